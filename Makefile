@@ -1,0 +1,43 @@
+# make report · make test · make lab · make figures · make bench        PROFILE=smoke|demo|full
+PROFILE ?= demo
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
+
+.PHONY: report test lab figures setup clean
+.DEFAULT_GOAL := report
+
+report: setup            ## run the notebooks and make reports/$(PROFILE)/report.html
+	$(BIN)/rtx report --profile $(PROFILE)
+
+test: setup              ## every test
+	$(BIN)/ruff check rtxlib tests
+	$(BIN)/python -m pytest
+
+lab: setup               ## JupyterLab on notebooks/, with this environment as its kernel
+	$(BIN)/jupyter lab --notebook-dir=notebooks \
+	  --ServerApp.kernel_spec_manager_class=rtxlib.report.notebooks.RunningInterpreter
+
+figures: setup           ## every figure again from the run store; nothing is trained
+	$(BIN)/rtx report --profile $(PROFILE) --no-training
+
+setup: $(READY)
+
+# Two makes at once wait for each other; an install that broke off is finished by the next call. TORCH_INDEX lets a Linux
+# machine without an NVIDIA card take PyTorch's CPU build, gigabytes smaller (see the README).
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "Python's venv module is missing. On Debian or Ubuntu: sudo apt install python3-venv"; exit 1; }
+	@command -v flock >/dev/null 2>&1 && exec 9>.venv.lock && flock 9; \
+	  test $(READY) -nt pyproject.toml -a $(READY) -nt constraints.txt 2>/dev/null && exit 0; \
+	  echo "Installing into $(VENV); this takes a few minutes the first time." && \
+	  $(PYTHON) -m venv $(VENV) && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH_INDEX) -c constraints.txt torch && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]' && \
+	  touch $(READY)
+
+clean:
+	rm -rf $(VENV) .venv.lock

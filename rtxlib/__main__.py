@@ -1,0 +1,5 @@
+"""``python -m rtxlib`` is ``rtx``."""
+
+from rtxlib.cli import main
+
+main()

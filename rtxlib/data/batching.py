@@ -1,0 +1,123 @@
+"""Batches of like length from a ragged array, so that next to nothing is spent on padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from rtxlib.errors import InputError
+
+_JITTER = 0.02  # lengths within ± 1 % of each other may change places: other neighbours each epoch, little padding
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """One split as a ragged array: the token ids of all rows end to end, memory-mapped where it comes from disk.
+
+    Attributes:
+        ids: (total_tokens,) int32
+        offsets: (rows + 1,) int64; row i is ``ids[offsets[i]:offsets[i + 1]]``
+        labels: (rows,) int64
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def row(self, i: int) -> np.ndarray:
+        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(rows,) int64, tokens of each row with [CLS] and [SEP]."""
+        return np.diff(self.offsets)
+
+
+def batches(
+    lengths: np.ndarray, batch_tokens: int | None, batch_rows: int | None, seed: int | None, epoch: int
+) -> list[np.ndarray]:
+    """Every row once, rows of like length together: a pure function of its arguments.
+
+    With a seed, rows of equal (or nearly equal) length change places and the batches come in random order, anew for
+    each epoch; without one the order is fixed, shortest first, as evaluation wants it.
+
+    Args:
+        lengths: (rows,) tokens of each row
+        batch_tokens: at most this many tokens a batch, padding included; None: no such limit
+        batch_rows: at most this many rows a batch; None: no such limit
+        seed: of the order; None for a fixed one
+        epoch: another order for another epoch
+
+    Returns:
+        Arrays of row indices, one a batch.
+
+    Raises:
+        InputError: no limit is given, one is below 1, or a single row is longer than ``batch_tokens``.
+    """
+    lengths = np.asarray(lengths)
+    if batch_tokens is None and batch_rows is None:
+        raise InputError("A batch needs a limit: give batch_tokens, batch_rows or both.")
+    if min(x for x in (batch_tokens, batch_rows) if x is not None) < 1:
+        raise InputError(f"A batch holds at least 1: batch_tokens={batch_tokens}, batch_rows={batch_rows}.")
+    if not len(lengths):
+        return []
+    if batch_tokens is not None and lengths.max() > batch_tokens:
+        raise InputError(f"The longest text has {lengths.max()} tokens and batch_tokens is {batch_tokens}; raise it.")
+
+    rng = None if seed is None else np.random.default_rng((seed, epoch))
+    if rng is None:
+        order = np.argsort(lengths, kind="stable")
+    else:
+        jitter = 1 + _JITTER * (rng.random(len(lengths)) - 0.5)
+        order = np.lexsort((rng.random(len(lengths)), np.rint(lengths * jitter)))
+    sizes = lengths[order]
+    most_rows = len(sizes) if batch_rows is None else batch_rows
+
+    cut: list[np.ndarray] = []
+    start = 0
+    while start < len(order):
+        width = np.maximum.accumulate(sizes[start : start + most_rows])
+        rows = len(width)
+        if batch_tokens is not None:
+            rows = int(np.searchsorted(width * np.arange(1, rows + 1), batch_tokens, side="right"))
+        if rng is not None and not cut:
+            rows = max(1, int(rows * rng.uniform(0.5, 1)))  # moves every later cut: no two rows are tied for good
+        cut.append(order[start : start + rows])
+        start += rows
+    return cut if rng is None else [cut[i] for i in rng.permutation(len(cut))]
+
+
+def collate(tokens: Tokens, index: np.ndarray, pad_id: int) -> dict[str, torch.Tensor | None]:
+    """One padded batch.
+
+    Args:
+        tokens: the split
+        index: (B,) rows to take, in this order
+        pad_id: what fills the end of the shorter rows
+
+    Returns:
+        ``input_ids`` (B, T) int64, ``attention_mask`` (B, T) int64 or None where nothing is padded (so that attention
+        may take its unmasked path), ``labels`` (B,) int64.
+    """
+    starts = tokens.offsets[index]
+    lengths = tokens.offsets[np.asarray(index) + 1] - starts
+    column = np.arange(lengths.max())
+    real = column < lengths[:, None]  # (B, T)
+    ids = np.full(real.shape, pad_id, dtype=np.int64)
+    ids[real] = tokens.ids[(starts[:, None] + column)[real]]
+    return {
+        "input_ids": torch.from_numpy(ids),
+        "attention_mask": None if real.all() else torch.from_numpy(real.astype(np.int64)),
+        "labels": torch.from_numpy(np.asarray(tokens.labels[index], dtype=np.int64)),
+    }
+
+
+def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
+    """Padding tokens over all tokens computed, 0 to 1."""
+    computed = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
+    return 1 - int(sum(lengths[batch].sum() for batch in batches)) / computed if computed else 0.0

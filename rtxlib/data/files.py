@@ -1,0 +1,169 @@
+"""The user's own data: CSV, TSV, JSONL or Parquet, with a plain sentence for whatever is wrong with it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rtxlib.data.sources import YELP_STARS, Raw, as_text, label_text, named
+from rtxlib.errors import InputError, nearest
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+
+
+def read_table(path: Path | str) -> pd.DataFrame:
+    """A CSV (comma, semicolon or tab), TSV, JSONL or Parquet file; every value as text, a missing one as "".
+
+    Raises:
+        InputError: the file is missing, empty, of another kind, not UTF-8 (with the byte and its line), or malformed
+            (with the line).
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path.name} ends in '{suffix}'; a data file is one of {', '.join(SUFFIXES)}.")
+    if not path.stat().st_size:
+        raise InputError(f"{path.name} is empty.")
+    if suffix == ".parquet":
+        try:
+            table = pd.read_parquet(path)
+        except Exception as error:  # pyarrow raises several kinds, none of them for a user's eyes
+            raise InputError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+        table = pd.DataFrame({str(name): [as_text(value) for value in table[name]] for name in table}, dtype=object)
+    else:
+        text = _decoded(path)
+        table = _jsonl(text, path.name) if suffix in (".jsonl", ".ndjson") else _separated(text, suffix, path.name)
+    if table.empty:
+        raise InputError(f"{path.name} holds no rows.")
+    return table
+
+
+def _decoded(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        at = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        line = data.count(b"\n", 0, at) + 1
+        raise InputError(
+            f"{path.name} is not UTF-8: byte 0x{data[at]:02X} in line {line} (byte {at} of the file) is not text; "
+            "save the file as UTF-8."
+        ) from error
+
+
+def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
+    header = text.lstrip("\r\n").split("\n", 1)[0]
+    delimiter = "\t" if suffix == ".tsv" else max(",;\t", key=header.count)
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        try:
+            rows = _fields(text, name, delimiter=delimiter, strict=True)
+        except InputError:
+            # tab-separated files are often written without quoting, and then a quote is a character like any other
+            if delimiter != "\t":
+                raise
+            rows = _fields(text, name, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    finally:
+        csv.field_size_limit(limit)
+    if not rows:
+        raise InputError(f"{name} holds no rows.")
+    columns = [column.strip() for column in rows[0]]
+    return pd.DataFrame(rows[1:], columns=columns, dtype=object)
+
+
+def _fields(text: str, name: str, **dialect: Any) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(text, newline=""), **dialect)
+    rows: list[list[str]] = []
+    try:
+        for row in reader:
+            if not row:
+                continue
+            if rows and len(row) != len(rows[0]):
+                raise InputError(
+                    f"Line {reader.line_num} of {name} has {len(row)} fields and its header has {len(rows[0])}; "
+                    "put a text that holds the separator, a quote or a line break in double quotes."
+                )
+            rows.append(row)
+    except csv.Error as error:
+        raise InputError(f"Line {reader.line_num} of {name} is malformed: {error}.") from error
+    return rows
+
+
+def _jsonl(text: str, name: str) -> pd.DataFrame:
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            where = f"Line {number} of {name}"
+            raise InputError(f"{where} is not JSON: {error.msg} at character {error.pos + 1}.") from error
+        if not isinstance(row, dict):
+            raise InputError(f"Line {number} of {name} is not a JSON object with named values.")
+        rows.append({key: as_text(value) for key, value in row.items()})
+    return pd.DataFrame(rows, dtype=object).fillna("")
+
+
+def read_file(
+    path: Path | str,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    stars: bool = False,
+) -> Raw:
+    """The labelled rows of a user's file.
+
+    Args:
+        path: a file as ``read_table`` reads it
+        text_column, label_column: their names; None: "text" and "label"
+        labels: value in the file -> label name, "" to drop the row; None: the values are the names
+        stars: the values are 1 to 5 stars: 1 and 2 negative, 3 dropped, 4 and 5 positive
+
+    Returns:
+        Rows with a label, any number of classes; label names sorted, numbers by size ("negative" before "positive").
+
+    Raises:
+        InputError: as ``read_table``, or a column is missing, or the labels are outside the mapping, look like no
+            labels at all, or are all the same.
+    """
+    name, table = Path(path).name, read_table(path)
+    text_column, label_column = text_column or "text", label_column or "label"
+    for column, option in ((text_column, "text_column"), (label_column, "label_column")):
+        if column not in table.columns:
+            raise InputError(
+                f"{name} has no column '{column}' ({option}); it has {', '.join(map(repr, table.columns))}."
+                f"{nearest(column, table.columns)}"
+            )
+        if list(table.columns).count(column) > 1:
+            raise InputError(f"{name} has more than one column '{column}'; rename one.")
+    if text_column == label_column:
+        raise InputError(f"'{text_column}' is named as the column of the text and of the label; they must differ.")
+    if stars and labels:
+        raise InputError("Give either stars or a label mapping, not both.")
+    counts = [(f"read from {name}", len(table), 0, len(table))]
+    values = table[label_column].map(label_text)
+    if not stars and labels is None and (missing := int((values == "").sum())):
+        table, values = table[values != ""], values[values != ""]
+        counts.append(("rows without a label dropped", len(values) + missing, 0, len(values)))
+    mapping = YELP_STARS if stars else labels
+    if mapping is None:
+        mapping = {value: value for value in values.unique()}
+        if len(mapping) > max(20, len(values) / 2):
+            raise InputError(
+                f"The column '{label_column}' of {name} holds {len(mapping)} different values in {len(values)} rows; "
+                "is it the label column?"
+            )
+    rows = pd.DataFrame({"text": table[text_column], "split": "", "domain": ""}).reset_index(drop=True)
+    mapping = {label_text(value): str(label).strip() for value, label in mapping.items()}
+    raw = named(rows, values.reset_index(drop=True), mapping, f"the column '{label_column}' of {name}")
+    return Raw(raw.rows, raw.label_names, counts + raw.counts, raw.notes)

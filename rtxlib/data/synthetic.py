@@ -1,0 +1,283 @@
+"""The embedded generator: reviews and messages whose label has to be read, not counted.
+
+Every text carries one verdict: a small tree of operators over polar phrases ("dull", "won me over"). An operator is a
+pattern with a sign; what stands in its ``{main}`` decides, what stands in its ``{side}`` only sounds along:
+
+    polarity(phrase) = +1 or −1            polarity(operator) = sign · polarity(main)
+
+So "the plot was dull" is −1, "nothing about the plot was dull" is −1 · −1 = +1, and "although the plot was dull, the cast
+won me over" is what its second half is. Neutral facts surround the verdict. Operators that turn a polarity share their
+words with operators that keep it, and a contrast holds one phrase of either polarity, so that the words and pairs of words
+of a deep tree say little about its label. The words themselves are in `rtxlib.data.lexicon`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.data.lexicon import DOMAINS, table
+from rtxlib.errors import InputError, nearest
+
+LABELS = {  # task -> its classes; of a polar task in the order −1, +1
+    "sentiment": ("negative", "positive"),
+    "domain": ("movies", "local business", "online shopping"),
+    "spam": ("ham", "spam"),
+}
+DEEPEST = 6  # levels of composition
+ROOM, ROOM_PER_LEVEL = 8, 8  # words a text must be allowed: for a plain clause, and for each operator on top of it
+TRIES = 2000  # draws of one text before the wished length is given up
+
+# Operators over clauses: (sign, polarity of the side against the wanted one, pattern). A "wrapped" one reaches to the end of
+# its clause, a "reported" one to its own closing words, so that both scopes can be told from the words.
+OPERATORS = {
+    "wrapped": (
+        (+1, 0, "it is quite true that {main}"),
+        (-1, 0, "it is not true that {main}"),
+        (+1, 0, "nobody can deny that {main}"),
+        (-1, 0, "nobody can claim that {main}"),
+        (+1, 0, "I do agree that {main}"),
+        (-1, 0, "I do not agree that {main}"),
+        (+1, 0, "you would not be wrong to think that {main}"),
+        (-1, 0, "you would be wrong to think that {main}"),
+    ),
+    "reported": (
+        (+1, 0, "{her} said that {main}, and she was right"),
+        (-1, 0, "{her} said that {main}, and she was wrong"),
+        (+1, 0, "{him} said that {main}, and he was right"),
+        (-1, 0, "{him} said that {main}, and he was wrong"),
+        (+1, 0, "{them} said that {main}, and they were right"),
+        (-1, 0, "{them} said that {main}, and they were wrong"),
+    ),
+    "contrasted": (
+        (+1, -1, "{side}, but {main}"),
+        (+1, -1, "although {side}, {main}"),
+        (+1, -1, "{main}, although {side}"),
+        (+1, -1, "{side}, yet {main}"),
+        (+1, -1, "even though {side}, {main}"),
+        (+1, -1, "{side}; in the end, however, {main}"),
+        (+1, -1, "{main}, even though {side}"),
+        (+1, -1, "it hardly matters that {side}, because {main}"),
+    ),
+    "joined": (
+        (+1, +1, "{side}, and {main}"),
+        (+1, +1, "{side}; moreover, {main}"),
+        (+1, +1, "{side}, and on top of that {main}"),
+    ),
+}
+
+# What may stand inside what, repeated by weight, and how many levels it may hold. A wrapped contrast ("it is not true that
+# A, but B") could be read in two ways, so neither a wrap nor a side holds a contrast: every verdict has one reading.
+ANY = ("turned", "wrapped", *["reported"] * 2, *["contrasted"] * 4, *["joined"] * 5)
+INSIDE = {
+    "verdict": ANY,
+    "contrasted": ANY,
+    "joined": ANY,
+    "reported": tuple(kind for kind in ANY if kind != "reported"),
+    "wrapped": ("turned", "turned", "turned", "wrapped"),
+    "side": ("turned",),
+}
+TALLEST = {"turned": 1, "wrapped": 2}
+WORDS = {domain: table(domain) for domain in DOMAINS}
+
+
+class Node(NamedTuple):
+    """An operator or a clause over its parts, or (without ``main``) a polar phrase, whose ``sign`` is its polarity."""
+
+    pattern: str
+    sign: int
+    main: Node | None = None
+    side: Node | None = None
+
+
+def polarity(node: Node) -> int:
+    """+1 or −1: the truth of a text, composed from the polar phrase upwards."""
+    return node.sign * (polarity(node.main) if node.main else 1)
+
+
+def often(items: Sequence, pick: Callable):
+    """One of ``items``, the earlier the likelier, as words and turns of phrase are in any language."""
+    return pick(items[: 1 + pick(range(len(items)))])
+
+
+def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> Node:
+    """A tree of ``depth`` operators over a plain clause, with polarity ``wanted``, that may stand ``inside`` an operator.
+
+    Drawn from the top: an operator asks ``sign · wanted`` of its main part, which holds the rest of the depth.
+    """
+    kind = "plain" if depth == 0 else pick([kind for kind in INSIDE[inside] if depth <= TALLEST.get(kind, DEEPEST)])
+    if kind in OPERATORS:
+        sign, beside, pattern = often(OPERATORS[kind], pick)
+        main = grow(sign * wanted, depth - 1, kind, words, pick)
+        side = grow(beside * wanted, min(depth - 1, pick((0, 0, 1))), "side", words, pick) if beside else None
+        return Node(pattern, sign, main, side)
+    sign, phrases, pattern = often(words[kind], pick)
+    phrase = often(words[phrases + ("+" if sign * wanted > 0 else "-")], pick)
+    return Node(pattern, sign, Node(phrase, sign * wanted))
+
+
+SLOT = re.compile(r"\{([^}]+)\}")
+PIECES: dict[str, list[str]] = {}  # pattern -> [text, slot, text, ...], so that each pattern is taken apart once
+
+
+def fill(pattern: str, words: dict, pick: Callable, node: Node | None = None) -> str:
+    """The pattern with every slot drawn from ``words``, and ``{main}`` and ``{side}`` written out from ``node``."""
+    pieces = PIECES.get(pattern) or PIECES.setdefault(pattern, SLOT.split(pattern))
+    if len(pieces) == 1:
+        return pattern
+    parts = pieces.copy()
+    for i in range(1, len(parts), 2):
+        inner = getattr(node, parts[i]) if parts[i] in ("main", "side") else None
+        parts[i] = fill(inner.pattern if inner else pick(words[parts[i]]), words, pick, inner)
+    return "".join(parts)
+
+
+def sentence(pattern: str, words: dict, pick: Callable, node: Node | None = None) -> str:
+    """The pattern filled, with a capital and an end."""
+    text = fill(pattern, words, pick, node)
+    return text[0].upper() + text[1:] + pick((".", ".", ".", ".", "!", "..."))
+
+
+def write(tree: Node, words: dict, pick: Callable, bounds: tuple[int, int] | None) -> str:
+    """One text: the verdict among neutral facts, within ``bounds`` words unless the verdict alone is longer."""
+    verdict = sentence(pick(words["opening"]) + tree.pattern, words, pick, tree)
+    low, high = bounds or (0, 0)
+    facts = [] if bounds else [sentence(pick(words["fact"]), words, pick) for _ in range(pick((1, 1, 1, 2, 2)))]
+    length, aim = len(verdict.split()), low + pick(range(high - low + 1))
+    while length < aim:
+        drawn = (sentence(pick(words["fact"]), words, pick) for _ in range(8))
+        fact = next((fact for fact in drawn if length + len(fact.split()) <= aim), None)
+        if fact is None:
+            break
+        facts.append(fact)
+        length += len(fact.split())
+    facts.insert(pick(range(len(facts) + 1)), verdict)
+    while length < low:  # too little is missing for a fact
+        tag = pick([tag for tag in words["tag"] if length + len(tag.split()) <= low])
+        facts.append(fill(tag, words, pick))
+        length += len(tag.split())
+    return " ".join(facts)
+
+
+SLIPS = (
+    lambda word, i: word[:i] + word[i + 1] + word[i] + word[i + 2 :],  # two letters change places
+    lambda word, i: word[:i] + word[i + 1 :],  # a letter is left out
+    lambda word, i: word[:i] + word[i] + word[i:],  # a letter is struck twice
+)
+
+
+def slip(text: str, share: float, draw: Callable, pick: Callable) -> str:
+    """The text with a typing slip inside this share of its words of four letters and more."""
+    return " ".join(
+        pick(SLIPS)(word, pick(range(1, len(word) - 2))) if draw() < share and len(word) > 3 and word.isalpha() else word
+        for word in text.split(" ")
+    )
+
+
+def stream(rng: np.random.Generator) -> tuple[Callable, Callable]:
+    """``draw()`` in [0, 1) and ``pick(sequence)``, over uniform numbers drawn in bulk: a call each would cost the most."""
+
+    def numbers() -> Iterator[float]:
+        while True:
+            yield from rng.random(8192).tolist()
+
+    draw = numbers().__next__
+    return draw, lambda items: items[int(draw() * len(items))]
+
+
+def mislabel(labels: np.ndarray, cells: np.ndarray, noise: float, classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels (rows,) with a share of wrong ones: in every cell equally many of each class become the next class, so that
+    the balance stays what it was."""
+    noisy = labels.copy()
+    for cell in np.unique(cells):
+        members = [np.flatnonzero((cells == cell) & (labels == label)) for label in range(classes)]
+        wrong = round(noise * min(len(rows) for rows in members))
+        for label, rows in enumerate(members):
+            noisy[rng.permutation(rows)[:wrong]] = (label + 1) % classes
+    return noisy
+
+
+def check(rows: int, seed: int, depth: int, noise: float, task: str, words: tuple[int, int] | None, typos: float) -> None:
+    room = ROOM + ROOM_PER_LEVEL * depth
+    if rows < 1:
+        raise InputError(f"rows is {rows}, but a data set has at least 1 row.")
+    if seed < 0:
+        raise InputError(f"seed is {seed}; give 0 or a positive whole number.")
+    if not 0 <= depth <= DEEPEST:
+        raise InputError(f"depth is {depth}; give a composition depth from 0 to {DEEPEST}.")
+    if not 0 <= noise < 0.5:
+        raise InputError(f"noise is {noise}; give a share of wrong labels of at least 0 and below 0.5.")
+    if not 0 <= typos <= 1:
+        raise InputError(f"typos is {typos}; give a share of words from 0 to 1.")
+    if task not in LABELS:
+        raise InputError(f"There is no task '{task}'; give one of {', '.join(LABELS)}.{nearest(task, LABELS)}")
+    if words is not None and not (1 <= words[0] <= words[1] and room <= words[1]):
+        raise InputError(
+            f"words is {words}; give (fewest, most) with 1 <= fewest <= most and, at depth {depth}, most of at least {room}."
+        )
+
+
+def generate(
+    rows: int,
+    seed: int,
+    depth: int = 3,
+    noise: float = 0.02,
+    task: str = "sentiment",
+    words: tuple[int, int] | None = None,
+    typos: float = 0.01,
+) -> pd.DataFrame:
+    """A data set of our own: different texts, balanced in label and in domain to within one row of each.
+
+    Args:
+        rows: how many texts, at least 1.
+        seed: of everything; the same seed gives the same table on every machine. Labels and typing slips are drawn from
+            streams of their own, so ``noise`` and ``typos`` leave the texts beneath them what they were.
+        depth: most operators on top of a plain clause, 0 to 6; the rows have 0, 1, ..., depth of them in equal parts.
+        noise: share of wrong labels, at least 0 and below 0.5; with 0 every label is the truth.
+        task: "sentiment" (reviews, negative or positive), "domain" (the same reviews, by domain) or "spam" (messages).
+        words: (fewest, most) words of a text; None leaves their natural length, about 10 to 90.
+        typos: share of the words of four letters and more that carry a typing slip.
+
+    Returns:
+        Columns text and label (str), domain ("movies", "local business", "online shopping"; "messages" for spam) and
+        depth (int, the operators of this row), in random order.
+
+    Raises:
+        InputError: an argument out of its range, or no new text of so few words is left to write.
+    """
+    check(rows, seed, depth, noise, task, words, typos)
+    classes, domains = LABELS[task], ("messages",) if task == "spam" else LABELS["domain"]
+    ordering, writing, labelling, typing = (
+        np.random.Generator(np.random.PCG64(child)) for child in np.random.SeedSequence(seed).spawn(4)
+    )
+    index = ordering.permutation(rows)
+    wanted, domain, level = index % 2 * 2 - 1, index % len(domains), index // 6 % (depth + 1)
+    _, pick = stream(writing)
+    truth: dict[str, int] = {}  # text -> polarity, in the order of the rows
+    for polar, place, operators in zip(wanted.tolist(), domain.tolist(), level.tolist(), strict=True):
+        table = WORDS[domains[place]]
+        for _ in range(TRIES):
+            tree = grow(polar, operators, "verdict", table, pick)
+            text = write(tree, table, pick, words)
+            if text not in truth and (words is None or len(text.split()) <= words[1]):
+                break
+        else:
+            raise InputError(f"No new text of {words} words was found at depth {operators}; allow more words or ask fewer rows.")
+        truth[text] = polarity(tree)
+    labels, cells = (np.array(list(truth.values())) + 1) // 2, domain
+    if task == "domain":
+        labels, cells = domain, np.zeros(rows)
+    labels = mislabel(labels, cells, noise, len(classes), labelling)
+    draw, pick = stream(typing)
+    return pd.DataFrame(
+        {
+            "text": [slip(text, typos, draw, pick) for text in truth],
+            "label": [classes[label] for label in labels],
+            "domain": [domains[place] for place in domain],
+            "depth": level,
+        }
+    )

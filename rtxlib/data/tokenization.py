@@ -1,0 +1,190 @@
+"""Texts to token ids: BERT's WordPiece from the Hub, or a WordPiece or Unigram vocabulary trained here."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+from rtxlib.errors import InputError, nearest
+
+PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 of a trained one
+_ALPHABET = 1000  # characters a trained vocabulary knows
+_CHUNK = 4096  # texts encoded at once: bounds the memory of the encodings
+
+
+def train(kind: str, texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreTrainedTokenizerFast:
+    """A vocabulary learnt from ``texts`` (give it the training split alone), the same for the same set of texts.
+
+    Args:
+        kind: "wordpiece" (Schuster and Nakajima 2012, as BERT uses it) or "unigram" (Kudo 2018, as in SentencePiece)
+        texts: the training texts
+        vocab_size: at most this many pieces, the five special ones included
+        lowercase: also lower-case what is encoded later
+
+    Raises:
+        InputError: ``kind`` is neither, the vocabulary is too small, or the texts hold nothing to learn from.
+    """
+    if kind not in _TRAINERS:
+        raise InputError(f"A tokenizer to train is 'wordpiece' or 'unigram', not '{kind}'.{nearest(kind, _TRAINERS)}")
+    if vocab_size < 64:
+        raise InputError(f"vocab_size is {vocab_size}; a vocabulary needs at least 64 pieces.")
+    texts = sorted(set(texts))
+    counts = Counter("".join(texts))
+    if len(counts) > _ALPHABET:  # the rarest characters become [UNK]; ties by code point, so that it is always the same
+        kept = {c for c, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ALPHABET]}
+        texts = [text.translate({ord(c): " " for c in counts.keys() - kept}) for text in texts]
+    if not any(text.strip() for text in texts):
+        raise InputError("There is no text to learn a vocabulary from.")
+    tokenizer = _TRAINERS[kind](texts, vocab_size, lowercase)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}",
+        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)],
+    )
+    return wrap(tokenizer)
+
+
+def _train_wordpiece(texts: list[str], vocab_size: int, lowercase: bool) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    # The trainer numbers "##x" pieces in the order of a randomly seeded hash map and breaks ties between merges by
+    # those numbers. Handing them in first fixes the numbers, and with them the vocabulary.
+    letters = sorted(set("".join(tokenizer.normalizer.normalize_str(c) for c in set("".join(texts)))))
+    inner = [f"##{c}" for c in letters if len(tokenizer.pre_tokenizer.pre_tokenize_str(f"a{c}a")) == 1]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, special_tokens=[*SPECIAL, *inner], limit_alphabet=len(letters), show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.model = models.WordPiece(vocab=tokenizer.get_vocab(), unk_token=UNK)
+    return tokenizer
+
+
+def _train_unigram(texts: list[str], vocab_size: int, lowercase: bool) -> Tokenizer:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *([normalizers.Lowercase()] if lowercase else [])])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=vocab_size, special_tokens=list(SPECIAL), unk_token=UNK, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    # The trainer finds the same pieces each time, but sums their probabilities in random order. Three rounds of hard
+    # expectation-maximisation (segment, count, take logarithms) give scores that depend on whole numbers alone.
+    pieces = sorted(set(tokenizer.get_vocab()) - set(SPECIAL))
+    scores = dict.fromkeys(pieces, -10.0)
+    for _ in range(3):
+        vocabulary = [*((token, -100.0) for token in SPECIAL), *scores.items()]  # no text segments into a special one
+        tokenizer.model = models.Unigram(vocabulary, unk_id=SPECIAL.index(UNK), byte_fallback=False)
+        found = Counter()
+        for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
+            found.update(encoding.tokens)
+        total = sum(found[piece] + 1 for piece in pieces)
+        scores = {piece: round(math.log((found[piece] + 1) / total), 6) for piece in pieces}
+    tokenizer.model = models.Unigram(
+        [*((token, -100.0) for token in SPECIAL), *sorted(scores.items(), key=lambda item: (-item[1], item[0]))],
+        unk_id=SPECIAL.index(UNK),
+        byte_fallback=False,
+    )
+    return tokenizer
+
+
+_TRAINERS = {"wordpiece": _train_wordpiece, "unigram": _train_unigram}
+
+
+def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+    """The transformers face of a ``tokenizers`` object that has BERT's five special tokens."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        unk_token=UNK,
+        cls_token=CLS,
+        sep_token=SEP,
+        mask_token=MASK,
+        model_max_length=512,
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def read_tokenizer(file: Path | str) -> PreTrainedTokenizerFast:
+    """A ``tokenizer.json`` with BERT's special tokens."""
+    return wrap(Tokenizer.from_file(str(file)))
+
+
+def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
+    """The tokenizer saved in a folder (of prepared data or of a run).
+
+    Raises:
+        InputError: the folder holds none.
+    """
+    if not (Path(path) / "tokenizer.json").is_file():
+        raise InputError(f"{path} holds no tokenizer.json.")
+    return PreTrainedTokenizerFast.from_pretrained(str(path))
+
+
+def encode(
+    texts: Iterable[str], tokenizer: PreTrainedTokenizerFast, max_length: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids as ``[CLS] text [SEP]``, end to end.
+
+    Special tokens spelt out in a text are encoded as ordinary characters.
+
+    Args:
+        texts: n texts
+        tokenizer: from here, or any with [CLS] and [SEP]
+        max_length: a longer text is cut, keeping its [SEP]; None: nothing is cut
+
+    Returns:
+        ids (total_tokens,) int32 and offsets (n + 1,) int64.
+    """
+    backend = tokenizer.backend_tokenizer
+    literal, backend.encode_special_tokens = backend.encode_special_tokens, True
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    room = None if max_length is None else max_length - 2
+    parts: list[np.ndarray] = []
+    lengths: list[int] = []
+    rest = iter(texts)
+    try:
+        while chunk := list(islice(rest, _CHUNK)):
+            flat: list[int] = []
+            for encoding in backend.encode_batch_fast(chunk, add_special_tokens=False):
+                ids = encoding.ids[:room]
+                flat.append(cls)
+                flat.extend(ids)
+                flat.append(sep)
+                lengths.append(len(ids) + 2)
+            parts.append(np.array(flat, dtype=np.int32))
+    finally:
+        backend.encode_special_tokens = literal
+    ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    return ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+
+def truncate(ids: np.ndarray, offsets: np.ndarray, max_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of an uncut ragged array cut to ``max_length`` tokens, each ending in its own last token ([SEP])."""
+    lengths = np.diff(offsets)
+    kept = np.minimum(lengths, max_length)
+    place = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)  # of each token within its row
+    last = place == np.repeat(lengths - 1, lengths)
+    keep = (place < np.repeat(kept - 1, lengths)) | last
+    return ids[keep], np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+
+
+def take(ids: np.ndarray, offsets: np.ndarray, rows: Sequence[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The given rows of a ragged array, in the given order."""
+    rows = np.asarray(rows, dtype=np.int64)
+    lengths = np.diff(offsets)[rows]
+    new = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    where = np.arange(new[-1]) - np.repeat(new[:-1], lengths) + np.repeat(offsets[:-1][rows], lengths)
+    return ids[where], new

@@ -1,0 +1,117 @@
+"""Is this installation whole? Each check says what it found; only what stops the work counts as a failure."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rtxlib import paths
+
+NEEDED = (
+    "torch",
+    "transformers",
+    "datasets",
+    "tokenizers",
+    "jupyterlab",
+    "papermill",
+    "nbconvert",
+    "seaborn",
+    "plotly",
+    "scikit-learn",
+    "ipykernel",
+)
+FREE_GB = 2.0  # a study's prepared data, runs and report fit in this
+
+
+def _versions() -> str:
+    found = {}
+    for package in NEEDED:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            raise RuntimeError(f"{package} is not installed; run `pip install -e .` (or `make setup`) again") from None
+    return f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def _device() -> str:
+    import torch
+
+    from rtxlib.training.device import device_name, pick_device, pick_precision
+
+    device = pick_device()
+    return f"{device_name(device)}, trains in {pick_precision('auto', device)}; {os.cpu_count()} cores, torch {torch.__version__}"
+
+
+def _disk() -> str:
+    folder = paths.root()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(b"x")
+    free = shutil.disk_usage(folder).free / 1e9
+    if free < FREE_GB:
+        raise RuntimeError(f"only {free:.1f} GB free in {folder}; the study needs about {FREE_GB:.0f}")
+    return f"{folder} is writable, {free:.0f} GB free"
+
+
+def _cache() -> str:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    folder = Path(HF_HUB_CACHE)
+    repos = sorted(path.name for path in folder.glob("*--*")) if folder.is_dir() else []
+    return f"{folder}: {len(repos)} repositories"
+
+
+def _hub() -> str:
+    """Being offline is told and is no failure: the demo needs no network."""
+    import httpx
+    from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
+
+    if HF_HUB_OFFLINE:
+        return "not asked, HF_HUB_OFFLINE is set"
+    try:
+        httpx.get(f"{ENDPOINT}/api/datasets/stanfordnlp/sst2", timeout=5, follow_redirects=True).raise_for_status()
+    except httpx.HTTPError as error:
+        return f"{ENDPOINT} is not within reach ({type(error).__name__}); the embedded data and cached repositories still work"
+    return f"{ENDPOINT} answers"
+
+
+def _passes() -> str:
+    import torch
+
+    from rtxlib.models import build
+
+    start = time.perf_counter()
+    model = build("recurrent-1x2x64", vocab_size=100)
+    loss = model(torch.randint(1, 100, (4, 12)), labels=torch.tensor([0, 1, 0, 1])).loss
+    loss.backward()
+    norm = sum(float(p.grad.norm()) ** 2 for p in model.parameters() if p.grad is not None) ** 0.5
+    if not (torch.isfinite(loss) and 0 < norm < float("inf")):
+        raise RuntimeError(f"a forward and backward pass gave loss {loss.item()} and gradient norm {norm}")
+    return f"loss {loss.item():.3f}, gradient norm {norm:.3f}, {1000 * (time.perf_counter() - start):.0f} ms"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "versions": _versions,
+    "device": _device,
+    "disk": _disk,
+    "cache": _cache,
+    "hub": _hub,
+    "forward and backward": _passes,
+}
+
+
+def examine() -> list[dict[str, str | bool]]:
+    """Every check's ``check``, ``ok`` and ``found``."""
+    findings = []
+    for name, check in CHECKS.items():
+        try:
+            findings.append({"check": name, "ok": True, "found": check()})
+        except Exception as error:  # whatever is broken here is the finding
+            findings.append({"check": name, "ok": False, "found": f"{type(error).__name__}: {error}"})
+    return findings

@@ -1,0 +1,44 @@
+"""The model card that lies in every run, so that a folder found alone explains itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_CARD = """---
+library_name: transformers
+pipeline_tag: text-classification
+tags: [rtxlib, {family}-transformer]
+---
+
+# {model}, trained on {data}
+
+A {family} transformer encoder for text classification: {num_hidden_layers} layers × {recurrent_depth} iterations,
+{hidden_size} wide, {parameters:,} parameters ({non_embedding_parameters:,} without the token table).
+
+| measured on the test split | |
+| --- | --- |
+| accuracy | {accuracy:.4f} |
+| F1 | {f1:.4f} |
+| precision | {precision:.4f} |
+| recall | {recall:.4f} |
+| texts | {n_test} |
+
+Labels: {labels}. Trained from scratch with recipe `{recipe}`, seed {seed}, on {train_rows:,} rows for {epochs:.2f} epochs
+({train_seconds:.0f} s on {device}, {dtype}); the weights with the lowest validation loss (epoch {best_epoch:.2f}) were kept.
+
+```python
+import rtxlib  # makes transformers know this architecture
+from transformers import pipeline
+
+classify = pipeline("text-classification", "path/to/this/folder")
+```
+
+Training text was cleaned with {cleaning}; `rtx predict` does the same, `pipeline` does not. The data set keeps its own
+licence, and its biases are this model's: it has read {data} and nothing else, and is no judge of other texts.
+"""
+
+
+def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[str, bool]) -> str:
+    """Markdown with the front matter of the Hugging Face Hub, filled from a run's metrics."""
+    steps = ", ".join(step for step, on in cleaning.items() if on) or "nothing"
+    return _CARD.format(**metrics, labels=", ".join(label_names), cleaning=steps)

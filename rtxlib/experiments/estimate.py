@@ -1,0 +1,86 @@
+"""How many runs a profile still needs, and how long they will take here: for ``rtx report --dry-run``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+
+from rtxlib import paths
+from rtxlib.data.batching import batches, collate
+from rtxlib.data.prepare import prepare
+from rtxlib.evaluation.cost import forward_flops
+from rtxlib.experiments.execute import fresh_model, lookup
+from rtxlib.experiments.profiles import Profile
+from rtxlib.experiments.spec import RunSpec
+from rtxlib.experiments.studies import STUDIES
+from rtxlib.training.device import autocast, pick_device, pick_precision
+
+FORWARD_AND_BACKWARD = 3  # a backward pass costs twice the forward one
+PROBE_STEPS = 3
+
+
+def training_flops(spec: RunSpec) -> float:
+    """Floating-point operations of the whole training, padding left out and no early stop assumed."""
+    data = prepare(spec.data, paths.prepared_dir())
+    lengths = pd.Series(data.splits["train"].lengths).value_counts()
+    config = spec.config(len(data.tokenizer), data.label_names)
+    epoch = sum(forward_flops(config, int(length)) * rows for length, rows in lengths.items())
+    return FORWARD_AND_BACKWARD * epoch * spec.recipe.epochs
+
+
+def flops_per_second(spec: RunSpec) -> float:
+    """What this device reaches: the fastest of three real optimiser steps of this run, after one to warm up."""
+    device = pick_device()
+    data = prepare(spec.data, paths.prepared_dir())
+    model = fresh_model(spec, data).to(device).train()
+    training = data.splits["train"]
+    index = batches(training.lengths, None, min(spec.recipe.batch_rows, len(training)), seed=0, epoch=0)[0]
+    batch = {
+        name: x.to(device) for name, x in collate(training, index, data.tokenizer.pad_token_id).items() if x is not None
+    }
+    labels = batch.pop("labels")
+    seconds = []
+    for _ in range(1 + PROBE_STEPS):
+        start = time.perf_counter()
+        with autocast(pick_precision(spec.recipe.precision, device), device):
+            logits = model(**batch).logits
+        F.cross_entropy(logits.float(), labels).backward()
+        model.zero_grad()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+    flops = FORWARD_AND_BACKWARD * sum(forward_flops(model.config, int(length)) for length in training.lengths[index])
+    return flops / min(seconds[1:])
+
+
+def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
+    """One row a study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first."""
+    seen: set[str] = set()
+    rows = []
+    rate = None
+    for notebook in notebooks:
+        for name, study in STUDIES.get(notebook, {}).items():
+            specs = study(profile)
+            found = lookup(specs, paths.runs_dir())
+            new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
+            seen.update(key for key, _, _ in new)
+            missing = [spec for _, run, spec in new if run is None]
+            if missing and rate is None:
+                # On a CPU several runs go on at once, each on its share of the cores that this probe uses all of.
+                rate = flops_per_second(missing[0])
+            seconds = sum(map(training_flops, missing)) / rate if missing else 0.0
+            rows.append(
+                {
+                    "notebook": notebook,
+                    "study": name,
+                    "runs": len(new),
+                    "in_store": len(new) - len(missing),
+                    "to_train": len(missing),
+                    "minutes": seconds / 60,
+                }
+            )
+    return pd.DataFrame(rows, columns=["notebook", "study", "runs", "in_store", "to_train", "minutes"])

@@ -1,0 +1,137 @@
+"""How large a study is: smoke (seconds, for tests), demo (minutes on two cores), full (the real data)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError, nearest
+from rtxlib.training.recipe import RECIPES, Recipe, recipe
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The sizes of every experiment; the notebooks read nothing else."""
+
+    name: str
+    seeds: int  # training seeds of each arm
+    recipe: Recipe
+    data: DataSpec  # the headline sentiment task
+    domains: DataSpec  # the three-class domain task
+    transfer_from: DataSpec  # sentiment is learned here …
+    transfer_to: DataSpec  # … and tried there
+    standard: str  # the two models set against each other
+    recurrent: str
+    wide: str  # wide and shallow …
+    deep: str  # … against narrow and deep
+    grid_widths: tuple[int, ...]  # d_model × layers × iterations
+    grid_layers: tuple[int, ...]
+    grid_depths: tuple[int, ...]
+    grid_seeds: int
+    fractions: tuple[float, ...]  # shares of the training rows
+    classical: bool = True
+
+
+_SST2 = DataSpec(source="sst2")
+_DEMO = DataSpec(source="embedded", rows=6000, depth=3)
+_SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="smoke",
+            seeds=2,
+            recipe=RECIPES["smoke"],
+            data=_SMOKE,
+            domains=dataclasses.replace(_SMOKE, task="domain"),
+            transfer_from=dataclasses.replace(_SMOKE, domain="movies"),
+            transfer_to=dataclasses.replace(_SMOKE, domain="local business"),
+            standard="standard-2x32",
+            recurrent="recurrent-1x2x32",
+            wide="standard-2x64",
+            deep="recurrent-1x3x32",
+            grid_widths=(32,),
+            grid_layers=(1,),
+            grid_depths=(1, 2),
+            grid_seeds=1,
+            fractions=(1.0, 0.5),
+        ),
+        Profile(
+            name="demo",
+            seeds=3,
+            recipe=RECIPES["demo"],
+            data=_DEMO,
+            domains=dataclasses.replace(_DEMO, task="domain", rows=3000),
+            transfer_from=dataclasses.replace(_DEMO, domain="movies"),
+            transfer_to=dataclasses.replace(_DEMO, domain="local business"),
+            standard="standard-4x96",
+            recurrent="recurrent-2x2x64",
+            wide="standard-4x128",
+            deep="recurrent-2x2x96",
+            grid_widths=(32, 64),
+            grid_layers=(1, 2),
+            grid_depths=(1, 2, 3),
+            grid_seeds=3,
+            fractions=(1.0, 0.5, 0.1),
+        ),
+        Profile(
+            name="full",
+            seeds=5,
+            recipe=RECIPES["default"],
+            data=_SST2,
+            domains=DataSpec(source="domains", task="domain", rows=67_000),
+            transfer_from=_SST2,
+            transfer_to=DataSpec(source="yelp_polarity", rows=67_000),
+            standard="standard-6x384",
+            recurrent="recurrent-3x2x256",
+            wide="standard-6x512",
+            deep="recurrent-3x2x384",
+            grid_widths=(128, 256, 384),
+            grid_layers=(2, 3, 6),
+            grid_depths=(1, 2, 3),
+            grid_seeds=3,
+            fractions=(1.0, 0.5, 0.1),
+        ),
+    )
+}
+
+
+def load(
+    name: str,
+    seeds: int | None = None,
+    recipe_name: str | None = None,
+    rows: int | None = None,
+    max_length: int | None = None,
+    **recipe_changes: Any,
+) -> Profile:
+    """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
+
+    seeds: of every arm. recipe_name: a recipe for every run. rows: rows of every data set, at most. max_length: tokens
+    of a text, at most. recipe_changes: fields of the recipe, such as ``epochs``. Raises InputError for an unknown name
+    or a value out of range.
+    """
+    if name not in PROFILES:
+        raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
+    profile = PROFILES[name]
+    if seeds is not None:
+        if seeds < 1:
+            raise InputError(f"seeds must be at least 1, not {seeds}.")
+        profile = dataclasses.replace(profile, seeds=seeds, grid_seeds=min(seeds, profile.grid_seeds))
+    changes = {field: value for field, value in recipe_changes.items() if value is not None}
+    if recipe_name is not None or changes:
+        profile = dataclasses.replace(profile, recipe=recipe(recipe_name or profile.recipe.name, **changes))
+    sizes = {field: value for field, value in (("rows", rows), ("max_length", max_length)) if value is not None}
+    for field in ("data", "domains", "transfer_from", "transfer_to"):
+        profile = dataclasses.replace(profile, **{field: dataclasses.replace(getattr(profile, field), **sizes)})
+    return profile
+
+
+def from_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of :func:`load` among a notebook's parameters."""
+    renamed = {"recipe": "recipe_name"}
+    known = ("seeds", "recipe", "rows", "max_length", "epochs")
+    return {renamed.get(name, name): parameters[name] for name in known if name in parameters}

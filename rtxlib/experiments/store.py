@@ -1,0 +1,177 @@
+"""The run store: one folder a run, named by its key, that either counts whole or does not count."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from filelock import FileLock
+
+from rtxlib.errors import InputError, nearest
+
+MARK = "complete.json"  # written last; a folder without it is a half-written run
+TABLES = (
+    "curves",
+    "predictions",
+    "evaluations",
+    "gradients",
+)  # what a run's folder may hold beside its spec and metrics
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: what it was (``spec``), what it gave (``metrics``), and where it lies.
+
+    ``path`` is None for a run known only from the committed result tables, whose weights are elsewhere.
+    """
+
+    key: str
+    spec: dict[str, Any]
+    metrics: dict[str, Any]
+    path: Path | None
+
+
+def lock(runs: Path, key: str) -> FileLock:
+    """The lock that whoever trains or completes this run must hold."""
+    runs.mkdir(parents=True, exist_ok=True)
+    return FileLock(runs / f".{key}.lock")
+
+
+def load(runs: Path, key: str) -> Run | None:
+    """The run of this key, or None when there is none that counts."""
+    path = runs / key
+    if not (path / MARK).is_file():
+        return None
+    return Run(key, json.loads((path / "spec.json").read_text()), json.loads((path / "metrics.json").read_text()), path)
+
+
+def find(runs: Path, name: str) -> Run:
+    """The run a person names: a key, the start of one, or a folder. Raises InputError when there is none, or several."""
+    folder = Path(name)
+    if (folder / MARK).is_file():
+        return load(folder.resolve().parent, folder.resolve().name)  # type: ignore[return-value]
+    known = sorted(path.parent.name for path in runs.glob(f"*/{MARK}"))
+    matching = [key for key in known if key.startswith(name)] if name else []
+    if len(matching) == 1:
+        return load(runs, matching[0])  # type: ignore[return-value]
+    if matching:
+        raise InputError(
+            f"'{name}' is the start of {len(matching)} runs ({', '.join(matching[:4])} …); write more of it."
+        )
+    if folder.is_dir() or (runs / f"{name}.partial").is_dir():
+        raise InputError(f"'{name}' holds no finished run ({MARK} is missing); train it again and it will go on.")
+    raise InputError(
+        f"There is no run '{name}' in {runs}; `rtx results` lists the {len(known)} there are.{nearest(name, known)}"
+    )
+
+
+def every(runs: Path) -> list[Run]:
+    """All finished runs of the store, oldest first."""
+    marks = sorted(runs.glob(f"*/{MARK}"), key=lambda mark: mark.stat().st_mtime)
+    return [run for mark in marks if (run := load(runs, mark.parent.name))]
+
+
+@contextlib.contextmanager
+def writing(runs: Path, key: str) -> Iterator[Path]:
+    """A folder to make the run in; it becomes the run when the block ends well, and stays as it is when it does not.
+
+    The folder survives a kill, so that its checkpoint can be gone on from. A full disk becomes one clear sentence.
+    """
+    partial = runs / f"{key}.partial"
+    partial.mkdir(parents=True, exist_ok=True)
+    try:
+        yield partial
+        (partial / MARK).write_text(json.dumps({"key": key}))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(
+                f"The disk is full while saving run {key}; free some space and run the same command again: "
+                f"it goes on from {partial}."
+            ) from error
+        raise
+    final = runs / key
+    if final.exists():  # a folder without the mark: half of an earlier copy
+        shutil.rmtree(final)
+    os.replace(partial, final)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically."""
+    temporary = path.with_suffix(path.suffix + ".tmp")
+    temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+    os.replace(temporary, path)
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write Parquet atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(path.suffix + ".tmp")
+    table.to_parquet(temporary, index=False)
+    os.replace(temporary, path)
+
+
+def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
+    """One row a run, its key and its metrics."""
+    return pd.DataFrame([{"key": run.key, **run.metrics} for run in runs])
+
+
+def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
+    """A table of one run ("curves", "predictions", …) from its folder, or from the committed results.
+
+    Raises InputError when neither has it.
+    """
+    if run.path is not None and (run.path / f"{name}.parquet").is_file():
+        return pd.read_parquet(run.path / f"{name}.parquet")
+    if results is not None and (results / f"{name}.parquet").is_file():
+        rows = pd.read_parquet(results / f"{name}.parquet", filters=[("key", "==", run.key)])
+        if len(rows):
+            return rows.reset_index(drop=True)
+    raise InputError(f"The {name} of run {run.key} are not here; train it again, or fetch data/results.")
+
+
+def published(results: Path, key: str) -> Run | None:
+    """A run from the committed tables: its record without its weights."""
+    file = results / "runs.parquet"
+    if not file.is_file():
+        return None
+    rows = pd.read_parquet(file, filters=[("key", "==", key)])
+    if not len(rows):
+        return None
+    record = rows.iloc[0].drop("key").to_dict()
+    return Run(key, json.loads(record.pop("spec")), record, None)
+
+
+def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
+    """Put what a study found into ``results``: its runs' tables, which runs it has, and any further table of its own.
+
+    ``runs.parquet``, ``curves.parquet``, … hold a run once, however many studies share it; ``studies.parquet`` says which
+    study has which run. Rows that the same study, or the same run, left there before are replaced.
+    """
+    runs = list(runs)
+    with lock(results, "publish"):
+        if runs:
+            records = runs_table(runs).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in runs])
+            _replace(results / "runs.parquet", records, "key")
+            _replace(results / "studies.parquet", pd.DataFrame({"study": study, "key": [run.key for run in runs]}), "study")
+        for name in TABLES:
+            files = [run.path / f"{name}.parquet" for run in runs if run.path is not None]
+            if parts := [pd.read_parquet(file) for file in files if file.is_file()]:
+                _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key")
+        for name, table in tables.items():
+            _replace(results / f"{name}.parquet", table.assign(study=study), "study")
+
+
+def _replace(file: Path, new: pd.DataFrame, column: str) -> None:
+    """Write ``new`` among the rows of ``file``, in place of those with the same value in ``column``."""
+    if file.is_file():
+        old = pd.read_parquet(file)
+        new = pd.concat([old[~old[column].isin(new[column])], new], ignore_index=True)
+    write_table(file, new.sort_values(column, kind="stable", ignore_index=True))

@@ -1,0 +1,107 @@
+"""Tidy tables out of finished runs: what the notebooks show and the figures draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.data.batching import batches, collate
+from rtxlib.data.prepared import Prepared
+from rtxlib.errors import InputError
+from rtxlib.evaluation import classical
+from rtxlib.evaluation.dynamics import gradients_by_iteration
+from rtxlib.evaluation.statistics import paired_difference
+from rtxlib.experiments import store
+from rtxlib.experiments.store import Run
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.training.predict import EVALUATION_TOKENS
+
+GRADIENT_ROWS = 512  # training texts that the gradient of each pass is measured on
+
+
+def gather(runs: Sequence[Run], name: str, results: Path | None = None) -> pd.DataFrame:
+    """The table ``name`` ("curves", "predictions") of all these runs, one below the other."""
+    return pd.concat([store.part(run, name, results) for run in runs], ignore_index=True)
+
+
+def of_model(runs: Sequence[Run], model: str) -> list[Run]:
+    """The runs of one model, by seed."""
+    return sorted((run for run in runs if run.metrics["model"] == model), key=lambda run: run.metrics["seed"])
+
+
+def correct(runs: Sequence[Run], results: Path | None = None) -> np.ndarray:
+    """Which test rows each run got right: booleans (runs, rows)."""
+    tables = [store.part(run, "predictions", results).sort_values("row") for run in runs]
+    return np.stack([(table["label"] == table["prediction"]).to_numpy() for table in tables])
+
+
+def compare(a: Sequence[Run], b: Sequence[Run], results: Path | None = None) -> dict[str, float | str | int]:
+    """Accuracy of the runs ``a`` minus that of ``b``, seed by seed and text by text, as a row of a table.
+
+    Columns: comparison ("A − B"), data, difference, low, high, p, n_seeds, n_items.
+    """
+    names = a[0].metrics["model"], b[0].metrics["model"]
+    difference = paired_difference(correct(a, results), correct(b, results))
+    return {"comparison": f"{names[0]} − {names[1]}", "data": a[0].metrics["data"], **difference._asdict()}
+
+
+def counting_words(data: Prepared) -> pd.DataFrame:
+    """What no neural network reaches on these data: the majority class, and TF-IDF with logistic regression.
+
+    One row a classifier, with the columns that :func:`rtxlib.experiments.store.runs_table` shares: model, family, seed,
+    accuracy, f1, precision, recall, parameters, ms_per_text, n_test.
+    """
+    texts = {split: data.texts(split) for split in ("train", "validation", "test")}
+    labels = {split: np.asarray(data.splits[split].labels) for split in texts}
+    rows = [
+        classical.majority(labels["train"], labels["test"], data.label_names),
+        classical.baseline(
+            texts["train"],
+            labels["train"],
+            texts["test"],
+            labels["test"],
+            texts["validation"],
+            labels["validation"],
+            data.label_names,
+        ),
+    ]
+    shown = ("model", "family", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "seconds", "C")
+    return pd.DataFrame([{name: row.get(name) for name in shown} for row in rows]).assign(
+        seed=0, n_test=len(labels["test"])
+    )
+
+
+def gradients(run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
+    """How much each pass contributes to the gradient of a trained run's block, computed once and kept beside it.
+
+    Columns: key, model, seed, iteration, norm, share; see :func:`rtxlib.evaluation.dynamics.gradients_by_iteration`.
+    """
+    if run.path is None or (run.path / "gradients.parquet").is_file():
+        return store.part(run, "gradients", results)
+    model = EncoderForSequenceClassification.from_pretrained(run.path)
+    training = data.splits["train"]
+    rows = np.sort(np.random.default_rng(0).permutation(len(training))[:GRADIENT_ROWS])
+    pieces = [rows[part] for part in batches(training.lengths[rows], EVALUATION_TOKENS, None, seed=None, epoch=0)]
+    table = gradients_by_iteration(model, [collate(training, piece, data.tokenizer.pad_token_id) for piece in pieces])
+    table = table.assign(key=run.key, model=run.metrics["model"], seed=run.metrics["seed"])
+    store.write_table(run.path / "gradients.parquet", table)
+    return table
+
+
+def findings(results: Path) -> dict[str, pd.DataFrame]:
+    """What the studies of a profile left: "runs" (one row a study and run), "comparisons" and "classical".
+
+    Raises InputError when the notebooks before have left nothing.
+    """
+    needed = {name: results / f"{name}.parquet" for name in ("runs", "studies", "comparisons", "classical")}
+    if absent := [name for name, file in needed.items() if not file.is_file()]:
+        raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 02 to 06 of this profile first.")
+    read = {name: pd.read_parquet(file) for name, file in needed.items()}
+    return {
+        "runs": read["studies"].merge(read["runs"], on="key"),
+        "comparisons": read["comparisons"],
+        "classical": read["classical"],
+    }

@@ -1,0 +1,105 @@
+"""A trained run put to use: labels and probabilities for new texts, and its scores on other data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from rtxlib.data.batching import Tokens
+from rtxlib.data.clean import clean_texts
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import DataSpec
+from rtxlib.data.tokenization import encode
+from rtxlib.errors import InputError
+from rtxlib.evaluation.metrics import classification_report
+from rtxlib.experiments import store
+from rtxlib.experiments.execute import CLEANING, softmax
+from rtxlib.experiments.spec import data_label
+from rtxlib.experiments.store import Run
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.training.device import pick_device, pick_precision
+from rtxlib.training.predict import predict_logits
+
+
+def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedTokenizerBase]:
+    """The model (in evaluation mode, on the device at hand) and the tokenizer of a run.
+
+    Raises InputError when only its record is here, or its weights cannot be read.
+    """
+    if run.path is None:
+        raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
+    try:
+        model = EncoderForSequenceClassification.from_pretrained(run.path)
+    except Exception as error:
+        raise InputError(
+            f"The weights of run {run.key} cannot be read ({error}); delete {run.path} and train it again."
+        ) from error
+    return model.eval().to(pick_device()), AutoTokenizer.from_pretrained(run.path)
+
+
+def probabilities(run: Run, texts: Sequence[str]) -> np.ndarray:
+    """Probabilities (texts, labels) that a run gives to texts, cleaned and cut as its training texts were."""
+    model, tokenizer = open_run(run)
+    data = run.spec["data"]
+    cleaned = clean_texts(texts, **{step: data[step] for step in CLEANING})
+    ids, offsets = encode(cleaned, tokenizer, data["max_length"])
+    device = pick_device()
+    tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
+    logits = predict_logits(
+        model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device)
+    )
+    return softmax(logits)
+
+
+def predict(run: Run, texts: Sequence[str]) -> pd.DataFrame:
+    """One row a text: ``text, label, p_<label name>…``."""
+    names = run.spec["label_names"]
+    p = probabilities(run, texts)
+    table = pd.DataFrame({"text": list(texts), "label": [names[i] for i in p.argmax(axis=1)]})
+    return table.assign(**{f"p_{name}": p[:, i] for i, name in enumerate(names)})
+
+
+def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
+    """Scores of a run on labelled texts; labels are names. Raises InputError for a label the run does not know."""
+    names = run.spec["label_names"]
+    unknown = sorted(set(labels) - set(names))
+    if unknown:
+        raise InputError(
+            f"The run knows the labels {', '.join(names)}; the file also has {', '.join(map(repr, unknown[:5]))}."
+        )
+    numbers = np.array([names.index(label) for label in labels])
+    return {**classification_report(numbers, probabilities(run, texts).argmax(axis=1), names), "n": len(numbers)}
+
+
+def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None) -> pd.DataFrame:
+    """Scores of a run on the test split of other data, computed once and kept beside the run.
+
+    Returns one row: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test.
+    """
+    label, fingerprint = data_label(to), data.fingerprint
+    if run.path is None:
+        kept = store.part(run, "evaluations", results)
+        return kept[kept["tested_on"] == label]
+    file = run.path / "evaluations.parquet"
+    old = pd.read_parquet(file) if file.is_file() else pd.DataFrame({"fingerprint": []})
+    if not (old["fingerprint"] == fingerprint).any():
+        rows = data.rows("test")
+        scores = evaluate(run, rows["text"].tolist(), rows["label_name"].tolist())
+        scores.pop("confusion")
+        new = {
+            "key": run.key,
+            "model": run.metrics["model"],
+            "seed": run.metrics["seed"],
+            "trained_on": run.metrics["data"],
+            "tested_on": label,
+            "fingerprint": fingerprint,
+            "n_test": scores.pop("n"),
+            **scores,
+        }
+        old = pd.concat([old, pd.DataFrame([new])], ignore_index=True) if len(old) else pd.DataFrame([new])
+        store.write_table(file, old)
+    return old[old["fingerprint"] == fingerprint]

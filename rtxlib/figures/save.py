@@ -1,0 +1,72 @@
+"""A figure of record: SVG, PDF, PNG and its source data under one stem, and the HTML that shows it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from rtxlib.errors import InputError
+
+MOST_SVG = 300_000  # bytes; a larger drawing is shown as PNG so that a report of many figures stays small
+_METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}, "png": {}}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A saved figure as a notebook shows it: the last expression of a cell draws it, alt text included."""
+
+    folder: Path
+    stem: str
+    alt: str
+    caption: str | None = None
+
+    def _repr_html_(self) -> str:
+        kind, mime = "svg", "image/svg+xml"
+        if (self.folder / f"{self.stem}.svg").stat().st_size > MOST_SVG:
+            kind, mime = "png", "image/png"
+        data = base64.b64encode((self.folder / f"{self.stem}.{kind}").read_bytes()).decode()
+        caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
+        return f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}">{caption}</figure>'
+
+
+def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str, caption: str | None = None) -> Shown:
+    """Write ``stem``.svg, .pdf, .png (200 dots an inch) and .csv (``table``, the figure's numbers) into ``folder``.
+
+    The same figure and table give the same bytes in every run: no dates, and SVG names that are hashes of a fixed
+    salt. Each file appears whole or not at all. Closes the figure. Raises ``InputError`` without an alt text, or for
+    a stem that is a path.
+    """
+    if not alt.strip():
+        raise InputError(f"Figure '{stem}' needs an alt text: one or two sentences that say what it shows.")
+    if Path(stem).name != stem:
+        raise InputError(f"A figure's stem is a plain file name, not '{stem}'.")
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {"svg.hashsalt": "rtxlib", "svg.fonttype": "path", "pdf.fonttype": 42}
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, so that the three files agree
+    with mpl.rc_context(settings):
+        for kind, metadata in _METADATA.items():
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=kind, dpi=200, metadata=metadata, facecolor="white")
+            _write(folder / f"{stem}.{kind}", drawn.getvalue())
+    _write(folder / f"{stem}.csv", table.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())
+    plt.close(figure)
+    return Shown(folder, stem, alt, caption)
+
+
+def _write(path: Path, data: bytes) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,14 @@
+"""Every encoder of the study, from one configuration and one set of parts."""
+
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+
+from rtxlib.models.config import ModelConfig
+from rtxlib.models.encoder import Encoder
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.models.presets import build, preset
+
+AutoConfig.register(ModelConfig.model_type, ModelConfig, exist_ok=True)
+AutoModel.register(ModelConfig, Encoder, exist_ok=True)
+AutoModelForSequenceClassification.register(ModelConfig, EncoderForSequenceClassification, exist_ok=True)
+
+__all__ = ["Encoder", "EncoderForSequenceClassification", "ModelConfig", "build", "preset"]

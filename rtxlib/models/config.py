@@ -1,0 +1,113 @@
+"""One configuration for every encoder here: the field's standard names, and one word per choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import PreTrainedConfig
+
+from rtxlib.errors import InputError, nearest
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "position": ("rotary", "learned", "sinusoidal", "none"),
+    "norm": ("rmsnorm", "layernorm"),
+    "norm_placement": ("pre", "post"),
+    "feedforward": ("swiglu", "geglu", "gelu", "relu"),
+    "pooling": ("cls", "mean"),
+    "block_sharing": ("shared", "unshared"),
+    "residual": ("none", "every", "from_second"),
+    "output_initializer": ("plain", "depth_scaled"),
+}
+GATED = ("swiglu", "geglu")
+
+
+class ModelConfig(PreTrainedConfig):
+    """What a model is, apart from its weights; every field has a meaning or a unit beside it.
+
+    Sizes default to those of BERT-base (Devlin et al. 2019), switches to the study's own choices: rotary positions,
+    SwiGLU, RMSNorm, pre-norm. Raises InputError for a word that is not among :data:`CHOICES`, a width that the heads do
+    not divide, or a size below one.
+    """
+
+    model_type = "rtx"
+
+    vocab_size: int = 30522
+    hidden_size: int = 768  # d, the width of the state
+    num_hidden_layers: int = 12  # N, layers in a block
+    num_attention_heads: int = 12
+    intermediate_size: int | None = 3072  # width inside the feed-forward; None: 4d, or ⌊8/3·d⌋ when it is gated
+    max_position_embeddings: int = 512  # the longest text, in tokens
+    type_vocab_size: int = 2
+    pad_token_id: int | None = 0
+
+    position: str = "rotary"
+    rope_theta: float | int = 10000.0  # base of the rotary frequencies
+    norm: str = "rmsnorm"
+    norm_placement: str = "pre"
+    norm_eps: float = 1e-12
+    embedding_norm: bool = True
+    final_norm: bool = False
+    feedforward: str = "swiglu"
+    bias: bool = True  # in attention and feed-forward
+    pooling: str = "cls"
+
+    recurrent_depth: int = 1  # R, passes through the block; 1 is the standard encoder
+    block_sharing: str = "shared"  # "unshared": every pass has weights of its own
+    residual: str = "from_second"  # which passes add residual_scale · (the state they started from)
+    residual_scale: float | int = 0.5  # α
+
+    hidden_dropout: float | int = 0.1
+    attention_dropout: float | int = 0.1
+    classifier_dropout: float | int = 0.1
+    initializer_range: float = 0.02  # standard deviation of every weight matrix at the start
+    embedding_initializer_range: float | None = None  # of the token table; None: initializer_range
+    output_initializer: str = "plain"  # "depth_scaled": output projections start smaller by √(2·N·R)
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        super().__post_init__(**kwargs)
+        for field, known in CHOICES.items():
+            word = getattr(self, field)
+            if word not in known:
+                raise InputError(f"{field}={word!r} is not one of {', '.join(known)}.{nearest(str(word), known)}")
+        for field in (
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "max_position_embeddings",
+            "recurrent_depth",
+        ):
+            if not isinstance(getattr(self, field), int) or getattr(self, field) < 1:
+                raise InputError(f"{field} must be a whole number of at least 1, not {getattr(self, field)!r}.")
+        if self.hidden_size % self.num_attention_heads:
+            raise InputError(
+                f"hidden_size {self.hidden_size} cannot be divided among {self.num_attention_heads} attention heads; "
+                "choose a multiple of num_attention_heads."
+            )
+        if self.position == "rotary" and self.head_dim % 2:
+            raise InputError(f"Rotary positions rotate pairs, so the width of a head ({self.head_dim}) must be even.")
+        for field in ("hidden_dropout", "attention_dropout", "classifier_dropout"):
+            if not 0 <= getattr(self, field) < 1:
+                raise InputError(f"{field} is a probability below 1, not {getattr(self, field)!r}.")
+
+    @property
+    def head_dim(self) -> int:
+        """Width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def resolved_intermediate_size(self) -> int:
+        """Width inside the feed-forward once None is resolved: 4d, or ⌊8/3·d⌋ for a gated one (Shazeer 2020)."""
+        if self.intermediate_size is not None:
+            return self.intermediate_size
+        return 8 * self.hidden_size // 3 if self.feedforward in GATED else 4 * self.hidden_size
+
+    @property
+    def effective_depth(self) -> int:
+        """Layers that a token passes through, N·R."""
+        return self.num_hidden_layers * self.recurrent_depth
+
+    @property
+    def family(self) -> str:
+        """``"recurrent"`` when the block is passed more than once, else ``"standard"``."""
+        return "recurrent" if self.recurrent_depth > 1 else "standard"

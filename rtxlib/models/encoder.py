@@ -1,0 +1,116 @@
+"""The encoder: embeddings, the recurrent stack, and what transformers needs to save and load it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, initialization
+from transformers.modeling_outputs import BaseModelOutput
+
+from rtxlib.errors import InputError
+from rtxlib.models.config import ModelConfig
+from rtxlib.models.layers import make_norm
+from rtxlib.models.positions import rotary_angles, sinusoidal_table
+from rtxlib.models.recurrence import RecurrentStack
+
+
+class Embeddings(nn.Module):
+    """Token + token type (+ learned or sinusoidal position), then a norm and dropout."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.token = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
+        self.token.initial_std = config.embedding_initializer_range
+        self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        if config.position == "learned":
+            self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
+        self.dropout = nn.Dropout(config.hidden_dropout)
+
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        """(batch, length) token ids → (batch, length, hidden)."""
+        length = input_ids.shape[1]
+        x = self.token(input_ids)
+        # Texts here are single segments, so without ids every token is of type 0.
+        x = x + (self.token_type.weight[0] if token_type_ids is None else self.token_type(token_type_ids))
+        if self.config.position == "learned":
+            x = x + self.position.weight[:length]
+        elif self.config.position == "sinusoidal":
+            x = x + sinusoidal_table(length, x.shape[-1], x.device).to(x.dtype)
+        return self.dropout(self.norm(x))
+
+
+class EncoderBase(PreTrainedModel):
+    """What every model here shares: its configuration class and how weights start."""
+
+    config_class = ModelConfig
+    base_model_prefix = "encoder"
+    _supports_sdpa = True
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Normal weights of standard deviation ``initializer_range``, unless the module names its own ``initial_std``."""
+        std = getattr(module, "initial_std", None) or self.config.initializer_range
+        if isinstance(module, nn.Linear | nn.Embedding):
+            initialization.normal_(module.weight, std=std)
+        elif isinstance(module, nn.RMSNorm | nn.LayerNorm):
+            initialization.ones_(module.weight)
+        if getattr(module, "bias", None) is not None:
+            initialization.zeros_(module.bias)
+
+
+class Encoder(EncoderBase):
+    """Token ids in, one state a token out."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.embeddings = Embeddings(config)
+        self.stack = RecurrentStack(config)
+        self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.embeddings.token
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.embeddings.token = value
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        queries: int | None = None,
+    ) -> BaseModelOutput | tuple:
+        """Encode a batch.
+
+        input_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None: all are.
+        queries: compute the last layer for the first so many positions only. Returns last_hidden_state
+        (batch, length or queries, hidden); with output_hidden_states the embedding and the state after each pass; with
+        output_attentions the weights (batch, heads, length, length) of each layer of each pass.
+        Raises InputError when a text is longer than ``max_position_embeddings``.
+        """
+        config = self.config
+        length = input_ids.shape[1]
+        if length > config.max_position_embeddings:
+            raise InputError(
+                f"A text of {length} tokens is longer than the {config.max_position_embeddings} positions of this model; "
+                "truncate it (the tokenizer's truncation=True) or build the model with more max_position_embeddings."
+            )
+        eager = bool(output_attentions or config._attn_implementation == "eager")
+        mask = None if attention_mask is None else attention_mask.bool()[:, None, None, :]  # (B, 1, 1, T)
+        embedded = self.embeddings(input_ids, token_type_ids)
+        rotary = None
+        if config.position == "rotary":
+            rotary = rotary_angles(length, config.head_dim, config.rope_theta, embedded.device)
+        h, states, attentions = self.stack(embedded, mask, rotary, queries, eager)
+        output = BaseModelOutput(
+            last_hidden_state=self.final_norm(h),
+            hidden_states=(embedded, *states) if output_hidden_states else None,
+            attentions=tuple(attentions) if output_attentions else None,
+        )
+        return output if return_dict is not False else output.to_tuple()

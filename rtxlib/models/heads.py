@@ -1,0 +1,63 @@
+"""Heads on the encoder: sequence classification."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from rtxlib.models.config import ModelConfig
+from rtxlib.models.encoder import Encoder, EncoderBase
+
+
+class EncoderForSequenceClassification(EncoderBase):
+    """logits = W·dropout(pooled) + b, pooled from position 0 ([CLS]) or as the mean of the real tokens."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.encoder = Encoder(config)
+        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> SequenceClassifierOutput | tuple:
+        """Classify a batch; arguments as in :meth:`Encoder.forward`.
+
+        labels: (batch,) class indices; with them the output carries the mean cross-entropy as ``loss`` (nats).
+        Returns logits (batch, num_labels).
+        """
+        # A [CLS] read-out looks at position 0 alone, so the last layer need not compute the others: the same logits for
+        # about a seventh less work at six layers. Whoever asks for states or attentions gets all of them.
+        cls_only = self.config.pooling == "cls" and not (output_attentions or output_hidden_states)
+        encoded = self.encoder(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            queries=1 if cls_only else None,
+        )
+        logits = self.classify(encoded.last_hidden_state, attention_mask)
+        loss = None if labels is None else F.cross_entropy(logits.float(), labels)
+        output = SequenceClassifierOutput(loss, logits, encoded.hidden_states, encoded.attentions)
+        return output if return_dict is not False else output.to_tuple()
+
+    def classify(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Pool the states (batch, length, hidden) of any iteration and read the logits (batch, num_labels) from them."""
+        if self.config.pooling == "cls":
+            pooled = states[:, 0]
+        elif attention_mask is None:
+            pooled = states.mean(dim=1)
+        else:
+            real = attention_mask.to(states.dtype)[..., None]  # (B, T, 1)
+            pooled = (states * real).sum(dim=1) / real.sum(dim=1)
+        return self.classifier(self.dropout(pooled))

@@ -1,0 +1,43 @@
+"""How a token knows where it stands: rotations of queries and keys, or vectors added to the embedding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def rotary_angles(
+    length: int, head_dim: int, theta: float, device: torch.device | None = None
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of m·θᵢ for every position m and pair i, with θᵢ = theta^(−2i / head_dim) (Su et al. 2021).
+
+    Returns two tensors (length, head_dim) in float32. Pair i joins the dimensions i and i + head_dim/2 (the
+    "rotate-half" layout), so each half repeats the same angles.
+    """
+    pair = torch.arange(0, head_dim, 2, dtype=torch.float32, device=device)
+    frequency = theta ** (-pair / head_dim)  # (head_dim/2,)
+    position = torch.arange(length, dtype=torch.float32, device=device)
+    angle = torch.outer(position, frequency).repeat(1, 2)  # (length, head_dim)
+    return angle.cos(), angle.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair of ``x`` (batch, heads, length, head_dim) by its angle; ``cos`` and ``sin`` (length, head_dim).
+
+    The reference writes pairs of neighbours (x₀, x₁), (x₂, x₃), …; here the partners lie half a head apart. The two
+    differ by one fixed permutation of the dimensions, which leaves every product of a query with a key unchanged.
+    """
+    first, second = x.chunk(2, dim=-1)
+    turned = torch.cat((-second, first), dim=-1)
+    return x * cos.to(x.dtype) + turned * sin.to(x.dtype)
+
+
+def sinusoidal_table(length: int, hidden_size: int, device: torch.device | None = None) -> Tensor:
+    """PE(m, 2i) = sin(m / 10000^(2i/d)) and PE(m, 2i+1) = cos(the same) (Vaswani et al. 2017).
+
+    Returns (length, hidden_size) in float32.
+    """
+    pair = torch.arange(0, hidden_size, 2, dtype=torch.float32, device=device)
+    angle = torch.outer(torch.arange(length, dtype=torch.float32, device=device), 10000 ** (-pair / hidden_size))
+    table = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (length, pairs, 2)
+    return table.flatten(1)[:, :hidden_size]

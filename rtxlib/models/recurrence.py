@@ -1,0 +1,57 @@
+"""Depth by recurrence: a block of N layers passed R times, with shared weights or with a block for each pass."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from rtxlib.models.config import ModelConfig
+from rtxlib.models.layers import EncoderLayer
+
+
+class RecurrentStack(nn.Module):
+    """h ← block(h) + α·h, R times; the α term is left out on the first pass by default.
+
+    ``blocks`` holds one block when the weights are shared, R blocks when they are not. With R = 1 this *is* the standard
+    encoder, whatever α. With unshared weights and no residual it is a standard encoder of N·R layers.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.recurrent_depth, self.residual, self.alpha = config.recurrent_depth, config.residual, config.residual_scale
+        copies = 1 if config.block_sharing == "shared" else config.recurrent_depth
+        self.blocks = nn.ModuleList(
+            nn.ModuleList(EncoderLayer(config) for _ in range(config.num_hidden_layers)) for _ in range(copies)
+        )
+        if config.output_initializer == "depth_scaled":
+            # Each of the 2·N·R sub-layers adds to the state; smaller output projections keep its variance near one.
+            for layer in (layer for block in self.blocks for layer in block):
+                for part in (layer.attention, layer.feedforward):
+                    part.output.initial_std = config.initializer_range / (2 * config.effective_depth) ** 0.5
+
+    def forward(
+        self,
+        h: Tensor,
+        mask: Tensor | None = None,
+        rotary: tuple[Tensor, Tensor] | None = None,
+        queries: int | None = None,
+        eager: bool = False,
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Run every pass on h (batch, length, hidden).
+
+        Returns the last state (batch, queries, hidden), the state after each pass, and with ``eager`` the attention
+        weights of each layer of each pass, in order. ``queries`` limits the very last layer to the first positions.
+        """
+        states: list[Tensor] = []
+        attentions: list[Tensor] = []
+        for iteration in range(self.recurrent_depth):
+            start = h
+            block = self.blocks[iteration % len(self.blocks)]
+            for number, layer in enumerate(block, start=1):
+                last = iteration == self.recurrent_depth - 1 and number == len(block)
+                h, weights = layer(h, mask, rotary, queries if last else None, eager)
+                if weights is not None:
+                    attentions.append(weights)
+            if self.residual == "every" or (self.residual == "from_second" and iteration > 0):
+                h = h + self.alpha * start[:, : h.shape[1]]
+            states.append(h)
+        return h, states, attentions

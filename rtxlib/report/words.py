@@ -1,0 +1,96 @@
+"""Sentences computed from numbers, so that prose never says more than the cell beside it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+
+def points(difference: float) -> str:
+    """A difference of accuracies in percentage points, signed: "+1.3 points"."""
+    return f"{100 * difference:+.1f} points".replace("-", "−")
+
+
+def verdict(row: Mapping[str, Any]) -> str:
+    """One sentence on a row of :func:`rtxlib.experiments.tables.compare`."""
+    a, b = row["comparison"].split(" − ")
+    n = f"{row['n_seeds']} seed{'s' if row['n_seeds'] != 1 else ''} × {row['n_items']:,} texts of {row['data']}"
+    measured = f"**{a}** minus **{b}**: {points(row['difference'])} of accuracy"
+    if row["low"] != row["low"]:  # NaN: nothing to make an interval of
+        return f"{measured} ({n}; no interval)."
+    interval = f"95 % interval {points(row['low'])} to {points(row['high'])}, {n}"
+    if row["low"] > 0:
+        return f"{measured} ({interval}): the first is the more accurate."
+    if row["high"] < 0:
+        return f"{measured} ({interval}): the second is the more accurate."
+    return f"{measured} ({interval}): these runs do not tell the two apart."
+
+
+def times(ratio: float) -> str:
+    """A ratio in words: "2.4 times", "0.43 times"."""
+    return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:,.0f} times"
+
+
+def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.DataFrame, margin: float) -> str:
+    """The study's answer in Markdown, from its tables: what is lost, what is saved, and where that was settled.
+
+    ``runs``: one row a study and run; ``comparisons``: rows of :func:`rtxlib.experiments.tables.compare`; ``margin``:
+    the accuracy that one may lose and still speak of a replacement. An interval above −margin settles that the
+    recurrent encoder replaces the standard one, an interval below it that it does not, any other settles nothing.
+    """
+    rows = comparisons[comparisons["comparison"] == f"{recurrent} − {standard}"].drop_duplicates("data")
+    if rows.empty:
+        return f"No run has compared **{recurrent}** with **{standard}** yet."
+    replaced = rows[rows["low"] > -margin]["data"].tolist()
+    fell_short = rows[rows["high"] < -margin]["data"].tolist()
+    open_ = rows[~rows["data"].isin(replaced + fell_short)]["data"].tolist()
+    cost = (
+        runs.drop_duplicates("key")
+        .groupby("model")[["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_per_text"]]
+        .median()
+    )
+    ratio = cost.loc[recurrent] / cost.loc[standard]
+    first = rows.iloc[0]
+    lines = [
+        f"On **{first['data']}**, {verdict(first)}",
+        f"It holds **{ratio['parameters']:.0%}** of the parameters ({ratio['non_embedding_parameters']:.0%} outside the token table), does "
+        f"**{ratio['forward_flops']:.0%}** of the arithmetic, and takes **{ratio['ms_median']:.0%}** of the time for one text "
+        f"({ratio['ms_per_text']:.0%} in full batches).",
+        "",
+        f"Does it replace the deeper encoder? With {100 * margin:g} point(s) of accuracy as the price one would pay:",
+        "",
+    ]
+    for where, verb in ((replaced, "yes"), (fell_short, "no"), (open_, "not settled by these runs")):
+        if where:
+            lines.append(f"- **{verb}**: {', '.join(where)}")
+    same = _same_parameters(recurrent, comparisons)
+    if same is not None:
+        lines += ["", f"What do the extra passes buy? At the same width and the same parameters, {verdict(same)}"]
+    return "\n".join(lines)
+
+
+def _same_parameters(recurrent: str, comparisons: pd.DataFrame) -> pd.Series | None:
+    """The comparison with the standard encoder that has exactly the recurrent one's parameters, when it was made."""
+    layers, _, width = recurrent.removeprefix("recurrent-").split("x")
+    rows = comparisons[comparisons["comparison"] == f"{recurrent} − standard-{layers}x{width}"]
+    return None if rows.empty else rows.iloc[0]
+
+
+def limits(runs: pd.DataFrame) -> str:
+    """What the runs at hand cannot tell, as a Markdown list computed from them."""
+    seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
+    devices = sorted(runs["device"].unique())
+    lines = [
+        f"- The fewest seeds behind a number are {seeds.min()}, the most {seeds.max()}"
+        + ("; one seed has no interval, and its differences may be noise." if seeds.min() == 1 else "."),
+        f"- Times are of {', '.join(devices)}; other devices were not measured.",
+        f"- Data: {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
+        "- All encoders are trained from scratch; none has been pretrained.",
+    ]
+    if runs["data"].str.startswith("embedded").any():
+        lines.append(
+            "- The embedded texts come from a generator: they show that the machinery works, not how people write."
+        )
+    return "\n".join(lines)

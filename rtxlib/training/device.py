@@ -1,0 +1,44 @@
+"""Where the arithmetic happens, and in which number format."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+
+from rtxlib.errors import InputError
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def pick_device() -> torch.device:
+    """The GPU when there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def device_name(device: torch.device) -> str:
+    """What the device calls itself, for provenance."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+
+
+def pick_precision(wanted: str, device: torch.device) -> str:
+    """Resolve ``"auto"``: bf16 where the device multiplies it natively, fp16 on an older GPU, fp32 on other CPUs.
+
+    A CPU without AVX512-BF16 or AMX instructions emulates bf16, several times slower than fp32, so it is asked first.
+    Raises InputError for an unknown word.
+    """
+    if wanted in DTYPES:
+        return wanted
+    if wanted != "auto":
+        raise InputError(f"precision={wanted!r} is not one of auto, {', '.join(DTYPES)}.")
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
+    native = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    return "bf16" if native else "fp32"
+
+
+def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager:
+    """Matrix products in ``precision``, weights kept in fp32; no effect for fp32."""
+    if precision == "fp32":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype=DTYPES[precision])

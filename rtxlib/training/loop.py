@@ -1,0 +1,273 @@
+"""The training loop: batches by length, one optimiser step after another, the best weights kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from rtxlib.data.batching import Tokens, batches, collate, padding_share
+from rtxlib.errors import InputError
+from rtxlib.training import checkpoint as saved
+from rtxlib.training.device import autocast, pick_precision
+from rtxlib.training.predict import cross_entropy, predict_logits
+from rtxlib.training.recipe import Recipe
+
+CHECKPOINT_SECONDS = 60.0  # how much work a kill may cost at most
+PROGRESS_SECONDS = 10.0
+
+
+@dataclass
+class Training:
+    """How a training went; the model it was given now holds the best weights."""
+
+    curve: (
+        pd.DataFrame
+    )  # one row an evaluation: epoch, step, train_loss, val_loss, val_accuracy, learning_rate, seconds, grad_norm
+    best_epoch: float
+    seconds: float  # spent training and validating, over all sittings
+    rows_per_second: float  # training rows over the time spent in training steps alone
+    padding_share: float  # padded tokens over all tokens
+    precision: str
+
+
+@dataclass
+class _Progress:
+    """Where a training stands: everything a checkpoint must carry beside tensors."""
+
+    step: int = 0
+    seconds: float = 0.0
+    training_seconds: float = 0.0
+    rows: int = 0
+    best_loss: float = math.inf  # the lowest validation loss: whose weights are kept
+    best_epoch: float = 0.0
+    reference_loss: float = math.inf  # the loss that early stopping must beat by min_delta
+    stale: int = 0  # evaluations since reference_loss fell
+    stalled: int = 0  # evaluations since the plateau schedule last saw a better loss or cut the rate
+    rate_factor: float = 1.0  # the plateau schedule's cuts so far
+    losses: list[float] = field(default_factory=list)  # training loss of each step since the last evaluation
+    grad_norms: list[float] = field(default_factory=list)
+    curve: list[dict[str, float]] = field(default_factory=list)
+    stopped: bool = False
+
+
+def _micro_batches(lengths: np.ndarray, recipe: Recipe, seed: int) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """Yield (epoch, row indices of each micro-batch) for each optimiser step, epoch after epoch, without end."""
+    epoch = 0
+    while True:
+        for rows in batches(lengths, None, recipe.batch_rows, seed=seed, epoch=epoch):
+            if recipe.batch_tokens is None:
+                yield epoch, [rows]
+            else:  # a step's rows, cut so that each piece fits in memory; the step's gradient is that of all its rows
+                yield (
+                    epoch,
+                    [rows[part] for part in batches(lengths[rows], recipe.batch_tokens, None, seed=None, epoch=0)],
+                )
+        epoch += 1
+
+
+def _hide_words(ids: Tensor, share: float, mask_id: int, special: Tensor) -> Tensor:
+    """Replace a share of the ordinary tokens by ``mask_id``, so that no single word can be leaned on."""
+    hidden = (torch.rand(ids.shape, device=ids.device) < share) & ~torch.isin(ids, special)
+    return ids.masked_fill(hidden, mask_id)
+
+
+def _learning_rate(recipe: Recipe, step: int, total: int, rate_factor: float) -> float:
+    """The rate of one step: warm-up and cosine to zero (Loshchilov & Hutter 2017), or the plateau's current cut."""
+    if recipe.schedule == "plateau":
+        return recipe.learning_rate * rate_factor
+    warmup = max(1, round(recipe.warmup * total))
+    if step < warmup:
+        return recipe.learning_rate * (step + 1) / warmup
+    return recipe.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, total - warmup)))
+
+
+def train(
+    model: PreTrainedModel,
+    training: Tokens,
+    validation: Tokens,
+    recipe: Recipe,
+    seed: int,
+    special_ids: dict[str, int],
+    device: torch.device,
+    checkpoint: Path | None = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> Training:
+    """Train ``model`` in place and leave the weights with the lowest validation loss in it.
+
+    special_ids: the tokenizer's "pad", "mask" (or "unk") and every other id that word dropout must spare.
+    checkpoint: a file written every minute and read at the start if it is there; a training that was killed goes on from
+    it to the same weights as an unbroken one. report: called with a line of progress every ten seconds.
+    Raises InputError when the loss is no longer finite, or a split is empty.
+    """
+    if not len(training) or not len(validation):
+        raise InputError("Training needs at least one training row and one validation row; the data have too few.")
+    precision = pick_precision(recipe.precision, device)
+    scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+    model.to(device).train()
+    torch.manual_seed(seed)
+    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    plain = [p for p in model.parameters() if p.ndim < 2]  # biases and norms are not pulled to zero
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}],
+        lr=recipe.learning_rate,
+        betas=(0.9, recipe.beta2),
+        fused=True,
+    )
+    first_epoch = batches(training.lengths, None, recipe.batch_rows, seed=seed, epoch=0)
+    steps_per_epoch = len(first_epoch)
+    total = max(1, round(recipe.epochs * steps_per_epoch))
+    evaluate_at = {
+        round(k * steps_per_epoch / recipe.evaluations_per_epoch)
+        for k in range(1, math.ceil(recipe.epochs) * recipe.evaluations_per_epoch + 1)
+    } | {total}
+    special = torch.tensor(sorted(set(special_ids.values())), device=device)
+    mask_id = special_ids.get("mask", special_ids["unk"])
+
+    now = _Progress()
+    best = {name: x.detach().clone() for name, x in model.state_dict().items()}
+    if checkpoint is not None and checkpoint.exists():
+        groups, state = saved.load(checkpoint)
+        now = _Progress(**state)
+        model.load_state_dict(groups["model"])
+        best = {name: x.to(device) for name, x in groups["best"].items()}
+        saved.restore_optimizer(optimizer, groups["optimizer"])
+        if "scale" in groups:
+            scaler.load_state_dict(scaler.state_dict() | {k: v.item() for k, v in groups["scale"].items()})
+        saved.restore_random(groups["random"], device)
+        report(f"going on from step {now.step} of {total}")
+
+    def save() -> None:
+        tensors = {
+            "model": model.state_dict(),
+            "best": best,
+            "optimizer": saved.optimizer_tensors(optimizer),
+            "random": saved.random_state(device),
+        }
+        if scaler.is_enabled():
+            tensors["scale"] = {
+                k: torch.tensor(v) for k, v in scaler.state_dict().items() if isinstance(v, int | float)
+            }
+        saved.save(checkpoint, tensors, json.loads(json.dumps(vars(now))))
+
+    def optimizer_step(micro: list[np.ndarray]) -> tuple[Tensor, Tensor]:
+        """One update from all rows of ``micro``; returns its mean loss and the gradient's norm, still on the device."""
+        rows = sum(map(len, micro))
+        loss_sum = torch.zeros((), device=device)
+        for index in micro:
+            batch = collate(training, index, special_ids["pad"])
+            batch = {name: x.to(device, non_blocking=True) for name, x in batch.items() if x is not None}
+            labels = batch.pop("labels")
+            if recipe.word_dropout:
+                batch["input_ids"] = _hide_words(batch["input_ids"], recipe.word_dropout, mask_id, special)
+            with autocast(precision, device):
+                logits = model(**batch).logits
+            loss = (
+                F.cross_entropy(logits.float(), labels, reduction="sum", label_smoothing=recipe.label_smoothing) / rows
+            )
+            scaler.scale(loss).backward()
+            loss_sum += loss.detach()
+        scaler.unscale_(optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad(set_to_none=True)
+        return loss_sum, norm
+
+    def evaluate(epoch: float) -> None:
+        """Validate, keep the best weights, and let the schedule and early stopping look at the loss."""
+        nonlocal best
+        logits = predict_logits(model, validation, special_ids["pad"], device, precision)
+        loss = cross_entropy(logits, validation.labels)
+        accuracy = float((logits.argmax(axis=1) == validation.labels).mean())
+        now.curve.append(
+            {
+                "epoch": epoch,
+                "step": now.step,
+                "train_loss": float(np.mean(now.losses)),
+                "val_loss": loss,
+                "val_accuracy": accuracy,
+                "learning_rate": optimizer.param_groups[0]["lr"],
+                "seconds": now.seconds + time.perf_counter() - started,
+                "grad_norm": float(np.mean(now.grad_norms)),
+            }
+        )
+        now.losses, now.grad_norms = [], []
+        if loss < now.best_loss:
+            now.best_loss, now.best_epoch, now.stalled = loss, epoch, 0
+            best = {name: x.detach().clone() for name, x in model.state_dict().items()}
+        else:
+            now.stalled += 1
+            if now.stalled > recipe.plateau_patience:
+                now.rate_factor, now.stalled = now.rate_factor / 2, 0
+        if loss < now.reference_loss - recipe.min_delta:
+            now.reference_loss, now.stale = loss, 0
+        else:
+            now.stale += 1
+            now.stopped = recipe.patience is not None and now.stale >= recipe.patience
+        report(
+            f"epoch {epoch:.2f}: train loss {now.curve[-1]['train_loss']:.3f}, validation loss {loss:.3f}, accuracy {accuracy:.3f}"
+        )
+
+    started = last_save = last_report = time.perf_counter()
+    pending: list[tuple[Tensor, Tensor]] = []  # losses and norms not yet brought over from the device
+    stream = _micro_batches(training.lengths, recipe, seed)
+    for _ in range(now.step):  # the order of the batches depends on the seed alone, so going on means skipping
+        next(stream)
+    while now.step < total and not now.stopped:
+        _, micro = next(stream)
+        rate = _learning_rate(recipe, now.step, total, now.rate_factor)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        begun = time.perf_counter()
+        pending.append(optimizer_step(micro))
+        now.step += 1
+        now.rows += sum(map(len, micro))
+        clock = time.perf_counter()
+        due_report, due_save = clock - last_report > PROGRESS_SECONDS, clock - last_save > CHECKPOINT_SECONDS
+        if now.step in evaluate_at or due_report or due_save:  # reading a loss waits for the device, so do it seldom
+            read = torch.stack([torch.stack(pair) for pair in pending]).tolist()
+            now.losses += [loss for loss, _ in read]
+            now.grad_norms += [norm for _, norm in read]
+            pending.clear()
+            if not math.isfinite(now.losses[-1]):
+                raise InputError(
+                    f"The training loss is {now.losses[-1]} at step {now.step}: the run has diverged. "
+                    "Lower the learning rate, or use a smaller residual_scale."
+                )
+        now.training_seconds += time.perf_counter() - begun
+        if now.step in evaluate_at:
+            evaluate(now.step / steps_per_epoch)
+        if due_report:
+            left = (total - now.step) * now.training_seconds / now.step
+            recent = float(np.mean(now.losses[-50:])) if now.losses else now.curve[-1]["train_loss"]
+            report(
+                f"step {now.step}/{total}, epoch {now.step / steps_per_epoch:.2f}, loss {recent:.3f}, "
+                f"{now.rows / now.training_seconds:.0f} rows/s, {left / 60:.1f} min left"
+            )
+            last_report = time.perf_counter()
+        if checkpoint is not None and due_save:
+            now.seconds, started = now.seconds + time.perf_counter() - started, time.perf_counter()
+            save()
+            last_save = time.perf_counter()
+    now.seconds += time.perf_counter() - started
+    model.load_state_dict(best)
+    model.eval()
+    return Training(
+        curve=pd.DataFrame(now.curve),
+        best_epoch=now.best_epoch,
+        seconds=now.seconds,
+        rows_per_second=now.rows / now.training_seconds,
+        padding_share=padding_share(training.lengths, first_epoch),
+        precision=precision,
+    )

@@ -1,0 +1,99 @@
+"""How a model is trained: everything but the model, the data and the seed."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from rtxlib.errors import InputError, nearest
+
+SCHEDULES = ("cosine", "plateau")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A training protocol; every field has a meaning or a unit beside it. Frozen, so that a run can be keyed by it."""
+
+    name: str
+    learning_rate: float  # AdamW's, at its highest
+    epochs: float  # passes over the training rows at most; a part of one is allowed
+    batch_rows: int  # rows an optimiser step sees
+    batch_tokens: int | None = None  # tokens of a micro-batch at most; larger batches are accumulated from several
+    weight_decay: float = 0.01  # AdamW's (Loshchilov & Hutter 2019), on matrices only
+    beta2: float = 0.999  # AdamW's second-moment decay
+    schedule: str = "cosine"  # "cosine" after a linear warm-up, or "plateau": halved when validation loss stalls
+    warmup: float = 0.06  # share of all steps in which the rate rises from zero (cosine only)
+    plateau_patience: int = 2  # evaluations without a better validation loss before the rate is halved
+    clip_norm: float = 1.0  # gradients are scaled down to this norm
+    evaluations_per_epoch: int = 1
+    patience: int | None = None  # stop after so many evaluations without a better validation loss; None: never
+    min_delta: float = 0.0  # nats by which a loss must fall to count as better (for `patience`)
+    dropout: float | None = None  # replaces the model's hidden, attention and classifier dropout
+    word_dropout: float = 0.0  # share of tokens hidden behind [MASK] or [UNK] in training
+    label_smoothing: float = 0.0
+    output_initializer: str | None = None  # replaces the model's
+    embedding_initializer_range: float | None = None  # replaces the model's
+    precision: str = "auto"  # "fp32", "bf16", "fp16"; auto: the fastest sixteen-bit type the device has, else fp32
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule={self.schedule!r} is not one of {', '.join(SCHEDULES)}.")
+        for field in ("learning_rate", "epochs", "batch_rows", "evaluations_per_epoch", "clip_norm"):
+            if not getattr(self, field) > 0:
+                raise InputError(f"A recipe's {field} must be above zero, not {getattr(self, field)!r}.")
+
+    def model_overrides(self) -> dict[str, float | str]:
+        """The fields of ModelConfig that this recipe sets."""
+        given = {
+            "hidden_dropout": self.dropout,
+            "attention_dropout": self.dropout,
+            "classifier_dropout": self.dropout,
+            "output_initializer": self.output_initializer,
+            "embedding_initializer_range": self.embedding_initializer_range,
+        }
+        return {field: value for field, value in given.items() if value is not None}
+
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        # The protocol of the study that this one must surpass: AdamW 3e-5, batch 16, five epochs, plateau, fp32. It
+        # padded every text to 128 tokens, which changes no result and is not done here.
+        Recipe(
+            name="published",
+            learning_rate=3e-5,
+            epochs=5,
+            batch_rows=16,
+            schedule="plateau",
+            patience=3,
+            min_delta=1e-3,
+            precision="fp32",
+        ),
+        # Ours, chosen on validation data with the same effort for both models; the search stands in LOG.md.
+        Recipe(
+            name="default",
+            learning_rate=5e-4,
+            epochs=2,
+            batch_rows=128,
+            batch_tokens=8192,
+            weight_decay=0.05,
+            beta2=0.98,
+            evaluations_per_epoch=4,
+            word_dropout=0.1,
+        ),
+        # For the embedded texts and models a hundred times smaller: seconds on one core.
+        Recipe(name="demo", learning_rate=2e-3, epochs=8, batch_rows=64, weight_decay=0.05, beta2=0.98),
+        Recipe(name="smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
+    )
+}
+
+
+def recipe(name: str, **changes: float | str | None) -> Recipe:
+    """The recipe of this name, with fields changed. Raises InputError for an unknown name or field."""
+    if name not in RECIPES:
+        raise InputError(f"There is no recipe '{name}'; there are {', '.join(RECIPES)}.{nearest(name, RECIPES)}")
+    fields = [field.name for field in dataclasses.fields(Recipe)]
+    for field in changes:
+        if field not in fields:
+            raise InputError(f"A recipe has no setting '{field}'.{nearest(field, fields)}")
+    return dataclasses.replace(RECIPES[name], **changes)

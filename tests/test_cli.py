@@ -1,0 +1,145 @@
+"""The command line as a person meets it: answers at once, JSON where asked, one sentence where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+RTX = [sys.executable, "-m", "rtxlib"]
+SMALL = ["train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke", "--json"]
+
+
+def rtx(*arguments: str, home: Path, given: bytes | None = None, **environment: str) -> subprocess.CompletedProcess:
+    quiet = {**os.environ, "OMP_NUM_THREADS": "1", "RTX_HOME": str(home), **environment}
+    return subprocess.run([*RTX, *arguments], env=quiet, input=given, capture_output=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def run(home: Path) -> dict:
+    done = rtx(*SMALL, home=home)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout.decode().strip().splitlines()[-1])
+
+
+def test_help_loads_no_torch() -> None:
+    code = "import sys; sys.argv = ['rtx', '--help']\ntry:\n    from rtxlib.cli import main; main()\nfinally:\n    print(sorted({'torch', 'pandas', 'transformers', 'matplotlib'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "Commands:" in done.stdout and done.stdout.strip().endswith("[]")
+
+
+def test_params_counts(home: Path) -> None:
+    done = rtx("params", "standard-6x384", "--json", home=home)
+    assert json.loads(done.stdout) == {"total": 25_912_706, "embedding": 11_720_448, "non_embedding": 14_192_258}
+
+
+def test_train_ends_with_one_line_of_json(run: dict) -> None:
+    assert 0 <= run["accuracy"] <= 1 and Path(run["run"], "model.safetensors").is_file()
+
+
+def test_results_lists_the_run(run: dict, home: Path) -> None:
+    assert run["key"].encode() in rtx("results", home=home).stdout
+    table = rtx("results", "--csv", home=home).stdout.decode().splitlines()
+    assert len(table) == 2 and "accuracy" in table[0]
+
+
+def test_predict_takes_arguments_files_and_standard_input(run: dict, home: Path, tmp_path: Path) -> None:
+    one = json.loads(rtx("predict", run["key"], "a fine film", "--json", home=home).stdout)
+    assert one["label"] in one["probabilities"] and sum(one["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    piped = rtx("predict", run["run"], "--json", home=home, given="a fine film\nnot a fine film\n".encode())
+    lines = [json.loads(line) for line in piped.stdout.splitlines()]
+    assert [line["text"] for line in lines] == ["a fine film", "not a fine film"]
+    assert lines[0]["probabilities"] == pytest.approx(one["probabilities"], abs=1e-5)
+    table = tmp_path / "reviews.csv"
+    pd.DataFrame({"review": ["a fine film", "late parcel"], "stars": ["positive", "negative"]}).to_csv(table, index=False)
+    out = tmp_path / "answers.parquet"
+    done = rtx("predict", run["key"], str(table), "--text-column", "review", "--out", str(out), home=home)
+    assert done.returncode == 0 and len(pd.read_parquet(out)) == 2 and list(tmp_path.glob(".*")) == []
+    scores = json.loads(rtx("evaluate", run["key"], str(table), "--text-column", "review", "--label-column", "stars", "--json",
+                            home=home).stdout)
+    assert scores["n"] == 2 and 0 <= scores["accuracy"] <= 1
+
+
+def test_doctor_is_content_here(home: Path) -> None:
+    done = rtx("doctor", home=home)
+    assert done.returncode == 0, done.stdout.decode()
+    assert b"forward and backward" in done.stdout and b"BAD" not in done.stdout
+
+
+def test_doctor_is_not_content_where_it_cannot_write(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    done = rtx("doctor", home=blocked)
+    assert done.returncode == 1 and b"BAD  disk" in done.stdout
+
+
+def test_a_users_own_file_with_three_classes_trains(home: Path, tmp_path: Path) -> None:
+    from rtxlib.data.synthetic import generate
+
+    file = tmp_path / "mine.jsonl"
+    rows = generate(300, seed=3, depth=0)
+    rows.rename(columns={"text": "body", "domain": "kind"})[["body", "kind"]].to_json(file, orient="records", lines=True)
+    done = rtx("train", "--model", "standard-1x32", "--data", str(file), "--recipe", "smoke", "--text-column", "body", "--label-column",
+               "kind", "--json", home=home)
+    assert done.returncode == 0, done.stderr.decode()
+    record = json.loads(done.stdout.decode().strip().splitlines()[-1])
+    answer = json.loads(rtx("predict", record["key"], "the waiter brought soup", "--json", home=home).stdout)
+    assert set(answer["probabilities"]) == {"movies", "local business", "online shopping"}
+
+
+BAD = [
+    (["trian"], "Did you mean 'train'"),
+    (["train", "--model", "standrad-6x384", "--data", "embedded"], "Did you mean 'standard-6x384'"),
+    (["train", "--model", "standard-1x32", "--data", "embeded"], "Did you mean 'embedded'"),
+    (["train", "--model", "standard-1x32", "--data", "embedded", "--recipe", "publshed"], "Did you mean 'published'"),
+    (["train", "--model", "standard-1x32", "--data", "embedded", "--set", "nrom=layernorm"], "Did you mean 'norm'"),
+    (["train", "--model", "standard-1x32", "--data", "nowhere.csv"], "There is no file 'nowhere.csv'"),
+    (["train", "--model", "standard-1x32", "--data", "embedded", "--sed", "1"], "--seed"),
+    (["report", "--profile", "dmeo"], "Did you mean 'demo'"),
+    (["report", "--dry-run", "-p", "sedes=3"], "Did you mean 'seeds'"),
+    (["report", "-p", "sedes=3"], "Did you mean 'seeds'"),
+    (["notebook", "03", "-p", "seeds=many"], "seeds"),
+    (["notebook", "3_recurent"], "03_recurrent"),
+    (["predict", "no-such-run", "text"], "There is no run 'no-such-run'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), BAD, ids=[" ".join(arguments[:6]) for arguments, _ in BAD])
+def test_bad_input_is_one_sentence_and_a_status(arguments: list[str], says: str, home: Path, run: dict) -> None:
+    done = rtx(*arguments, home=home)
+    assert done.returncode == 2
+    error = done.stderr.decode()
+    assert says in error and "Traceback" not in error
+
+
+def test_bad_files_are_one_sentence(run: dict, home: Path, tmp_path: Path) -> None:
+    latin, empty, table = tmp_path / "latin.txt", tmp_path / "empty.txt", tmp_path / "t.csv"
+    latin.write_bytes("caf\xe9 was fine\n".encode("latin-1"))
+    empty.write_text("")
+    table.write_text("text,label\na fine film,great\n")
+    for arguments, says in (
+        (["predict", run["key"], "--file", str(latin)], "UTF-8"),
+        (["predict", run["key"], "--file", str(empty)], "no text"),
+        (["predict", run["key"], str(table), "--text-column", "txet"], "no column 'txet'"),
+        (["evaluate", run["key"], str(table)], "'great'"),
+        (["evaluate", run["key"], str(table), "--labels", "{"], "not JSON"),
+        (["predict", run["key"], "x", "--out", str(tmp_path / "o.xlsx")], "must end in"),
+    ):
+        done = rtx(*arguments, home=home)
+        assert done.returncode == 2 and says in done.stderr.decode() and b"Traceback" not in done.stderr, arguments
+
+
+def test_works_without_a_checkout(run: dict, home: Path, tmp_path: Path) -> None:
+    """From a folder that knows no notebooks, with a home of its own, everything but the notebooks works."""
+    done = subprocess.run([*RTX, "results"], cwd=tmp_path, env={**os.environ, "RTX_HOME": str(home)}, capture_output=True)
+    assert run["key"].encode() in done.stdout

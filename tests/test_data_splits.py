@@ -1,0 +1,134 @@
+"""Splits: what is found inside what, who stays with whom, and samples that are balanced, sized and nested."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rtxlib.data.splits import (
+    balanced,
+    by_length,
+    groups,
+    maximal_first,
+    nested,
+    occurrences,
+    split,
+    sst2_validation,
+    words_key,
+)
+from rtxlib.errors import InputError
+
+
+def found(needles: list[str], haystack: list[str]) -> set[tuple[int, int]]:
+    return {(int(a), int(b)) for left, right in occurrences(needles, haystack) for a, b in zip(left, right, strict=True)}
+
+
+@pytest.mark.parametrize("most", [6, 40])
+def test_occurrences_are_those_of_a_plain_search(most: int) -> None:
+    rng = np.random.default_rng(most)
+    haystack = [" ".join(rng.choice(list("abc"), rng.integers(0, most))) for _ in range(150)]
+    pieces = []
+    for text in haystack:  # parts of the texts themselves, so that long ones are found too
+        words = text.split()
+        low, high = sorted(rng.integers(0, len(words) + 1, 2))
+        pieces.append(" ".join(words[low:high]))
+    needles = sorted(set(pieces + haystack))
+    plain = {(i, j) for i, a in enumerate(needles) for j, b in enumerate(haystack) if a and f" {a} " in f" {b} "}
+    assert found(needles, haystack) == plain
+    assert max(len(needles[i].split()) for i, _ in plain) >= most // 2
+
+
+def test_occurrences_respect_words_and_rows() -> None:
+    assert found(["art", "good film"], ["party", "good", "film good", "a good film"]) == {(1, 3)}
+    assert found([], ["a"]) == found(["a"], []) == found(["", "a"], ["", "  "]) == set()
+
+
+def test_texts_of_the_same_words_are_one_key() -> None:
+    assert words_key("Cool .") == words_key("cool!") == "cool"
+    assert words_key(":)") == ":)" != words_key(":(")
+
+
+def test_groups_join_equals_and_long_parts_but_not_short_ones() -> None:
+    texts = ["A b c d.", "x a b c d y", "a b c d", "a b", "other words here now", "a b z"]
+    group = groups(texts, longer_than=3)
+    assert group[0] == group[1] == group[2]
+    assert len({group[0], group[3], group[4], group[5]}) == 4
+
+
+def test_groups_chain() -> None:
+    group = groups(["a b c d", "a b c d e f g h", "e f g h", "e f g"], longer_than=3)
+    assert group[0] == group[1] == group[2] != group[3]
+
+
+def test_a_split_keeps_groups_whole_and_classes_in_proportion() -> None:
+    rng = np.random.default_rng(0)
+    strata = rng.choice(["a", "b", "c"], 3000, p=[0.7, 0.25, 0.05])
+    group = np.arange(3000)
+    group[:300] = group[:300] // 3
+    where = split(group, strata, seed=1)
+    assert all(len(set(where[group == g])) == 1 for g in range(100))
+    assert "test" in where[:300] and "validation" in where[:300]
+    for stratum in "abc":
+        mine = where[strata == stratum]
+        for name in ("validation", "test"):
+            assert (mine == name).sum() == pytest.approx(0.1 * len(mine), abs=1)
+    assert np.array_equal(where, split(group, strata, seed=1))
+    assert not np.array_equal(where, split(group, strata, seed=2))
+
+
+def test_a_group_too_large_for_a_small_split_goes_to_training() -> None:
+    group = np.concatenate([np.zeros(500, int), np.arange(1, 501)])
+    assert set(split(group, ["a"] * 1000, seed=0)[:500]) == {"train"}
+
+
+def test_a_class_of_three_rows_is_in_every_split() -> None:
+    where = split(np.arange(103), ["a"] * 100 + ["b"] * 3, seed=0)
+    assert sorted(where[100:]) == ["test", "train", "validation"]
+
+
+def test_rows_that_cannot_be_split_are_refused() -> None:
+    with pytest.raises(InputError, match="too few|leave nothing"):
+        split(np.zeros(50, int), ["a"] * 50, seed=0)
+
+
+def test_no_training_phrase_lies_inside_an_sst2_validation_sentence() -> None:
+    rng = np.random.default_rng(0)
+    sentences = [" ".join(rng.choice([f"w{i}" for i in range(400)], 12)) for _ in range(200)]
+    phrases = sentences + [" ".join(s.split()[a : a + 3]) for s in sentences for a in (0, 4, 8)] + sentences[:5]
+    chosen, dropped, maximal = sst2_validation(phrases, seed=0)
+    assert maximal == 200
+    held = {phrases[i] for i in np.flatnonzero(chosen)}
+    assert len(held) == 10 and held <= set(sentences)
+    left = [phrase for phrase, out in zip(phrases, chosen | dropped, strict=True) if not out]
+    assert not any(f" {phrase} " in f" {sentence} " for sentence in held for phrase in left)
+    assert dropped.sum() == 30 and not (chosen & dropped).any()
+
+
+def test_whole_sentences_rank_before_their_phrases() -> None:
+    rank = maximal_first(["a b", "a b c", "d", "x d", "c"], seed=0)
+    assert set(rank[[1, 3]]) == {0, 1}
+
+
+def test_a_sample_is_balanced_first_and_sized_second() -> None:
+    strata = np.array(["a"] * 90 + ["b"] * 20 + ["c"] * 40)
+    rank = np.arange(150)[::-1]
+    kept = balanced(strata, 30, rank)
+    assert [int((strata[kept] == s).sum()) for s in "abc"] == [10, 10, 10]
+    assert kept[strata[kept] == "a"].tolist() == list(range(80, 90))  # the lowest ranks
+    assert [int((strata[balanced(strata, 10_000, rank)] == s).sum()) for s in "abc"] == [20, 20, 20]
+
+
+def test_a_smaller_fraction_lies_inside_a_larger_one() -> None:
+    strata = np.array(["a"] * 300 + ["b"] * 100)
+    tenth, half = (nested(strata, fraction, seed=4) for fraction in (0.1, 0.5))
+    assert set(tenth) < set(half)
+    assert [(strata[tenth] == s).sum() for s in "ab"] == [30, 10]
+    assert [(strata[half] == s).sum() for s in "ab"] == [150, 50]
+
+
+def test_the_shortest_and_the_longest_are_thirty_percent_each() -> None:
+    lengths = np.random.default_rng(0).integers(3, 20, 1000)
+    short, long = (by_length(lengths, which, seed=0) for which in ("shortest", "longest"))
+    assert len(short) == len(long) == 300
+    assert lengths[short].max() <= np.delete(lengths, short).min()
+    assert lengths[long].min() >= np.delete(lengths, long).max()

@@ -1,0 +1,104 @@
+"""Tokenizers: trained alike from the same texts, framed, cut, saved and read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rtxlib.data.tokenization import SPECIAL, encode, load_tokenizer, take, train, truncate
+from rtxlib.errors import InputError
+
+WORDS = "the film was a quiet unhurried triumph and nobody who waited for its ending regretted an hour of it".split()
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 14))) + rng.choice([".", "!", " ?"]) for _ in range(600)]
+
+
+@pytest.fixture(scope="module", params=["wordpiece", "unigram"])
+def tokenizer(request: pytest.FixtureRequest, texts: list[str]):
+    return train(request.param, texts, 160)
+
+
+def test_special_tokens_have_the_first_ids(tokenizer) -> None:
+    assert tokenizer.convert_tokens_to_ids(list(SPECIAL)) == [0, 1, 2, 3, 4]
+    assert tokenizer.pad_token_id == 0
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_the_same_texts_give_the_same_tokenizer(kind: str, texts: list[str]) -> None:
+    models = {train(kind, order, 120).backend_tokenizer.to_str() for order in (texts, texts[::-1], texts + texts, texts)}
+    assert len(models) == 1
+
+
+def test_a_text_is_framed_and_found_again(tokenizer) -> None:
+    ids, offsets = encode(["the quiet film", ""], tokenizer, None)
+    assert offsets[0] == 0 and offsets[-1] == len(ids)
+    assert ids[offsets[0]] == ids[offsets[1]] == tokenizer.cls_token_id
+    assert ids[offsets[1] - 1] == ids[-1] == tokenizer.sep_token_id
+    assert offsets[2] - offsets[1] == 2  # an empty text is its frame
+    assert tokenizer.decode(ids[: offsets[1]], skip_special_tokens=True).strip() == "the quiet film"
+    assert ids.dtype == np.int32 and offsets.dtype == np.int64
+
+
+def test_it_agrees_with_transformers_own_call(tokenizer, texts: list[str]) -> None:
+    ids, offsets = encode(texts[:20], tokenizer, 9)
+    theirs = tokenizer(texts[:20], truncation=True, max_length=9)["input_ids"]
+    assert [ids[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)] == theirs
+
+
+def test_cutting_afterwards_is_cutting_at_once(tokenizer, texts: list[str]) -> None:
+    at_once = encode(texts, tokenizer, 8)
+    afterwards = truncate(*encode(texts, tokenizer, None), 8)
+    assert np.array_equal(at_once[0], afterwards[0]) and np.array_equal(at_once[1], afterwards[1])
+    assert np.diff(at_once[1]).max() == 8
+    assert (at_once[0][at_once[1][1:] - 1] == tokenizer.sep_token_id).all()
+
+
+def test_special_tokens_in_a_text_are_plain_characters(tokenizer) -> None:
+    ids, _ = encode(["good [SEP] [PAD] bad [CLS]"], tokenizer, None)
+    assert not set(ids[1:-1].tolist()) & {0, 2, 3, 4}
+
+
+def test_taking_rows_keeps_each_whole(tokenizer, texts: list[str]) -> None:
+    ids, offsets = encode(texts, tokenizer, None)
+    rows = [5, 0, 17]
+    some, starts = take(ids, offsets, rows)
+    for place, row in enumerate(rows):
+        assert np.array_equal(some[starts[place] : starts[place + 1]], ids[offsets[row] : offsets[row + 1]])
+
+
+def test_a_saved_tokenizer_is_read_back(tokenizer, texts: list[str], tmp_path: Path) -> None:
+    tokenizer.save_pretrained(tmp_path)
+    again = load_tokenizer(tmp_path)
+    assert np.array_equal(encode(texts, again, None)[0], encode(texts, tokenizer, None)[0])
+    assert again.pad_token_id == 0 and again.mask_token == "[MASK]"
+    with pytest.raises(InputError, match=r"no tokenizer\.json"):
+        load_tokenizer(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_case_is_kept_when_asked(kind: str) -> None:
+    kept, lost = (train(kind, ["Good good GOOD bad"] * 3, 100, lowercase=lower) for lower in (False, True))
+    assert len(set(encode(["Good", "good"], kept, None)[0].tolist())) > len(set(encode(["good"], kept, None)[0].tolist()))
+    assert np.array_equal(encode(["Good"], lost, None)[0], encode(["good"], lost, None)[0])
+
+
+def test_characters_beyond_the_alphabet_are_unknown() -> None:
+    many = ["".join(chr(0x4E00 + i) for i in range(1500)), *["plain words"] * 5]
+    tokenizer = train("wordpiece", many, 4000)
+    assert len(tokenizer) < 1000 * 2 + 50
+    assert tokenizer.unk_token_id in encode([chr(0x4E00 + 1499)], tokenizer, None)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "size", "words"),
+    [("wordpeice", ["a b"], 100, "Did you mean 'wordpiece'"), ("unigram", [" ", ""], 100, "no text"), ("unigram", ["a"], 9, "64")],
+)
+def test_what_cannot_be_trained_is_refused(kind: str, texts: list[str], size: int, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        train(kind, texts, size)

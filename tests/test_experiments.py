@@ -1,0 +1,303 @@
+"""A run is trained once, counts whole or not at all, and is found again by whoever asks for the same thing."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from rtxlib import paths
+from rtxlib.data.prepare import prepare
+from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError
+from rtxlib.evaluation.dynamics import gradients_by_iteration, iteration_gradients
+from rtxlib.experiments import execute, profiles, store, studies, tables, use
+from rtxlib.experiments.spec import RunSpec, data_label
+from rtxlib.models import EncoderForSequenceClassification, build
+from rtxlib.training.recipe import RECIPES
+
+DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A root of its own, shared by the tests of this file, so that each run is trained once."""
+    folder = tmp_path_factory.mktemp("home")
+    before = os.environ.get("RTX_HOME")
+    os.environ["RTX_HOME"] = str(folder)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield folder
+    torch.set_num_threads(threads)
+    os.environ.pop("RTX_HOME") if before is None else os.environ.update(RTX_HOME=before)
+
+
+@pytest.fixture(scope="module")
+def run(home):
+    return execute.train_run(SPEC, paths.runs_dir())
+
+
+def test_the_key_follows_every_part_of_the_spec_and_nothing_else() -> None:
+    key = SPEC.key("f")
+    assert key == RunSpec("recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0).key("f")
+    others = [
+        dataclasses.replace(SPEC, model="recurrent-1x3x32"),
+        dataclasses.replace(SPEC, seed=1),
+        dataclasses.replace(SPEC, overrides={"block_sharing": "unshared"}),
+        dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, learning_rate=1e-3)),
+        dataclasses.replace(SPEC, data=dataclasses.replace(DATA, train_fraction=0.5)),
+    ]
+    assert len({key, SPEC.key("g"), *(other.key("f") for other in others)}) == 7
+
+
+def test_a_run_holds_all_that_is_promised(run) -> None:
+    names = {path.name for path in run.path.iterdir()}
+    assert {"spec.json", "metrics.json", "curves.parquet", "predictions.parquet", "model.safetensors", "config.json",
+            "tokenizer.json", "README.md", "complete.json"} <= names
+    assert not any(name.endswith((".bin", ".pt", ".pkl", ".tmp")) or "checkpoint" in name for name in names)
+    predictions = pd.read_parquet(run.path / "predictions.parquet")
+    probabilities = predictions.filter(like="p_").to_numpy()
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-5)
+    assert (predictions["label"] == predictions["prediction"]).mean() == pytest.approx(run.metrics["accuracy"])
+    assert "pipeline" in (run.path / "README.md").read_text() and "{" not in (run.path / "README.md").read_text()
+
+
+def test_metrics_are_of_the_test_split_and_of_the_kept_weights(run) -> None:
+    data = prepare(DATA, paths.prepared_dir())
+    model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
+    rows = data.rows("test")
+    right = 0
+    for row in range(len(rows)):
+        ids = torch.from_numpy(data.splits["test"].row(row).astype(np.int64))[None]
+        right += int(model(ids).logits.argmax()) == rows["label"].iloc[row]
+    assert right / len(rows) == pytest.approx(run.metrics["accuracy"])
+
+
+def test_a_run_that_is_there_is_not_trained_again(run, monkeypatch) -> None:
+    monkeypatch.setattr(execute, "train", lambda *args, **kwargs: pytest.fail("trained twice"))
+    assert execute.train_run(SPEC, paths.runs_dir()).metrics == run.metrics
+
+
+def test_pipeline_and_auto_classes_open_a_run(run) -> None:
+    from transformers import pipeline
+
+    classify = pipeline("text-classification", str(run.path), top_k=None)
+    answer = {row["label"]: row["score"] for row in classify("the film was not dull at all .")[0]}
+    assert set(answer) == {"negative", "positive"}
+    ours = use.predict(run, ["the film was not dull at all ."]).iloc[0]
+    assert answer["positive"] == pytest.approx(float(ours["p_positive"]), abs=1e-5)
+
+
+def test_predict_cleans_as_training_did_and_keeps_the_order(run) -> None:
+    texts = ["A FINE film", "a fine   film<br />", "the parcel came late and broken", "x"]
+    table = use.predict(run, texts)
+    assert table["text"].tolist() == texts
+    assert table["p_positive"].iloc[0] == pytest.approx(table["p_positive"].iloc[1], abs=1e-6)
+
+
+def test_evaluate_scores_by_label_name_and_refuses_a_stranger(run) -> None:
+    data = prepare(DATA, paths.prepared_dir()).rows("test")
+    scores = use.evaluate(run, data["text"].tolist(), data["label_name"].tolist())
+    assert scores["accuracy"] == pytest.approx(run.metrics["accuracy"]) and scores["n"] == len(data)
+    with pytest.raises(InputError, match="'meh'"):
+        use.evaluate(run, ["a film"], ["meh"])
+
+
+def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> None:
+    runs = tmp_path / "runs"
+    key = SPEC.key(prepare(DATA, paths.prepared_dir()).fingerprint)
+    (runs / key).mkdir(parents=True)
+    (runs / key / "metrics.json").write_text("{}")
+    assert store.load(runs, key) is None and store.every(runs) == []
+    with pytest.raises(InputError, match="no finished run"):
+        store.find(runs, str(runs / key))
+    assert execute.train_run(SPEC, runs).metrics["accuracy"] >= 0
+    assert [run.key for run in store.every(runs)] == [key]
+
+
+def test_a_full_disk_is_one_sentence_and_the_next_try_goes_on(home, tmp_path, monkeypatch) -> None:
+    runs = tmp_path / "runs"
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EncoderForSequenceClassification, "save_pretrained", full)
+        with pytest.raises(InputError, match="disk is full"):
+            execute.train_run(SPEC, runs)
+    assert store.every(runs) == []
+    assert execute.train_run(SPEC, runs).path.is_dir()
+
+
+def test_unreadable_weights_are_told_in_a_sentence(run, tmp_path) -> None:
+    import shutil
+
+    copy = tmp_path / run.key
+    shutil.copytree(run.path, copy)
+    (copy / "model.safetensors").write_bytes(b"\0" * 100)
+    with pytest.raises(InputError, match="cannot be read"):
+        use.predict(store.find(tmp_path, run.key), ["a film"])
+
+
+def test_find_takes_the_start_of_a_key_and_names_what_is_near(run) -> None:
+    runs = paths.runs_dir()
+    assert store.find(runs, run.key[:5]).key == run.key
+    assert store.find(runs, str(run.path)).key == run.key
+    with pytest.raises(InputError, match="There is no run 'zzz'"):
+        store.find(runs, "zzz")
+
+
+TRAIN = [sys.executable, "-m", "rtxlib", "train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke",
+         "--json"]
+
+
+def cli_environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "RTX_HOME": str(home), "OMP_NUM_THREADS": "1"}
+
+
+def test_two_processes_train_a_run_once(tmp_path) -> None:
+    started = [subprocess.Popen(TRAIN, env=cli_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+               for _ in range(2)]
+    outputs = [process.communicate(timeout=300) for process in started]
+    assert [process.returncode for process in started] == [0, 0], outputs
+    first, second = (json.loads(out.strip().splitlines()[-1]) for out, _ in outputs)
+    assert first == second
+    assert sum("epoch" in err for _, err in outputs) == 1  # one of them trained, the other waited
+
+
+def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None:
+    """SIGKILL in the middle of a training that checkpoints after every step, then the same command again."""
+    command = [*TRAIN, "--recipe-set", "epochs=12", "--set", "hidden_dropout=0.2"]
+    often = "import rtxlib.training.loop as l; l.CHECKPOINT_SECONDS = 0.0; l.PROGRESS_SECONDS = 0.0; from rtxlib.cli import main; main()"
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    process = subprocess.Popen([sys.executable, "-c", often, *command[3:]], env=cli_environment(broken), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while not list((broken / "data" / "runs").glob("*.partial/checkpoint.safetensors")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not list((broken / "data" / "runs").glob("*/complete.json"))
+    results = [subprocess.run(command, env=cli_environment(folder), capture_output=True, text=True, check=True)
+               for folder in (broken, whole)]
+    assert "going on from step" in results[0].stderr and "going on" not in results[1].stderr
+    resumed, unbroken = (json.loads(result.stdout.strip().splitlines()[-1]) for result in results)
+    a, b = (load_file(Path(record["run"]) / "model.safetensors") for record in (resumed, unbroken))
+    assert all(torch.equal(a[name], b[name]) for name in b)
+    assert resumed["accuracy"] == unbroken["accuracy"] and resumed["val_loss"] == unbroken["val_loss"]
+
+
+def test_training_refused_names_what_is_missing(home, monkeypatch) -> None:
+    monkeypatch.setenv("RTX_NO_TRAINING", "1")
+    with pytest.raises(execute.TrainingRefused, match=r"1 of 1 runs .* seed 77"):
+        execute.run([dataclasses.replace(SPEC, seed=77)])
+
+
+def test_side_by_side_equals_one_after_another(run, tmp_path, monkeypatch) -> None:
+    """The pool's workers give the very numbers of a run trained in this process on one thread."""
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    lines: list[str] = []
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    both = execute.run([SPEC, dataclasses.replace(SPEC, seed=1)], report=lines.append)
+    same = ("accuracy", "test_loss", "val_loss", "fingerprint")
+    assert {name: both[0].metrics[name] for name in same} == {name: run.metrics[name] for name in same}
+    assert both[0].metrics["ms_median"] > 0 and both[0].metrics["ms_p95"] >= both[0].metrics["ms_median"]
+    assert any("[2/2]" in line for line in lines)
+
+
+def test_a_failing_run_stops_the_pool_with_its_own_sentence(home, monkeypatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    bad = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, learning_rate=1e30, clip_norm=1e30), seed=5)
+    with pytest.raises(InputError, match="diverged"):
+        execute.run([bad, dataclasses.replace(bad, seed=6)], report=lambda line: None)
+
+
+def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) -> None:
+    results = tmp_path / "results"
+    store.publish("one", [run], results)
+    store.publish("two", [run], results, notes=pd.DataFrame({"n": [1]}))
+    assert len(pd.read_parquet(results / "runs.parquet")) == 1
+    assert sorted(pd.read_parquet(results / "studies.parquet")["study"]) == ["one", "two"]
+    record = store.published(results, run.key)
+    assert record.path is None and record.metrics["accuracy"] == run.metrics["accuracy"] and record.spec == run.spec
+    pd.testing.assert_frame_equal(store.part(record, "curves", results), store.part(run, "curves"))
+    with pytest.raises(InputError, match="not its weights"):
+        use.open_run(record)
+
+
+def test_transfer_is_computed_once_and_kept(run) -> None:
+    other = dataclasses.replace(DATA, seed=9)
+    data = prepare(other, paths.prepared_dir())
+    first = use.transfer(run, other, data)
+    assert len(first) == 1 and first["n_test"].iloc[0] == len(data.splits["test"])
+    assert use.transfer(run, other, data).equals(first)
+
+
+def test_iteration_gradients_add_up_to_the_full_gradient() -> None:
+    torch.manual_seed(0)
+    model = build("recurrent-2x3x64", vocab_size=50).eval()
+    batch = {"input_ids": torch.randint(1, 50, (6, 9)), "attention_mask": None, "labels": torch.tensor([0, 1, 1, 0, 1, 0])}
+    parts, loss = iteration_gradients(model, [batch])
+    full = model(batch["input_ids"], labels=batch["labels"])
+    full.loss.backward()
+    assert loss == pytest.approx(full.loss.item(), abs=1e-6)
+    for number, p in enumerate(model.encoder.stack.parameters()):
+        torch.testing.assert_close(sum(part[number] for part in parts), p.grad, atol=1e-6, rtol=1e-4)
+    table = gradients_by_iteration(model, [batch])
+    assert table["share"].sum() == pytest.approx(1) and len(table) == 3 and (table["norm"] > 0).all()
+
+
+def test_compare_is_the_difference_of_the_accuracies(run) -> None:
+    row = tables.compare([run], [run])
+    assert row["difference"] == 0 and row["n_items"] == run.metrics["n_test"]
+
+
+@pytest.mark.parametrize("name", profiles.PROFILES)
+def test_every_profile_names_models_that_exist_and_distinct_runs(name: str) -> None:
+    profile = profiles.load(name)
+    for study in (study for group in studies.STUDIES.values() for study in group.values()):
+        specs = study(profile)
+        assert len({spec.key("x") for spec in specs}) == len(specs)
+        for spec in specs:
+            assert spec.config(1000, ["a", "b"]).num_labels == 2
+    if name != "full":
+        assert {profile.standard, profile.recurrent}.isdisjoint({"standard-6x384", "recurrent-3x2x256"})
+    assert profiles.PROFILES["demo"].seeds >= 3
+
+
+def test_matched_arms_match() -> None:
+    profile = profiles.load("full")
+    recurrent, parameters, compute = (
+        build(name) for name in (profile.recurrent, studies.matched(profile)["parameters"], studies.matched(profile)["compute"])
+    )
+    size = [sum(p.numel() for p in model.parameters()) for model in (recurrent, parameters)]
+    assert size[0] == size[1]
+    assert recurrent.config.effective_depth == compute.config.effective_depth
+    assert recurrent.config.hidden_size == compute.config.hidden_size
+
+
+def test_unknown_profiles_and_bad_sizes_are_refused() -> None:
+    with pytest.raises(InputError, match="Did you mean 'demo'"):
+        profiles.load("dmeo")
+    with pytest.raises(InputError, match="seeds must be at least 1"):
+        profiles.load("demo", seeds=0)
+
+
+def test_labels_of_data_say_what_part_it_is() -> None:
+    assert data_label(dataclasses.replace(DATA, train_fraction=0.1)) == "embedded 10%"
+    assert data_label(DataSpec(source="domains", task="domain")) == "domains domain"

@@ -1,0 +1,125 @@
+"""The study's own notebooks: whole through rtx and under plain papermill, and a page that opens without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+
+from rtxlib.report import notebooks
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+STEMS = list(notebooks.NOTEBOOKS)
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "RTX_HOME": str(home), "OMP_NUM_THREADS": "1", **more}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    """A home in which `rtx report --profile smoke` has run."""
+    home = tmp_path_factory.mktemp("report")
+    done = subprocess.run([sys.executable, "-m", "rtxlib", "report", "--profile", "smoke"], env=environment(home), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return home
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_notebook_is_committed_clean_and_defines_nothing(stem: str) -> None:
+    book = nbformat.read(FOLDER / f"{stem}.ipynb", as_version=4)
+    nbformat.validate(book)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count is None and not cell.outputs for cell in code)
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
+    assert not any(line.startswith(("class ", "def ", "for epoch")) for cell in code for line in cell.source.splitlines())
+    assert book.metadata.kernelspec.name == "python3"
+    assert notebooks.read_parameters(FOLDER / f"{stem}.ipynb")
+
+
+def test_every_notebook_finished(report: Path) -> None:
+    outcomes = json.loads((report / "reports/smoke/outcomes.json").read_text())
+    assert {outcome["name"]: outcome["status"] for outcome in outcomes} == dict.fromkeys(STEMS, "done")
+
+
+def test_each_profile_makes_things_in_its_own_place(report: Path) -> None:
+    assert {folder.name for folder in report.iterdir()} == {"data", "figures", "reports"}
+    assert {folder.name for folder in (report / "data").iterdir()} == {"prepared", "results", "runs"}
+    assert [folder.name for folder in (report / "data/results").iterdir()] == ["smoke"]
+    for drawing in (report / "figures/smoke").glob("*.svg"):
+        assert all(drawing.with_suffix(ending).stat().st_size > 0 for ending in (".pdf", ".png", ".csv"))
+
+
+def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
+    figures = {file.stem for file in (report / "figures/smoke").glob("*.svg")}
+    assert {stem[:2] for stem in figures} == {"01", "02", "03", "04", "05", "06", "99"}
+    assert {"04_bubble", "04_pareto_time", "03_gradient_by_iteration", "01_overlap"} <= figures
+    results = report / "data/results/smoke"
+    runs = pd.read_parquet(results / "runs.parquet")
+    assert runs["key"].is_unique and runs["ms_median"].gt(0).all() and runs["accuracy"].between(0, 1).all()
+    assert set(pd.read_parquet(results / "studies.parquet")["study"]) == {
+        "baseline", "recurrent", "sensitivity", "width_vs_depth", "domains", "transfer"}
+    assert "tf-idf + logistic regression" in set(pd.read_parquet(results / "classical.parquet")["model"])
+
+
+def test_figures_again_without_training_are_the_same_to_the_byte(report: Path) -> None:
+    before = {file.name: file.read_bytes() for file in (report / "figures/smoke").glob("0[345]*.svg")}
+    done = subprocess.run(
+        [sys.executable, "-m", "rtxlib", "report", "--profile", "smoke", "--no-training", "--notebooks", "03,05"],
+        env=environment(report), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name in ("03_differences.svg", "03_training_curves.svg", "05_accuracy_per_million.svg"):
+        assert (report / "figures/smoke" / name).read_bytes() == before[name]
+
+
+def test_training_is_refused_in_an_empty_store(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "rtxlib", "notebook", "02", "--profile", "smoke", "--no-training"],
+                          env=environment(tmp_path), capture_output=True, text=True)
+    assert done.returncode == 1 and "training is switched off" in done.stderr
+
+
+def test_dry_run_counts_the_runs_and_trains_none(report: Path, tmp_path: Path) -> None:
+    for home, in_store in ((report, True), (tmp_path, False)):
+        done = subprocess.run([sys.executable, "-m", "rtxlib", "report", "--profile", "smoke", "--dry-run"], env=environment(home),
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert ("0 runs to train" in done.stdout) == in_store and "minutes of training" in done.stdout
+    assert not (tmp_path / "data/runs").exists() or not list((tmp_path / "data/runs").glob("*/complete.json"))
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_notebook_runs_under_plain_papermill(stem: str, report: Path, tmp_path: Path) -> None:
+    """No rtx, another working directory: only papermill, the notebook, and a parameter."""
+    out = tmp_path / "out.ipynb"
+    done = subprocess.run([sys.executable, "-m", "papermill", str(FOLDER / f"{stem}.ipynb"), str(out), "-p", "profile", "smoke", "-k", "python3"],
+                          env=environment(report), cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    errors = [output for cell in nbformat.read(out, as_version=4).cells if cell.cell_type == "code" for output in cell.outputs
+              if output.output_type == "error"]
+    assert errors == []
+
+
+def test_the_report_opens_offline_and_draws_everything(report: Path, browser_page) -> None:
+    """No request leaves the page, nothing complains, every picture and chart is there, on a desk and on a phone."""
+    page = report / "reports/smoke/report.html"
+    assert page.stat().st_size < 9e6
+    requests, complaints = [], []
+    browser_page.on("request", lambda request: requests.append(request.url))
+    browser_page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+    browser_page.on("pageerror", lambda error: complaints.append(str(error)))
+    browser_page.goto(page.as_uri())
+    browser_page.wait_for_selector(".main-svg")
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+    assert complaints == []
+    drawn = browser_page.evaluate("[...document.images].map(i => { i.loading = 'eager'; return i.decode().then(() => i.naturalWidth > 0 && i.alt.length > 10) })")
+    assert len(drawn) >= 20 and all(drawn)
+    assert "does it replace" in browser_page.inner_text("main").lower()
+    for width in (1280, 390):
+        browser_page.set_viewport_size({"width": width, "height": 900})
+        assert browser_page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,374 @@
+"""The report is one file that opens offline, reads on a phone and on paper, and hides no failure."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from rtxlib.errors import InputError
+from rtxlib.report import html, notebooks
+
+CHROMIUM = Path(os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="150"><rect width="300" height="150"/></svg>'
+FIGURE = (
+    '<figure><img alt="Two curves that rise" src="data:image/svg+xml;base64,'
+    f'{base64.b64encode(SVG.encode()).decode()}"><figcaption>Accuracy, n = 872.</figcaption></figure>'
+)
+CHART = {
+    "data": [{"type": "scatter", "x": [1, 2], "y": [3, 4], "mode": "markers+text", "text": ["a</script>", "b"]}],
+    "layout": {"title": {"text": "What does a millisecond buy?"}, "width": 3000},
+}
+
+
+def markdown(source: str, **metadata: Any) -> Any:
+    return new_markdown_cell(source, metadata=metadata)
+
+
+def code(source: str, *outputs: Any, count: int = 1, tags: tuple[str, ...] = ()) -> Any:
+    return new_code_cell(source, outputs=list(outputs), execution_count=count, metadata={"tags": list(tags)})
+
+
+def shown(**data: Any) -> Any:
+    return new_output("display_data", data={kind.replace("_", "/", 1): value for kind, value in data.items()})
+
+
+def plot(spec: dict[str, Any]) -> Any:
+    return new_output("display_data", data={html.PLOTLY: spec, "text/html": "<p>another form</p>"})
+
+
+def printed(text: str, name: str = "stdout") -> Any:
+    return new_output("stream", name=name, text=text)
+
+
+def build(folder: Path, *cells: Any, stem: str = "02_baseline", completed: bool | None = True, **more: Any) -> str:
+    """The page made of one notebook."""
+    notebook = new_notebook(cells=list(cells))
+    if completed is not None:
+        notebook.metadata.rtx = {"completed": completed, "error": None if completed else "cell 3: KeyError: 'b'"}
+    nbformat.write(notebook, folder / f"{stem}.ipynb")
+    return html.build([folder / f"{stem}.ipynb"], folder / "report.html", "A title & more?", **more).read_text("utf-8")
+
+
+def soup(page: str) -> BeautifulSoup:
+    return BeautifulSoup(page, "html.parser")
+
+
+# ------------------------------------------------------------------------------------------------------------- content
+
+
+def test_the_answer_stands_first_and_once(tmp_path: Path) -> None:
+    answer = code("display(words)", shown(text_markdown="**Not yet**, by 0.6 points."), tags=("answer", "remove-input"))
+    page = build(tmp_path, markdown("# What did we find?"), markdown("## Details"), answer, stem="99_report")
+    assert page.index("<strong>Not yet</strong>") < page.index("What did we find?</h2>")
+    assert page.count("Not yet") == 1
+    assert "display(words)" not in page
+
+
+def test_code_is_folded_and_silent_cells_share_a_fold(tmp_path: Path) -> None:
+    cells = [
+        code("seeds: int = 1", count=1, tags=("parameters",)),
+        code("seeds = 3", count=2, tags=("injected-parameters",)),
+        code("import json", count=3),
+        code("json.dumps('<a>')", shown(text_plain="'<a>'"), count=4),
+        code("hidden = 1", printed("seen\n"), count=5, tags=("remove-input",)),
+    ]
+    folds = soup(build(tmp_path, *cells)).select("details.code")
+    assert [fold.summary.text for fold in folds] == ["Parameters [1] – [2]", "Code [3] – [4]"]
+    assert not any(fold.has_attr("open") for fold in folds)
+    assert folds[1].pre.text == "import json\n\njson.dumps('<a>')\n"
+    assert folds[1].select_one(".kn").text == "import"  # coloured
+
+
+def test_alt_text_survives_and_an_image_without_words_gets_some(tmp_path: Path) -> None:
+    bare, drawn = shown(image_png=PIXEL, text_plain="<Figure>"), shown(**{"image_svg+xml": SVG})
+    page = build(tmp_path, code("a", shown(text_html=FIGURE)), code("b", bare, count=7), code("c", drawn))
+    images = soup(page).select("main figure img")
+    assert [image["alt"] for image in images][:2] == ["Two curves that rise", "Figure of notebook 02_baseline, cell 7"]
+    assert images[1]["src"] == f"data:image/png;base64,{PIXEL}"
+    assert base64.b64decode(images[2]["src"].partition("base64,")[2]).decode() == SVG
+    assert "Accuracy, n = 872." in page
+
+
+def test_numbers_are_right_aligned_and_words_are_not(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "example": ["a fine film", "3 stars"],
+            "accuracy": [0.8123, None],
+            "interval": ["0.79 – 0.83", "[0.71, 0.75]"],
+            "cost": ["1.2 ms", "–"],
+        },
+        index=pd.Index(["standard-6x384", "recurrent-3x2x256"], name="model"),
+    )
+    found = soup(build(tmp_path, code("table", shown(text_html=table._repr_html_()))))
+    rows = found.select(".table table tr")
+    assert [cell.text for cell in rows[0].select("th")] == ["model", "example", "accuracy", "interval", "cost"]
+    for row in rows:
+        right = ["number" in cell.get("class", []) for cell in row.select("th, td")]
+        assert right == [False, False, True, True, True]
+    assert not found.select("main style, [border], tr[style]")
+    assert found.select_one(".table")["tabindex"] == "0"  # can be scrolled by keyboard
+
+
+def test_a_table_in_markdown_is_boxed_too(tmp_path: Path) -> None:
+    page = build(tmp_path, markdown("| step | rows |\n|---|---|\n| read | 6,000 |\n"))
+    assert "number" in soup(page).select_one(".table tbody td:last-child")["class"]
+
+
+def test_formulas_become_mathml_outside_code_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    attention = "$$\\mathrm{softmax}\\left(\\frac{QK^\\top}{\\sqrt{d}}\\right)V$$"
+    text = f"Costs $n^2$ here.\n\n{attention}\n\n`a = $5 + $6`\n\n```\n$x$\n```"
+    page = soup(build(tmp_path, markdown(text)))
+    assert [math["display"] for math in page.select("math")] == ["inline", "block"]
+    assert page.select_one("math msup").text == "n2"
+    assert "softmax" in [name.text for name in page.select("math mi")]
+    assert [found.text.strip() for found in page.select("main code")] == ["a = $5 + $6", "$x$"]
+    assert not capsys.readouterr().err
+
+
+def test_aligned_equations_are_set_in_columns(tmp_path: Path) -> None:
+    text = "$$\\begin{aligned} h &= F(h) \\\\ y &= Wh \\end{aligned}$$\n\n\\begin{align}a &= b\\end{align}"
+    page = soup(build(tmp_path, markdown(text)))
+    assert [len(math.select("mtr")) for math in page.select("math")] == [2, 1]
+    assert "&" not in page.select_one(".prose").text
+    assert "(1)" not in page.select_one(".prose").text
+
+
+@pytest.mark.parametrize("formula", ["\\nosuchthing{x}", "\\frac{1}{"])
+def test_a_formula_that_cannot_be_set_is_shown_and_told(
+    tmp_path: Path, formula: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = soup(build(tmp_path, markdown(f"Here ${formula}$.")))
+    assert page.select_one("code.unset").text == formula
+    assert "cannot be set" in capsys.readouterr().err
+
+
+def test_long_printing_keeps_its_end_and_warnings_are_folded_not_lost(tmp_path: Path) -> None:
+    long = "".join(f"epoch {number}\n" for number in range(100))
+    messages = [printed(text, "stderr") for text in ("\rstep 1\rstep 2\n", "UserWarning: look\n")]
+    cells = [
+        code("train()", printed(long), *messages),
+        code("short()", printed("one \x1b[31mred\x1b[0m <line>\n")),
+    ]
+    page = soup(build(tmp_path, *cells))
+    folds = page.select("details.printed")
+    assert [fold.summary.text for fold in folds] == ["Printed: 100 lines, the last 40 here", "Messages: 2 lines"]
+    assert folds[0].pre.text.split("\n") == [f"epoch {number}" for number in range(60, 100)]
+    assert folds[1].pre.text == "step 2\nUserWarning: look"
+    assert page.select_one("div.printed pre").text == "one red <line>"
+
+
+def test_a_failed_notebook_is_announced_and_shows_its_traceback(tmp_path: Path) -> None:
+    error = new_output("error", ename="KeyError", evalue="'b'", traceback=["\x1b[31mKeyError\x1b[0m: <'b'>"])
+    page = build(tmp_path, markdown("# Why?"), code("table['b']", error, count=3), completed=False)
+    banner = soup(page).select_one(".banner")
+    assert "02_baseline – cell 3: KeyError: 'b'" in banner.text
+    assert banner.a["href"] == "#02_baseline"
+    assert soup(page).select_one(".error pre").text == "KeyError: <'b'>"
+    assert "not finished" in soup(page).select_one("#\\30 2_baseline .kicker").text
+
+
+def test_without_a_completion_marker_a_notebook_counts_as_unfinished(tmp_path: Path) -> None:
+    assert "did not run to its end" in soup(build(tmp_path, code("1"), completed=None)).select_one(".banner").text
+    assert soup(build(tmp_path, code("1"))).select_one(".banner") is None
+
+
+def test_skipped_notebooks_are_announced(tmp_path: Path) -> None:
+    outcomes = [
+        notebooks.Outcome("02_baseline", "done", 1.0),
+        notebooks.Outcome("99_report", "skipped", 0.0, "needs 03_recurrent, which failed"),
+    ]
+    banner = soup(build(tmp_path, code("1"), outcomes=outcomes)).select_one(".banner")
+    assert [item.text for item in banner.select("li")] == ["99_report – skipped: needs 03_recurrent, which failed"]
+
+
+def test_a_skipped_notebook_of_an_earlier_run_does_not_answer(tmp_path: Path) -> None:
+    answer = code("a", shown(text_markdown="An old answer."), tags=("answer",))
+    assert "An old answer." in build(tmp_path, answer, stem="99_report")
+    skipped = notebooks.Outcome("99_report", "skipped", 0.0, "needs 02_baseline, which failed")
+    assert "An old answer." not in build(tmp_path, answer, stem="99_report", outcomes=[skipped])
+
+
+def test_headings_make_the_contents_and_every_link_arrives(tmp_path: Path) -> None:
+    links = "[above](#Cost-&-time), [this](02_baseline.ipynb), [cards](../data/README.md)"
+    page = soup(build(tmp_path, markdown(f"# How good?\n\n## Cost & *time*\n\n## Cost & time\n\n{links}")))
+    assert [heading.name for heading in page.select("h1, h2, h3")] == ["h1", "h2", "h3", "h3"]
+    assert page.h1.text == "A title & more?"
+    ids = [tag["id"] for tag in page.select("[id]")]
+    assert len(ids) == len(set(ids))
+    links = [link["href"] for link in page.select("a")]
+    assert len(page.select("nav a")) == 3
+    assert len(page.select("main a")) == 2  # the file beside the notebook is named, not linked
+    assert all(link[0] == "#" and link[1:] in ids for link in links)
+    assert page.html["lang"] == "en"
+    assert page.body.find("a")["href"] == "#report"  # skip link first
+
+
+def test_what_would_be_fetched_is_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outside = '<p>Text <img src="https://example.org/a.png" alt="x"></p><script src="//example.org/a.js"></script>'
+    prose = "![plot](plots/a.png)\n\n[a link](https://example.org)"
+    page = build(tmp_path, code("a", shown(text_html=outside)), markdown(prose))
+    assert [note.text for note in soup(page).select(".missing")] == [
+        "[left out: https://example.org/a.png lies outside this file]",
+        "[left out: //example.org/a.js lies outside this file]",
+        "[left out: plots/a.png lies outside this file]",
+    ]
+    assert soup(page).select_one("main a")["href"] == "https://example.org"  # a link is only followed
+    assert "plots/a.png" in capsys.readouterr().err
+
+
+def test_the_chart_library_comes_once_and_only_where_there_are_charts(tmp_path: Path) -> None:
+    assert "plotly.js v" not in build(tmp_path, code("1", shown(text_plain="1")))
+    whole_library = shown(text_html="<script>/** plotly.js v4 */</script>")
+    page = build(tmp_path, code("a", whole_library, plot(CHART)), code("b", plot(CHART)))
+    assert len(re.findall(r"plotly\.js v\d", page)) == 1
+    charts = soup(page).select("figure.chart")
+    assert [chart.div["aria-label"] for chart in charts] == ["What does a millisecond buy?"] * 2
+    assert json.loads(charts[0].script.string) == {"data": CHART["data"], "layout": CHART["layout"]}
+    assert "another form" not in page
+
+
+def test_the_same_notebooks_give_the_same_bytes(tmp_path: Path) -> None:
+    cells = [markdown("# A\n\n$x$"), code("a", plot(CHART), shown(text_html=FIGURE))]
+    assert build(tmp_path, *cells) == build(tmp_path, *cells)
+    assert {path.name for path in tmp_path.iterdir()} == {"02_baseline.ipynb", "report.html"}  # nothing half written
+
+
+def test_what_is_no_notebook_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").write_text("{")
+    for path in (tmp_path / "a.ipynb", tmp_path / "b.ipynb"):
+        with pytest.raises(InputError, match="cannot be read as an executed notebook"):
+            html.build([path], tmp_path / "report.html", "t")
+
+
+# ----------------------------------------------------------------------------------------------------------- a browser
+
+LIVE = """\
+import base64, io
+import pandas as pd
+import plotly.graph_objects as go
+from IPython.display import HTML, display
+from matplotlib.figure import Figure
+
+figure = Figure(figsize=(12, 4))
+figure.subplots().plot([1, 2, 3])
+drawn = io.StringIO()
+figure.savefig(drawn, format="svg")
+source = base64.b64encode(drawn.getvalue().encode()).decode()
+display(HTML(f'<figure><img alt="A rising line" src="data:image/svg+xml;base64,{source}"></figure>'))
+display(pd.DataFrame({f"a long column name {n}": [n / 7] for n in range(12)}))
+go.Figure(go.Scatter(x=[1, 2], y=[1, 2]), layout={"title": "A chart", "width": 1400})
+"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of one notebook that a kernel ran and one put together here."""
+    folder = tmp_path_factory.mktemp("report")
+    text = "# What is it?\n\n$$" + "x_{1} + " * 60 + "y$$\n\nAnAddress" + "VeryLong" * 30
+    nbformat.write(new_notebook(cells=[new_markdown_cell(text), new_code_cell(LIVE)]), folder / "01_live.ipynb")
+    ran = notebooks.run(["01"], "smoke", {}, folder / "out", folder=folder)
+    assert [outcome.status for outcome in ran] == ["done"]
+    pixels = new_output("display_data", data={"image/png": PIXEL}, metadata={"alt": "A dot"})
+    long = [code("x = " + "1 + " * 200 + "1", printed("y" * 900 + "\n" * 30)), code("p", pixels, plot(CHART))]
+    (folder / "more").mkdir()
+    build(folder / "more", markdown("# And this?\n\n## How long?"), *long)
+    return html.build([ran[0].path, folder / "more" / "02_baseline.ipynb"], folder / "report.html", "Is it whole?")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM.is_file():
+        pytest.skip(f"no browser at {CHROMIUM}; set CHROMIUM to one")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["background-networking", "component-update", "sync", "gpu"]
+    arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=str(CHROMIUM), args=arguments)
+        yield running
+        running.close()
+
+
+def opened(browser: Any, report: Path, width: int, scheme: str = "light") -> tuple[Any, list[str]]:
+    """The report in a window with the network off, and everything it asked for or complained about."""
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
+    page, heard = context.new_page(), []
+    page.on("request", lambda asked: None if asked.url.startswith(("data:", "blob:")) else heard.append(asked.url))
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.goto(report.as_uri())
+    page.wait_for_function("[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))")
+    return page, heard
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_it_opens_offline_and_everything_has_drawn(browser: Any, report: Path, width: int, scheme: str) -> None:
+    page, heard = opened(browser, report, width, scheme)
+    assert heard == [report.as_uri()]
+    images = page.evaluate("[...document.images].map((i) => [i.complete, i.naturalWidth, i.width, i.alt])")
+    assert len(images) == 2
+    for complete, natural, drawn, alt in images:
+        assert complete and 0 < drawn <= natural + 20 and alt  # never drawn larger than it is; dark has a rim
+    points = page.evaluate("[...document.querySelectorAll('.plot')].map((p) => p.querySelectorAll('.point').length)")
+    assert points == [2, 2]
+    sizes = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert sizes[0] <= sizes[1], "the page itself must not scroll sideways"
+    widest = page.evaluate("Math.max(...[...document.querySelectorAll('.main-svg')].map((p) => p.clientWidth))")
+    assert widest <= width
+    formula = page.evaluate("document.querySelector('math').getBoundingClientRect().height")
+    assert formula > 10
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 150) is (scheme == "dark")
+    page.context.close()
+
+
+def test_the_file_is_small_enough_to_mail(report: Path) -> None:
+    assert report.stat().st_size < 9_000_000
+
+
+def test_the_contents_stand_open_on_a_desk_and_closed_on_a_phone(browser: Any, report: Path) -> None:
+    page, _ = opened(browser, report, 1280)
+    assert page.locator("nav ol a").first.is_visible()
+    page.evaluate("document.getElementById('02_baseline-how-long').scrollIntoView()")
+    page.wait_for_function("document.querySelector('nav a[aria-current=true]').textContent.trim() === 'How long?'")
+    page.context.close()
+    page, _ = opened(browser, report, 390)
+    assert not page.locator("nav ol a").first.is_visible()
+    page.locator("nav summary").click()
+    page.get_by_role("link", name="And this?").click()
+    assert not page.locator("nav ol a").first.is_visible()
+    assert 0 <= page.evaluate("document.getElementById('02_baseline').getBoundingClientRect().top") < 200
+    page.context.close()
+
+
+def test_wide_tables_scroll_in_their_own_box(browser: Any, report: Path) -> None:
+    page, _ = opened(browser, report, 390)
+    inner, outer = page.eval_on_selector(".table", "(box) => [box.scrollWidth, box.clientWidth]")
+    assert inner > outer
+    assert outer <= 390
+    page.context.close()
+
+
+def test_paper_gets_no_code_and_dark_ink_on_white(browser: Any, report: Path) -> None:
+    page, _ = opened(browser, report, 700, "dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert not page.locator("details.code").first.is_visible()
+    assert not page.locator("nav").is_visible()
+    assert page.locator("figure img").first.is_visible()
+    style = "getComputedStyle(document.body)"
+    assert page.evaluate(f"{style}.backgroundColor") == "rgb(255, 255, 255)"
+    assert sum(map(int, re.findall(r"\d+", page.evaluate(f"{style}.color")))) < 200
+    page.context.close()

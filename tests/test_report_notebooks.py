@@ -1,0 +1,377 @@
+"""Notebooks are run as promised: bad parameters never reach a kernel, and no failure passes for success."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from rtxlib.errors import InputError
+from rtxlib.report import notebooks, provenance
+
+PARAMETERS = """\
+from typing import Literal
+
+profile: Literal["smoke", "demo", "full"] = "demo"  # how large
+seeds: int | None = None  # None: the profile's
+models: list[str] | None = None
+rate: float = 0.1
+labels: dict[str, str] | None = None
+lowercase: bool = True
+note: str = "a=b"  # an equals sign inside
+"""
+AS_RTX = "import sys; sys.argv = ['rtx']; "  # the package loads its models at once in any other program
+
+
+def write(folder: Path, stem: str, *sources: str, parameters: str = PARAMETERS) -> Path:
+    """A notebook of a heading, a parameters cell and ``sources``."""
+    tagged = new_code_cell(parameters, metadata={"tags": ["parameters"]})
+    cells = [new_markdown_cell(f"# The question of {stem}"), tagged, *map(new_code_cell, sources)]
+    path = folder / f"{stem}.ipynb"
+    notebook = new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "some-other-kernel", "display_name": "x", "language": "python"}
+    nbformat.write(notebook, path)
+    return path
+
+
+# ---------------------------------------------------------------------------------------------------------- parameters
+
+
+def test_parameters_are_read_without_running_the_cell(tmp_path: Path) -> None:
+    read = {parameter.name: parameter for parameter in notebooks.read_parameters(write(tmp_path, "01_a"))}
+    assert list(read) == ["profile", "seeds", "models", "rate", "labels", "lowercase", "note"]
+    assert read["profile"].choices == ("smoke", "demo", "full")
+    assert read["profile"].description == "how large"
+    assert (read["seeds"].annotation, read["seeds"].default) == ("int | None", None)
+    assert read["seeds"].description == "None: the profile's"
+    assert read["note"].default == "a=b"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("profile", "full", "full"),
+        ("seeds", "3", 3),
+        ("seeds", "none", None),
+        ("seeds", 4, 4),
+        ("models", "[standard-6x384, 'recurrent-3x2x256']", ["standard-6x384", "recurrent-3x2x256"]),
+        ("models", "a,b", ["a", "b"]),
+        ("models", "[]", []),
+        ("models", ["a"], ["a"]),
+        ("rate", "1e-3", 1e-3),
+        ("rate", 2, 2.0),
+        ("labels", "{1: bad, 'two': good}", {"1": "bad", "two": "good"}),
+        ("labels", {"1": "bad"}, {"1": "bad"}),
+        ("lowercase", "false", False),
+        ("lowercase", "1", True),
+        ("note", "3", "3"),
+    ],
+)
+def test_values_are_read_by_the_annotation(tmp_path: Path, name: str, given: object, expected: object) -> None:
+    value = notebooks.check(write(tmp_path, "01_a"), {name: given})[name]
+    assert (value, type(value)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("seed", "3", "Did you mean 'seeds'?"),
+        ("seeds", "three", "'three' is not of type int | None"),
+        ("seeds", True, "True is not of type"),
+        ("seeds", 2.5, "2.5 is not of type"),
+        ("profile", "dmo", "none of 'smoke', 'demo', 'full'. Did you mean 'demo'?"),
+        ("models", [1], "[1] is not of type list[str] | None"),
+        ("models", 3, "3 is not of type"),
+        ("rate", "fast", "'fast' is not of type float"),
+        ("labels", ["a"], "['a'] is not of type"),
+        ("lowercase", "maybe", "'maybe' is not of type bool"),
+        ("lowercase", 1, "1 is not of type bool"),
+        ("note", 3, "3 is not of type str"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_by_name(tmp_path: Path, name: str, given: object, said: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        notebooks.check(write(tmp_path, "01_a"), {name: given})
+    assert said in str(refusal.value)
+    assert name in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("seeds = 3", "annotated assignment"),
+        ("seeds: int", "annotated assignment"),
+        ("import os\nos.remove('x')", "annotated assignment"),
+        ("seeds: int = 'three'", "'three' is not of type int"),
+        ("seeds: Path = None", "annotation 'Path' is not understood"),
+        ("seeds: int = 1 +", "line 1"),
+        ("seeds: int = max(1, 2)", "seeds"),
+    ],
+)
+def test_a_parameters_cell_that_cannot_be_checked_is_refused(tmp_path: Path, cell: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        notebooks.read_parameters(write(tmp_path, "01_a", parameters=cell))
+
+
+def test_what_is_no_notebook_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "01_a.ipynb").write_bytes(b"\xff\x00 not json")
+    with pytest.raises(InputError, match="cannot be read as a notebook"):
+        notebooks.read_parameters(tmp_path / "01_a.ipynb")
+    with pytest.raises(InputError, match="There is no notebook"):
+        notebooks.read_parameters(tmp_path / "02_b.ipynb")
+
+
+def test_pairs_need_a_name_and_an_equals_sign() -> None:
+    assert notebooks.pairs(["seeds=3", "note=a=b"]) == {"seeds": "3", "note": "a=b"}
+    for wrong in ("seeds", "=3", "a b=3"):
+        with pytest.raises(InputError, match="name=value"):
+            notebooks.pairs([wrong])
+
+
+def test_notebooks_are_found_by_number_or_name(tmp_path: Path) -> None:
+    for stem in ("02_baseline", "03_recurrent"):
+        write(tmp_path, stem)
+    assert list(notebooks.find(["03", "02_baseline.ipynb"], tmp_path)) == ["02_baseline", "03_recurrent"]
+    with pytest.raises(InputError, match="Did you mean '03_recurrent'"):
+        notebooks.find(["03_recurent"], tmp_path)
+    with pytest.raises(InputError, match="names 2 notebooks"):
+        notebooks.find(["0"], tmp_path)
+    with pytest.raises(InputError, match="come with the checkout"):
+        notebooks.find(None, tmp_path / "empty")
+
+
+def test_every_dependency_is_a_notebook_that_runs_earlier() -> None:
+    order = list(notebooks.NOTEBOOKS)
+    assert order == sorted(order)
+    for name, needs in notebooks.NOTEBOOKS.items():
+        assert all(order.index(need) < order.index(name) for need in needs)
+
+
+def test_nothing_starts_when_one_parameter_is_wrong(tmp_path: Path) -> None:
+    write(tmp_path, "01_a", parameters="seeds: int = 1")
+    write(tmp_path, "02_b", parameters="rows: int = 1\nprofile: str = 'demo'")
+    wrong = {"row": "Did you mean 'rows'", "rows": "not of type int", "profile": "--profile"}
+    for given, said in (({name: "many"}, said) for name, said in wrong.items()):
+        with pytest.raises(InputError, match=said):
+            notebooks.run(["01", "02"], "demo", given, tmp_path / "out", folder=tmp_path)
+        assert not (tmp_path / "out").exists()
+
+
+def test_checking_parameters_loads_no_heavy_library() -> None:
+    heavy = ("torch", "matplotlib", "nbconvert")
+    code = f"{AS_RTX}import rtxlib.report.notebooks as n; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+
+class Clocked(io.StringIO):
+    """A stream that remembers when each line came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came: list[tuple[float, str]] = []
+
+    def write(self, text: str) -> int:
+        self.came.append((time.monotonic(), text))
+        return super().write(text)
+
+
+@pytest.fixture(scope="module")
+def decoy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Jupyter folder in which ``python3`` is a kernel that cannot start."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    spec = folder / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text(json.dumps({"argv": ["false", "{connection_file}"], "display_name": "x", "language": "python"}))
+    return folder
+
+
+OK = """\
+import os, sys, time, warnings
+print("interpreter", sys.executable, os.path.basename(os.getcwd()))
+print("given", profile, seeds, models, os.environ.get("RTX_NO_TRAINING"))
+warnings.warn("have a look")
+for step in range(3):
+    print(f"\\repoch {step}", end="")
+print()
+time.sleep(0.8)
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory, decoy: Path) -> tuple[dict[str, notebooks.Outcome], Path, Clocked]:
+    """One run over notebooks that end in every way there is."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    write(folder, "01_fine", OK)
+    write(folder, "02_baseline", "fine = 1", "1 / 0", "never = 1")
+    write(folder, "03_exit", "import sys; sys.exit(0)", "never = 1")
+    write(folder, "04_death", "import os; os._exit(1)", "never = 1")
+    write(folder, "05_endless", "while True: pass", "never = 1")
+    write(folder, "99_report", "1")
+    out, stream = tmp_path_factory.mktemp("reports"), Clocked()
+    given = {"seeds": "2", "models": "[a,b]"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(decoy))
+        patch.delenv("RTX_NO_TRAINING", raising=False)
+        names = ["01", "02", "03", "04", "05", "99"]
+        outcomes = notebooks.run(names, "smoke", given, out, folder=folder, timeout=3, training=False, stream=stream)
+        assert "RTX_NO_TRAINING" not in os.environ
+    return {outcome.name: outcome for outcome in outcomes}, out, stream
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "error"),
+    [
+        ("01_fine", "done", None),
+        ("02_baseline", "failed", "cell 4: ZeroDivisionError: division by zero"),
+        ("03_exit", "failed", "cell 3: left through sys.exit"),
+        ("04_death", "failed", "cell 3: the kernel died"),
+        ("05_endless", "failed", "cell 3: not finished within the time limit of 3 s"),
+        ("99_report", "skipped", "needs 02_baseline, which failed"),
+    ],
+)
+def test_each_end_is_told_as_it_was(ran: tuple, name: str, status: str, error: str | None) -> None:
+    outcomes, out, stream = ran
+    outcome = outcomes[name]
+    assert outcome.status == status
+    assert outcome.error is None if error is None else outcome.error.startswith(error)
+    assert error is None or error in stream.getvalue()
+    assert {kept.name: kept for kept in notebooks.read_outcomes(out)}[name] == outcome
+    if status == "skipped":
+        assert outcome.path is None
+        return
+    record = nbformat.read(outcome.path, as_version=4).metadata.rtx
+    assert record.completed is (status == "done")
+    assert record.error == outcome.error
+
+
+def test_a_failed_notebook_keeps_what_had_run(ran: tuple) -> None:
+    cells = [cell for cell in nbformat.read(ran[0]["02_baseline"].path, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == [1, 2, 3, 4, None]
+    assert cells[3].outputs[-1].ename == "ZeroDivisionError"
+    assert not any("papermill-error-cell-tag" in cell.metadata.get("tags", []) for cell in cells)
+
+
+def test_the_kernel_is_this_very_interpreter(ran: tuple, decoy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"interpreter {sys.executable} " in ran[2].getvalue()
+    monkeypatch.setenv("JUPYTER_PATH", str(decoy))
+    assert KernelSpecManager().get_kernel_spec("python3").argv[0] == "false"
+    specs = notebooks.RunningInterpreter()  # what `make lab` hands to JupyterLab
+    assert specs.get_kernel_spec("python3").argv[0] == sys.executable
+    assert specs.get_all_specs()["python3"]["spec"]["argv"][0] == sys.executable
+
+
+def test_notebooks_see_their_parameters_and_that_training_is_refused(ran: tuple) -> None:
+    assert "given smoke 2 ['a', 'b'] 1\n" in ran[2].getvalue()
+
+
+def test_what_a_cell_prints_is_seen_while_it_runs(ran: tuple) -> None:
+    came = {text.strip(): when for when, text in ran[2].came}
+    printed = next(when for text, when in came.items() if text.startswith("epoch 2"))
+    ended = next(when for text, when in came.items() if "cell 3 of 3  The question of 01_fine" in text)
+    assert ended - printed > 0.5
+    assert "UserWarning: have a look" in ran[2].getvalue()
+    assert "epoch 0" not in ran[2].getvalue()  # a line that is drawn over is shown once
+
+
+def test_only_whole_notebooks_and_no_paths_of_this_machine_are_left(ran: tuple) -> None:
+    left = sorted(path.name for path in (ran[1] / "notebooks").iterdir())
+    assert left == ["01_fine.ipynb", "02_baseline.ipynb", "03_exit.ipynb", "04_death.ipynb", "05_endless.ipynb"]
+    metadata = json.dumps(nbformat.read(ran[0]["01_fine"].path, as_version=4).metadata)
+    assert str(ran[1]) not in metadata
+    assert str(Path(sys.prefix)) not in metadata
+
+
+def test_running_one_again_keeps_what_is_known_of_the_others(tmp_path: Path) -> None:
+    first = notebooks.Outcome("01_a", "done", 1.0, None, tmp_path / "notebooks" / "01_a.ipynb")
+    notebooks.save_outcomes([first, notebooks.Outcome("02_b", "failed", 1.0, "cell 1: x")], tmp_path)
+    again = notebooks.Outcome("02_b", "done", 2.0, None, tmp_path / "notebooks" / "02_b.ipynb")
+    notebooks.save_outcomes([again], tmp_path)
+    assert notebooks.read_outcomes(tmp_path) == [first, again]
+
+
+def test_a_full_disk_is_told_in_a_sentence_and_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "01_a", "1")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", str(tmp_path / "out"))
+
+    monkeypatch.setattr(notebooks.os, "replace", full)
+    stream = io.StringIO()
+    with pytest.raises(InputError, match="cannot be written: No space left on device"):
+        notebooks.run(["01"], "demo", {}, tmp_path / "out", folder=tmp_path, stream=stream)
+    assert [path.name for path in (tmp_path / "out").rglob("*")] == ["notebooks"]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(tmp_path: Path, sent: signal.Signals) -> None:
+    write(tmp_path, "01_a", "1")
+    slow = "import os, pathlib, time\npathlib.Path('pid').write_text(str(os.getpid()))\ntime.sleep(60)"
+    write(tmp_path, "02_b", slow, "1")
+    code = (
+        f"{AS_RTX}import pathlib, rtxlib.report.notebooks as n\n"
+        f"here = pathlib.Path({str(tmp_path)!r})\n"
+        "n.run(['01', '02'], 'demo', {}, here / 'out', folder=here)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    pid, patience = tmp_path / "pid", time.monotonic() + 40
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < patience:
+        time.sleep(0.05)
+    process.send_signal(sent)
+    said = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert "Kept: 01_a" in said
+    assert "Give the same command again to go on" in said
+    assert "Traceback" not in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    outcomes = {outcome.name: outcome for outcome in notebooks.read_outcomes(tmp_path / "out")}
+    assert [outcomes[name].status for name in ("01_a", "02_b")] == ["done", "interrupted"]
+    assert nbformat.read(outcomes["01_a"].path, as_version=4).metadata.rtx.completed
+    assert not nbformat.read(outcomes["02_b"].path, as_version=4).metadata.rtx.completed
+
+
+# ---------------------------------------------------------------------------------------------------------- provenance
+
+
+def test_provenance_says_what_made_the_numbers() -> None:
+    told = provenance.block({"seeds": 3, "note": "<b>"}, {"fingerprint": "3fa9"}, time.time() - 5, seeds=[0, 1])
+    assert told["parameters"] == {"seeds": 3, "note": "<b>"}
+    assert told["seeds"] == [0, 1]
+    assert told["data"] == {"fingerprint": "3fa9"}
+    assert told["versions"]["torch"] not in ("", "not installed")
+    assert told["threads"] >= 1
+    assert 5 <= told["wall_seconds"] < 60
+    shown = told._repr_html_()
+    assert "fingerprint 3fa9" in shown
+    assert "&lt;b&gt;" in shown and "<b>" not in shown
+
+
+def test_provenance_names_the_commit_of_this_checkout_only(tmp_path: Path) -> None:
+    assert provenance._commit(tmp_path) == {"commit": None, "dirty": None}
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c")
+    (tmp_path / "provenance.py").write_text("x = 1\n")
+    subprocess.run((*git, "init", "-q"), check=True)
+    assert provenance._commit(tmp_path)["commit"] is None  # the package lies in a repository that does not hold it
+    subprocess.run((*git, "add", "."), check=True)
+    subprocess.run((*git, "commit", "-qm", "first"), check=True)
+    told = provenance._commit(tmp_path)
+    assert len(told["commit"]) == 40
+    assert told["dirty"] is False
+    (tmp_path / "rtxlib").mkdir()
+    (tmp_path / "rtxlib" / "new.py").write_text("")
+    assert provenance._commit(tmp_path)["dirty"] is True

@@ -1,0 +1,219 @@
+"""Training learns, keeps the best weights, and goes on after a kill as if nothing had happened."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from rtxlib.data.batching import Tokens
+from rtxlib.errors import InputError
+from rtxlib.models import build
+from rtxlib.training import checkpoint, loop
+from rtxlib.training.device import pick_precision
+from rtxlib.training.loop import _learning_rate, train
+from rtxlib.training.predict import cross_entropy, predict_logits
+from rtxlib.training.recipe import RECIPES, Recipe, recipe
+
+CPU = torch.device("cpu")
+SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
+QUICK = Recipe(name="quick", learning_rate=3e-3, epochs=3, batch_rows=16, evaluations_per_epoch=2, precision="fp32")
+
+
+def order_task(rows: int, seed: int) -> Tokens:
+    """Texts whose label is the order of two words among fillers: nothing that counting words can tell."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, rows)
+    texts = []
+    for label in labels:
+        filler = rng.integers(7, 30, rng.integers(2, 8))
+        pair = (5, 6) if label else (6, 5)
+        cut = sorted(rng.integers(0, len(filler) + 1, 2))
+        texts.append(
+            np.concatenate(
+                [[2], filler[: cut[0]], [pair[0]], filler[cut[0] : cut[1]], [pair[1]], filler[cut[1] :], [3]]
+            )
+        )
+    return Tokens(np.concatenate(texts).astype(np.int32), np.cumsum([0, *map(len, texts)]), labels.astype(np.int64))
+
+
+def tiny(dropout: float = 0.1):
+    return build("recurrent-1x2x64", vocab_size=30, hidden_dropout=dropout, attention_dropout=dropout)
+
+
+def weights(model) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_task_of_order_is_learned() -> None:
+    model = tiny()
+    result = train(
+        model, order_task(1200, 0), order_task(200, 1), dataclasses.replace(QUICK, epochs=8), 0, SPECIAL, CPU
+    )
+    test = order_task(300, 2)
+    accuracy = (predict_logits(model, test, 0, CPU).argmax(1) == test.labels).mean()
+    assert accuracy > 0.95
+    assert result.curve["val_loss"].iloc[-1] < result.curve["val_loss"].iloc[0]
+    assert result.padding_share < 0.3 and result.rows_per_second > 0
+
+
+def test_the_weights_left_are_those_with_the_lowest_validation_loss() -> None:
+    model, validation = tiny(), order_task(60, 1)
+    # Forty texts seen thirty times are learned by heart, so the validation loss turns up again.
+    result = train(
+        model, order_task(40, 0), validation, dataclasses.replace(QUICK, epochs=30, schedule="plateau"), 0, SPECIAL, CPU
+    )
+    best = result.curve.loc[result.curve["val_loss"].idxmin()]
+    assert best["val_loss"] < result.curve["val_loss"].iloc[-1]
+    assert cross_entropy(predict_logits(model, validation, 0, CPU), validation.labels) == pytest.approx(
+        best["val_loss"], abs=1e-6
+    )
+    assert result.best_epoch == best["epoch"]
+
+
+def test_same_seed_same_weights_other_seed_other_weights() -> None:
+    results = []
+    for seed in (0, 0, 1):
+        model = tiny()
+        train(model, order_task(100, 0), order_task(40, 1), dataclasses.replace(QUICK, epochs=1), seed, SPECIAL, CPU)
+        results.append(weights(model))
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "plateau"])
+def test_a_killed_training_goes_on_to_the_same_result(tmp_path, monkeypatch, schedule: str) -> None:
+    plan = dataclasses.replace(QUICK, schedule=schedule, word_dropout=0.1, patience=20, batch_tokens=96)
+    data = order_task(200, 0), order_task(60, 1)
+    whole = tiny()
+    unbroken = train(whole, *data, plan, 3, SPECIAL, CPU)
+
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)  # a checkpoint after every step
+    file = tmp_path / "checkpoint.safetensors"
+    saves = 0
+    save = checkpoint.save
+
+    def killed(*args) -> None:
+        nonlocal saves
+        save(*args)
+        saves += 1
+        if saves in (9, 14):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "save", killed)
+    broken = tiny()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train(broken, *data, plan, 3, SPECIAL, CPU, file)
+        broken = tiny()  # a new process knows nothing but the file
+        with torch.no_grad():
+            for p in broken.parameters():
+                p.fill_(7.0)
+    resumed = train(broken, *data, plan, 3, SPECIAL, CPU, file)
+    assert torch.equal(weights(broken), weights(whole))
+    timing = ["seconds"]
+    assert resumed.curve.drop(columns=timing).equals(unbroken.curve.drop(columns=timing))
+
+
+def test_accumulated_batches_give_the_gradient_of_the_whole_batch() -> None:
+    data = order_task(64, 0), order_task(20, 1)
+    plain, pieces = tiny(dropout=0.0), tiny(dropout=0.0)
+    one_step = dataclasses.replace(QUICK, batch_rows=64, epochs=1, dropout=None, evaluations_per_epoch=1)
+    for model in (plain, pieces):
+        model.dropout.p = 0.0
+    a = train(plain, *data, one_step, 0, SPECIAL, CPU)
+    b = train(pieces, *data, dataclasses.replace(one_step, batch_tokens=64), 0, SPECIAL, CPU)
+    assert a.curve["grad_norm"].iloc[0] == pytest.approx(b.curve["grad_norm"].iloc[0], rel=1e-4)
+    torch.testing.assert_close(weights(plain), weights(pieces), atol=2e-4, rtol=1e-3)
+
+
+def test_early_stopping_stops_when_the_loss_does_not_fall() -> None:
+    hopeless = dataclasses.replace(
+        QUICK, learning_rate=1e-12, epochs=50, evaluations_per_epoch=1, patience=3, schedule="plateau"
+    )
+    result = train(
+        tiny(), order_task(40, 0), order_task(20, 1), dataclasses.replace(hopeless, min_delta=1e-3), 0, SPECIAL, CPU
+    )
+    assert len(result.curve) == 4  # the first counts as better, three do not
+
+
+def test_cosine_warms_up_and_ends_at_zero_and_plateau_halves() -> None:
+    rates = [_learning_rate(QUICK, step, 100, 1.0) for step in range(100)]
+    assert rates[0] == pytest.approx(QUICK.learning_rate / 6)
+    assert max(rates) == pytest.approx(QUICK.learning_rate) and rates.index(max(rates)) in (5, 6)
+    assert rates[-1] < 0.01 * QUICK.learning_rate
+    assert _learning_rate(RECIPES["published"], 50, 100, 0.5) == pytest.approx(1.5e-5)
+
+
+def test_word_dropout_spares_special_tokens_and_hits_its_share() -> None:
+    ids = torch.randint(5, 30, (400, 50))
+    ids[:, 0], ids[:, -1] = 2, 3
+    hidden = loop._hide_words(ids, 0.2, 4, torch.tensor(list(SPECIAL.values())))
+    assert torch.equal(hidden[:, [0, -1]], ids[:, [0, -1]])
+    assert (hidden == 4).float()[:, 1:-1].mean().item() == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_diverged_loss_stops_the_run_with_a_sentence(monkeypatch) -> None:
+    model = tiny()
+    with torch.no_grad():
+        model.classifier.weight.fill_(float("inf"))
+    with pytest.raises(InputError, match="diverged"):
+        train(model, order_task(40, 0), order_task(20, 1), QUICK, 0, SPECIAL, CPU)
+
+
+def test_logits_keep_the_order_of_the_rows() -> None:
+    model, data = tiny().eval(), order_task(50, 3)
+    logits = predict_logits(model, data, 0, CPU)
+    for row in (0, 17, 49):
+        alone = model(torch.from_numpy(data.row(row).astype(np.int64))[None]).logits
+        np.testing.assert_allclose(logits[row], alone.detach().numpy()[0], atol=1e-5)
+
+
+def test_published_is_the_protocol_of_the_study_to_surpass() -> None:
+    p = RECIPES["published"]
+    assert (
+        p.learning_rate,
+        p.batch_rows,
+        p.clip_norm,
+        p.epochs,
+        p.patience,
+        p.min_delta,
+        p.plateau_patience,
+        p.precision,
+    ) == (3e-5, 16, 1.0, 5, 3, 1e-3, 2, "fp32")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: recipe("defualt"), "Did you mean 'default'"),
+        (lambda: recipe("default", epoch=3), "Did you mean 'epochs'"),
+        (lambda: recipe("default", learning_rate=-1.0), "learning_rate must be above zero"),
+        (lambda: pick_precision("fp8", CPU), "not one of"),
+        (
+            lambda: train(
+                tiny(),
+                Tokens(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int64)),
+                order_task(5, 1),
+                QUICK,
+                0,
+                SPECIAL,
+                CPU,
+            ),
+            "at least one training row",
+        ),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(call, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        call()
