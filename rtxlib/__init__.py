@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 # are not scheduled: a training step was measured 25 times slower. It must be set before torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-# `import rtxlib` makes AutoModel and pipeline know this architecture. The `rtx` command is the exception: it loads torch
-# only when a command needs it, so that `rtx --help` answers at once.
-if Path(sys.argv[0] if sys.argv else "").stem not in ("rtx", "-m"):
+# `import rtxlib` makes AutoModel and pipeline know this architecture. Programs that only start others are the exception:
+# they load torch when they need it, so that `rtx --help` answers at once.
+if Path(sys.argv[0] if sys.argv else "").stem not in ("rtx", "-m", "jupyter", "jupyter-lab"):
     import rtxlib.models  # noqa: F401

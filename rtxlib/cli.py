@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -57,7 +58,7 @@ def _run_notebooks(
     outcomes = notebooks.run(names, _known_profile(profile), notebooks.pairs(parameters), out, training=training)
     from rtxlib.report import html
 
-    executed = [path for stem in notebooks.NOTEBOOKS if (path := out / "notebooks" / f"{stem}.ipynb").is_file()]
+    executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
     if executed:
         page = html.build(executed, out / "report.html", title, outcomes)
         click.echo(f"report   {page}\nfigures  {paths.figures_dir(profile)}\nresults  {paths.results_dir(profile)}")
@@ -96,7 +97,8 @@ def report(profile: str, parameters: tuple[str, ...], names: str | None, no_trai
         checked |= {name: value for name, value in notebooks.check(path, mine).items() if name in mine}
     if unknown := set(given) - set(checked):
         raise InputError(f"No notebook has a parameter '{min(unknown)}'.{nearest(min(unknown), checked)}")
-    table = estimate.plan(profiles.load(profile, **profiles.from_parameters(checked)), sources)
+    sizes = {name: value for name, value in checked.items() if name in inspect.signature(profiles.load).parameters}
+    table = estimate.plan(profiles.load(profile, **sizes), sources)
     click.echo(table.to_string(index=False, float_format=lambda x: f"{x:.1f}"))
     click.echo(
         f"{table['to_train'].sum()} runs to train, {table['in_store'].sum()} in the store; "

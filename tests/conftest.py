@@ -12,8 +12,10 @@ import shutil
 import socket
 import tempfile
 import threading
+from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,12 +51,33 @@ for name in ("HF_HUB_OFFLINE", "HF_DATASETS_CACHE", "HF_HUB_CACHE", "HF_DATASETS
     os.environ.pop(name, None)
 
 
+def _missing(what: str, why: str) -> None:
+    """Skip for want of something, unless RTX_REQUIRE names it: continuous integration must not skip."""
+    (pytest.fail if what in os.environ.get("RTX_REQUIRE", "").split(",") else pytest.skip)(why)
+
+
 @pytest.fixture(scope="session")
 def hub() -> str:
     """The address of the loopback Hub, which HF_ENDPOINT names already; HF_HOME is an empty cache."""
     if not _HUB.is_dir():
-        pytest.skip(f"the real data are not here ({_HUB.parent.name}/{_HUB.name} beside the checkout)")
+        _missing("hub", f"the real data are not here ({_HUB.parent.name}/{_HUB.name} beside the checkout)")
     return os.environ["HF_ENDPOINT"]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium, with nothing in it that asks the network of its own accord."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if not chromium:
+        _missing("browser", "there is no Chromium here; install it, or name it in CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["background-networking", "component-update", "sync", "gpu"]
+    arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield running
+        running.close()
 
 
 @pytest.fixture(scope="session")

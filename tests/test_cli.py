@@ -33,7 +33,16 @@ def run(home: Path) -> dict:
 
 
 def test_help_loads_no_torch() -> None:
-    code = "import sys; sys.argv = ['rtx', '--help']\ntry:\n    from rtxlib.cli import main; main()\nfinally:\n    print(sorted({'torch', 'pandas', 'transformers', 'matplotlib'} & set(sys.modules)))"
+    heavy = {"torch", "pandas", "transformers", "matplotlib"}
+    code = f"""
+import sys
+sys.argv = ["rtx", "--help"]
+try:
+    from rtxlib.cli import main
+    main()
+finally:
+    print(sorted({heavy} & set(sys.modules)))
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "Commands:" in done.stdout and done.stdout.strip().endswith("[]")
 
@@ -56,17 +65,30 @@ def test_results_lists_the_run(run: dict, home: Path) -> None:
 def test_predict_takes_arguments_files_and_standard_input(run: dict, home: Path, tmp_path: Path) -> None:
     one = json.loads(rtx("predict", run["key"], "a fine film", "--json", home=home).stdout)
     assert one["label"] in one["probabilities"] and sum(one["probabilities"].values()) == pytest.approx(1, abs=1e-5)
-    piped = rtx("predict", run["run"], "--json", home=home, given="a fine film\nnot a fine film\n".encode())
+    piped = rtx("predict", run["run"], "--json", home=home, given=b"a fine film\nnot a fine film\n")
     lines = [json.loads(line) for line in piped.stdout.splitlines()]
     assert [line["text"] for line in lines] == ["a fine film", "not a fine film"]
     assert lines[0]["probabilities"] == pytest.approx(one["probabilities"], abs=1e-5)
     table = tmp_path / "reviews.csv"
-    pd.DataFrame({"review": ["a fine film", "late parcel"], "stars": ["positive", "negative"]}).to_csv(table, index=False)
+    pd.DataFrame({"review": ["a fine film", "late parcel"], "stars": ["positive", "negative"]}).to_csv(
+        table, index=False
+    )
     out = tmp_path / "answers.parquet"
     done = rtx("predict", run["key"], str(table), "--text-column", "review", "--out", str(out), home=home)
     assert done.returncode == 0 and len(pd.read_parquet(out)) == 2 and list(tmp_path.glob(".*")) == []
-    scores = json.loads(rtx("evaluate", run["key"], str(table), "--text-column", "review", "--label-column", "stars", "--json",
-                            home=home).stdout)
+    scores = json.loads(
+        rtx(
+            "evaluate",
+            run["key"],
+            str(table),
+            "--text-column",
+            "review",
+            "--label-column",
+            "stars",
+            "--json",
+            home=home,
+        ).stdout
+    )
     assert scores["n"] == 2 and 0 <= scores["accuracy"] <= 1
 
 
@@ -88,9 +110,24 @@ def test_a_users_own_file_with_three_classes_trains(home: Path, tmp_path: Path) 
 
     file = tmp_path / "mine.jsonl"
     rows = generate(300, seed=3, depth=0)
-    rows.rename(columns={"text": "body", "domain": "kind"})[["body", "kind"]].to_json(file, orient="records", lines=True)
-    done = rtx("train", "--model", "standard-1x32", "--data", str(file), "--recipe", "smoke", "--text-column", "body", "--label-column",
-               "kind", "--json", home=home)
+    rows.rename(columns={"text": "body", "domain": "kind"})[["body", "kind"]].to_json(
+        file, orient="records", lines=True
+    )
+    done = rtx(
+        "train",
+        "--model",
+        "standard-1x32",
+        "--data",
+        str(file),
+        "--recipe",
+        "smoke",
+        "--text-column",
+        "body",
+        "--label-column",
+        "kind",
+        "--json",
+        home=home,
+    )
     assert done.returncode == 0, done.stderr.decode()
     record = json.loads(done.stdout.decode().strip().splitlines()[-1])
     answer = json.loads(rtx("predict", record["key"], "the waiter brought soup", "--json", home=home).stdout)
@@ -141,5 +178,7 @@ def test_bad_files_are_one_sentence(run: dict, home: Path, tmp_path: Path) -> No
 
 def test_works_without_a_checkout(run: dict, home: Path, tmp_path: Path) -> None:
     """From a folder that knows no notebooks, with a home of its own, everything but the notebooks works."""
-    done = subprocess.run([*RTX, "results"], cwd=tmp_path, env={**os.environ, "RTX_HOME": str(home)}, capture_output=True)
+    done = subprocess.run(
+        [*RTX, "results"], cwd=tmp_path, env={**os.environ, "RTX_HOME": str(home)}, capture_output=True
+    )
     assert run["key"].encode() in done.stdout

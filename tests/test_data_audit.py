@@ -51,7 +51,7 @@ def test_overlap_is_counted_each_way(parts: dict) -> None:
 
 def test_a_leak_stops_unless_the_pair_is_allowed(parts: dict) -> None:
     table = audit.audit(parts, leak_words=3)
-    with pytest.raises(InputError, match="A leak: 1 texts of train .* 'one of the best films of the year'"):
+    with pytest.raises(InputError, match=r"A leak: 1 texts of train .* 'one of the best films of the year'"):
         audit.stop_on_leaks(table, 3)
     audit.stop_on_leaks(table, 3, allowed=[frozenset(("train", "test"))])
     audit.stop_on_leaks(audit.audit(parts, leak_words=8), 8)

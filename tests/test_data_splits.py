@@ -87,7 +87,7 @@ def test_a_class_of_three_rows_is_in_every_split() -> None:
 
 
 def test_rows_that_cannot_be_split_are_refused() -> None:
-    with pytest.raises(InputError, match="too few|leave nothing"):
+    with pytest.raises(InputError, match=r"too few|leave nothing"):
         split(np.zeros(50, int), ["a"] * 50, seed=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from rtxlib.data.tokenization import SPECIAL, encode, load_tokenizer, take, train, truncate
 from rtxlib.errors import InputError
 
-WORDS = "the film was a quiet unhurried triumph and nobody who waited for its ending regretted an hour of it".split()
+WORDS = ["the", "film", "was", "a", "quiet", "unhurried", "triumph", "nobody", "who", "waited", "regretted", "an", "hour"]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_a_text_is_framed_and_found_again(tokenizer) -> None:
 def test_it_agrees_with_transformers_own_call(tokenizer, texts: list[str]) -> None:
     ids, offsets = encode(texts[:20], tokenizer, 9)
     theirs = tokenizer(texts[:20], truncation=True, max_length=9)["input_ids"]
-    assert [ids[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)] == theirs
+    assert [ids[a:b].tolist() for a, b in pairwise(offsets)] == theirs
 
 
 def test_cutting_afterwards_is_cutting_at_once(tokenizer, texts: list[str]) -> None:
@@ -97,7 +98,11 @@ def test_characters_beyond_the_alphabet_are_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "texts", "size", "words"),
-    [("wordpeice", ["a b"], 100, "Did you mean 'wordpiece'"), ("unigram", [" ", ""], 100, "no text"), ("unigram", ["a"], 9, "64")],
+    [
+        ("wordpeice", ["a b"], 100, "Did you mean 'wordpiece'"),
+        ("unigram", [" ", ""], 100, "no text"),
+        ("unigram", ["a"], 9, "64"),
+    ],
 )
 def test_what_cannot_be_trained_is_refused(kind: str, texts: list[str], size: int, words: str) -> None:
     with pytest.raises(InputError, match=words):

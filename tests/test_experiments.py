@@ -52,7 +52,9 @@ def run(home):
 
 def test_the_key_follows_every_part_of_the_spec_and_nothing_else() -> None:
     key = SPEC.key("f")
-    assert key == RunSpec("recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0).key("f")
+    assert key == RunSpec(
+        "recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0
+    ).key("f")
     others = [
         dataclasses.replace(SPEC, model="recurrent-1x3x32"),
         dataclasses.replace(SPEC, seed=1),
@@ -65,8 +67,17 @@ def test_the_key_follows_every_part_of_the_spec_and_nothing_else() -> None:
 
 def test_a_run_holds_all_that_is_promised(run) -> None:
     names = {path.name for path in run.path.iterdir()}
-    assert {"spec.json", "metrics.json", "curves.parquet", "predictions.parquet", "model.safetensors", "config.json",
-            "tokenizer.json", "README.md", "complete.json"} <= names
+    assert {
+        "spec.json",
+        "metrics.json",
+        "curves.parquet",
+        "predictions.parquet",
+        "model.safetensors",
+        "config.json",
+        "tokenizer.json",
+        "README.md",
+        "complete.json",
+    } <= names
     assert not any(name.endswith((".bin", ".pt", ".pkl", ".tmp")) or "checkpoint" in name for name in names)
     predictions = pd.read_parquet(run.path / "predictions.parquet")
     probabilities = predictions.filter(like="p_").to_numpy()
@@ -160,8 +171,21 @@ def test_find_takes_the_start_of_a_key_and_names_what_is_near(run) -> None:
         store.find(runs, "zzz")
 
 
-TRAIN = [sys.executable, "-m", "rtxlib", "train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke",
-         "--json"]
+TRAIN = [
+    sys.executable,
+    "-m",
+    "rtxlib",
+    "train",
+    "--model",
+    "recurrent-1x2x32",
+    "--data",
+    "embedded",
+    "--rows",
+    "240",
+    "--recipe",
+    "smoke",
+    "--json",
+]
 
 
 def cli_environment(home: Path) -> dict[str, str]:
@@ -169,8 +193,12 @@ def cli_environment(home: Path) -> dict[str, str]:
 
 
 def test_two_processes_train_a_run_once(tmp_path) -> None:
-    started = [subprocess.Popen(TRAIN, env=cli_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-               for _ in range(2)]
+    started = [
+        subprocess.Popen(
+            TRAIN, env=cli_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
     outputs = [process.communicate(timeout=300) for process in started]
     assert [process.returncode for process in started] == [0, 0], outputs
     first, second = (json.loads(out.strip().splitlines()[-1]) for out, _ in outputs)
@@ -181,10 +209,14 @@ def test_two_processes_train_a_run_once(tmp_path) -> None:
 def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None:
     """SIGKILL in the middle of a training that checkpoints after every step, then the same command again."""
     command = [*TRAIN, "--recipe-set", "epochs=12", "--set", "hidden_dropout=0.2"]
-    often = "import rtxlib.training.loop as l; l.CHECKPOINT_SECONDS = 0.0; l.PROGRESS_SECONDS = 0.0; from rtxlib.cli import main; main()"
+    often = "from rtxlib.training import loop; loop.CHECKPOINT_SECONDS = 0.0; from rtxlib.cli import main; main()"
     broken, whole = tmp_path / "broken", tmp_path / "whole"
-    process = subprocess.Popen([sys.executable, "-c", often, *command[3:]], env=cli_environment(broken), stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", often, *command[3:]],
+        env=cli_environment(broken),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 200
     while not list((broken / "data" / "runs").glob("*.partial/checkpoint.safetensors")):
         assert process.poll() is None and time.monotonic() < deadline
@@ -193,8 +225,10 @@ def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not list((broken / "data" / "runs").glob("*/complete.json"))
-    results = [subprocess.run(command, env=cli_environment(folder), capture_output=True, text=True, check=True)
-               for folder in (broken, whole)]
+    results = [
+        subprocess.run(command, env=cli_environment(folder), capture_output=True, text=True, check=True)
+        for folder in (broken, whole)
+    ]
     assert "going on from step" in results[0].stderr and "going on" not in results[1].stderr
     resumed, unbroken = (json.loads(result.stdout.strip().splitlines()[-1]) for result in results)
     a, b = (load_file(Path(record["run"]) / "model.safetensors") for record in (resumed, unbroken))
@@ -251,7 +285,11 @@ def test_transfer_is_computed_once_and_kept(run) -> None:
 def test_iteration_gradients_add_up_to_the_full_gradient() -> None:
     torch.manual_seed(0)
     model = build("recurrent-2x3x64", vocab_size=50).eval()
-    batch = {"input_ids": torch.randint(1, 50, (6, 9)), "attention_mask": None, "labels": torch.tensor([0, 1, 1, 0, 1, 0])}
+    batch = {
+        "input_ids": torch.randint(1, 50, (6, 9)),
+        "attention_mask": None,
+        "labels": torch.tensor([0, 1, 1, 0, 1, 0]),
+    }
     parts, loss = iteration_gradients(model, [batch])
     full = model(batch["input_ids"], labels=batch["labels"])
     full.loss.backward()
@@ -283,7 +321,8 @@ def test_every_profile_names_models_that_exist_and_distinct_runs(name: str) -> N
 def test_matched_arms_match() -> None:
     profile = profiles.load("full")
     recurrent, parameters, compute = (
-        build(name) for name in (profile.recurrent, studies.matched(profile)["parameters"], studies.matched(profile)["compute"])
+        build(name)
+        for name in (profile.recurrent, studies.matched(profile)["parameters"], studies.matched(profile)["compute"])
     )
     size = [sum(p.numel() for p in model.parameters()) for model in (recurrent, parameters)]
     assert size[0] == size[1]
@@ -301,3 +340,21 @@ def test_unknown_profiles_and_bad_sizes_are_refused() -> None:
 def test_labels_of_data_say_what_part_it_is() -> None:
     assert data_label(dataclasses.replace(DATA, train_fraction=0.1)) == "embedded 10%"
     assert data_label(DataSpec(source="domains", task="domain")) == "domains domain"
+
+
+def test_a_run_on_the_hubs_data_records_where_they_came_from(hub: str, home: Path) -> None:
+    """The whole path: load_dataset, the official split, BERT's word pieces, a model of the study's vocabulary."""
+    spec = RunSpec("recurrent-1x2x32", DataSpec(source="sst2", rows=600), RECIPES["smoke"], 0)
+    data = prepare(spec.data, paths.prepared_dir())
+    run = execute.train_run(spec, paths.runs_dir())
+    assert data.provenance["revision"] and "bert-base-uncased" in data.provenance["tokenizer"]
+    assert run.metrics["n_test"] == 872 and run.metrics["embedding_parameters"] == 30_522 * 32
+    assert run.metrics["padding_share"] < 0.05
+
+
+def test_padding_stays_under_five_percent_on_the_whole_of_sst2(hub: str, home: Path) -> None:
+    from rtxlib.data.batching import batches, padding_share
+
+    lengths = prepare(DataSpec(source="sst2"), paths.prepared_dir()).splits["train"].lengths
+    assert len(lengths) > 60_000
+    assert padding_share(lengths, batches(lengths, None, RECIPES["default"].batch_rows, seed=0, epoch=0)) < 0.05

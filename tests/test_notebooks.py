@@ -26,7 +26,12 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def report(tmp_path_factory) -> Path:
     """A home in which `rtx report --profile smoke` has run."""
     home = tmp_path_factory.mktemp("report")
-    done = subprocess.run([sys.executable, "-m", "rtxlib", "report", "--profile", "smoke"], env=environment(home), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "rtxlib", "report", "--profile", "smoke"],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return home
 
@@ -38,7 +43,9 @@ def test_notebook_is_committed_clean_and_defines_nothing(stem: str) -> None:
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     assert all(cell.execution_count is None and not cell.outputs for cell in code)
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
-    assert not any(line.startswith(("class ", "def ", "for epoch")) for cell in code for line in cell.source.splitlines())
+    assert not any(
+        line.startswith(("class ", "def ", "for epoch")) for cell in code for line in cell.source.splitlines()
+    )
     assert book.metadata.kernelspec.name == "python3"
     assert notebooks.read_parameters(FOLDER / f"{stem}.ipynb")
 
@@ -64,7 +71,13 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     runs = pd.read_parquet(results / "runs.parquet")
     assert runs["key"].is_unique and runs["ms_median"].gt(0).all() and runs["accuracy"].between(0, 1).all()
     assert set(pd.read_parquet(results / "studies.parquet")["study"]) == {
-        "baseline", "recurrent", "sensitivity", "width_vs_depth", "domains", "transfer"}
+        "baseline",
+        "recurrent",
+        "sensitivity",
+        "width_vs_depth",
+        "domains",
+        "transfer",
+    }
     assert "tf-idf + logistic regression" in set(pd.read_parquet(results / "classical.parquet")["model"])
 
 
@@ -72,22 +85,33 @@ def test_figures_again_without_training_are_the_same_to_the_byte(report: Path) -
     before = {file.name: file.read_bytes() for file in (report / "figures/smoke").glob("0[345]*.svg")}
     done = subprocess.run(
         [sys.executable, "-m", "rtxlib", "report", "--profile", "smoke", "--no-training", "--notebooks", "03,05"],
-        env=environment(report), capture_output=True, text=True)
+        env=environment(report),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     for name in ("03_differences.svg", "03_training_curves.svg", "05_accuracy_per_million.svg"):
         assert (report / "figures/smoke" / name).read_bytes() == before[name]
 
 
 def test_training_is_refused_in_an_empty_store(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "rtxlib", "notebook", "02", "--profile", "smoke", "--no-training"],
-                          env=environment(tmp_path), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "rtxlib", "notebook", "02", "--profile", "smoke", "--no-training"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1 and "training is switched off" in done.stderr
 
 
 def test_dry_run_counts_the_runs_and_trains_none(report: Path, tmp_path: Path) -> None:
     for home, in_store in ((report, True), (tmp_path, False)):
-        done = subprocess.run([sys.executable, "-m", "rtxlib", "report", "--profile", "smoke", "--dry-run"], env=environment(home),
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "rtxlib", "report", "--profile", "smoke", "--dry-run"],
+            env=environment(home),
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr
         assert ("0 runs to train" in done.stdout) == in_store and "minutes of training" in done.stdout
     assert not (tmp_path / "data/runs").exists() or not list((tmp_path / "data/runs").glob("*/complete.json"))
@@ -97,27 +121,54 @@ def test_dry_run_counts_the_runs_and_trains_none(report: Path, tmp_path: Path) -
 def test_notebook_runs_under_plain_papermill(stem: str, report: Path, tmp_path: Path) -> None:
     """No rtx, another working directory: only papermill, the notebook, and a parameter."""
     out = tmp_path / "out.ipynb"
-    done = subprocess.run([sys.executable, "-m", "papermill", str(FOLDER / f"{stem}.ipynb"), str(out), "-p", "profile", "smoke", "-k", "python3"],
-                          env=environment(report), cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "papermill",
+            str(FOLDER / f"{stem}.ipynb"),
+            str(out),
+            "-p",
+            "profile",
+            "smoke",
+            "-k",
+            "python3",
+        ],
+        env=environment(report),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    errors = [output for cell in nbformat.read(out, as_version=4).cells if cell.cell_type == "code" for output in cell.outputs
-              if output.output_type == "error"]
+    errors = [
+        output
+        for cell in nbformat.read(out, as_version=4).cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]
     assert errors == []
 
 
-def test_the_report_opens_offline_and_draws_everything(report: Path, browser_page) -> None:
+def test_the_report_opens_offline_and_draws_everything(report: Path, browser) -> None:
     """No request leaves the page, nothing complains, every picture and chart is there, on a desk and on a phone."""
     page = report / "reports/smoke/report.html"
     assert page.stat().st_size < 9e6
     requests, complaints = [], []
+    browser_page = browser.new_context(offline=True).new_page()
     browser_page.on("request", lambda request: requests.append(request.url))
-    browser_page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+    browser_page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
     browser_page.on("pageerror", lambda error: complaints.append(str(error)))
     browser_page.goto(page.as_uri())
     browser_page.wait_for_selector(".main-svg")
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
     assert complaints == []
-    drawn = browser_page.evaluate("[...document.images].map(i => { i.loading = 'eager'; return i.decode().then(() => i.naturalWidth > 0 && i.alt.length > 10) })")
+    drawn = browser_page.evaluate(
+        "Promise.all([...document.images].map(async image => {"
+        " image.loading = 'eager'; await image.decode(); return image.naturalWidth > 0 && image.alt.length > 10 }))"
+    )
     assert len(drawn) >= 20 and all(drawn)
     assert "does it replace" in browser_page.inner_text("main").lower()
     for width in (1280, 390):

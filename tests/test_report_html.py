@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from rtxlib.errors import InputError
 from rtxlib.report import html, notebooks
 
-CHROMIUM = Path(os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="150"><rect width="300" height="150"/></svg>'
 FIGURE = (
@@ -286,20 +282,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "more").mkdir()
     build(folder / "more", markdown("# And this?\n\n## How long?"), *long)
     return html.build([ran[0].path, folder / "more" / "02_baseline.ipynb"], folder / "report.html", "Is it whole?")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM.is_file():
-        pytest.skip(f"no browser at {CHROMIUM}; set CHROMIUM to one")
-    from playwright.sync_api import sync_playwright
-
-    quiet = ["background-networking", "component-update", "sync", "gpu"]
-    arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=str(CHROMIUM), args=arguments)
-        yield running
-        running.close()
 
 
 def opened(browser: Any, report: Path, width: int, scheme: str = "light") -> tuple[Any, list[str]]:

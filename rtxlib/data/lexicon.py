@@ -59,13 +59,14 @@ GENERAL = {
     "proper": ("{first} {second}",),
     "very": ("", "", "", " really", " very", " truly", " quite", " rather", " pretty", " so"),
     "opening": ("", "", "", "", "", "honestly, ", "to be fair, ", "in short, ", "well, ", "I think that ", "so, ",
-                "I would say that ", "all in all, ", "as far as I can tell, ", "I suppose that ", "for what it is worth, "),
+                "I would say that ", "all in all, ", "as far as I can tell, ", "I suppose that ",
+                "for what it is worth, "),
     "felt": listed("felt, seemed, looked, turned out, proved"),
     "tag": ("Anyway.", "That is all.", "So much for now.", "More next {day}.", "Make of that what you will."),
 }
 
-# Clauses, the frequent ones first: (sign, class of the polar phrase, pattern). A "plain" clause says what its phrase says; a
-# "turned" one is one level deep; some of these turn the phrase round (−1) and some only sound as if they did (+1).
+# Clauses, the frequent ones first: (sign, class of the polar phrase, pattern). A "plain" clause says what its phrase
+# says; a "turned" one is one level deep: it turns the phrase round (−1), or only sounds as if it did (+1).
 REVIEW_CLAUSES = {
     "plain": (
         (+1, "adjective", "{was}{very} {main}"),
@@ -150,7 +151,7 @@ DOMAINS = {
         "np": ("the {one}", "the {one}", "the {many}", "this {item}", "the {one} in {name}", "{name}"),
         "was": ("the {one} was", "the {one} was", "the {many} were", "this {item} was", "the {one} in {name} was",
                 "{name} was"),
-        "adjective+": listed("gripping, witty, moving, funny, clever, suspenseful, touching, inspired, absorbing, subtle"),
+        "adjective+": listed("gripping, witty, moving, funny, clever, tense, touching, inspired, absorbing, subtle"),
         "adjective-": listed("boring, dull, predictable, wooden, clumsy, confusing, corny, lifeless, shallow, dreary"),
         "noun+": listed("a masterpiece, a classic, a work of art"),
         "noun-": listed("a bore, a snooze, a muddle"),
@@ -190,7 +191,7 @@ DOMAINS = {
         "np": ("the {one}", "the {one}", "the {many}", "this {item}", "the {one} at {name}", "{name}"),
         "was": ("the {one} was", "the {one} was", "the {many} were", "this {item} was", "the {one} at {name} was",
                 "{name} was"),
-        "adjective+": listed("friendly, welcoming, spotless, attentive, fresh, cosy, prompt, courteous, tasty, generous"),
+        "adjective+": listed("friendly, welcoming, spotless, attentive, fresh, cosy, prompt, polite, tasty, generous"),
         "adjective-": listed("rude, hostile, filthy, inattentive, stale, chaotic, slow, arrogant, bland, stingy"),
         "noun+": listed("a feast, a haven, a credit to the street"),
         "noun-": listed("a dump, a nightmare, a blot on the street"),
@@ -231,8 +232,8 @@ DOMAINS = {
         "was": ("the {one} was", "the {one} was", "the {many} were", "this {item} was", "the {one} of {name} was",
                 "{name} was"),
         "adjective+": listed("sturdy, reliable, handy, durable, practical, solid, comfortable, precise, neat, useful"),
-        "adjective-": listed("flimsy, faulty, useless, fragile, defective, cheap-looking, uncomfortable, crooked, ugly, "
-                             "worthless"),
+        "adjective-": listed("""flimsy, faulty, useless, fragile, defective, cheap-looking, uncomfortable,
+            crooked, ugly, worthless"""),
         "noun+": listed("a lifesaver, a keeper, a smart buy"),
         "noun-": listed("a dud, a lemon, a bad buy"),
         "verb+": listed("worked like a charm, lasted for ages, did the job"),
@@ -267,8 +268,8 @@ DOMAINS = {
         "np": ("{thing}",),
         "was": ("{thing} is",),
         "link": ("www.example.com/{digits}", "pay.example.org/{digits}", "example.net/{second}"),
-        "adjective-": listed("""safe, settled, paid in full, in order, confirmed, up to date, on its way, free of charge,
-            covered, verified, unlocked, ready, approved, active, complete, valid until {season}"""),
+        "adjective-": listed("""safe, settled, paid in full, in order, confirmed, up to date, on its way,
+            free of charge, covered, verified, unlocked, ready, approved, active, complete, valid until {season}"""),
         "adjective+": listed("""blocked, frozen, suspended, overdue, on hold, at risk, locked, about to expire,
             unverified, restricted, flagged, disabled, under review, unpaid, compromised, cancelled from {day}"""),
         "verb-": listed("""needs nothing from you, asks for no details, will renew by itself, costs nothing more,
@@ -276,8 +277,8 @@ DOMAINS = {
         "verb+": listed("""must be confirmed at {link}, needs your card number today, will be lost unless you reply,
             entitles you to a prize of {money}, requires a fee of {money} within {count} hours,
             can be released only through {link}, calls for your code by {clock}, stays closed until you pay {money}"""),
-        "opening": ("", "", "", "hello, ", "dear customer, ", "reminder: ", "for your information, ", "good {daytime}, ",
-                    "update: ", "hi again, "),
+        "opening": ("", "", "", "hello, ", "dear customer, ", "reminder: ", "for your information, ",
+                    "good {daytime}, ", "update: ", "hi again, "),
         "fact": lines("""
             this is the office in {town}, open on {day} until {clock}
             the number of this message is {digits}
@@ -303,5 +304,8 @@ def table(domain: str) -> dict[str, tuple]:
     own = DOMAINS[domain]
     if domain == "messages":
         return GENERAL | own | MESSAGE_CLAUSES
-    pairs = {slot: zip_longest(shared, own[slot]) for slot, shared in REVIEWS.items()}
-    return GENERAL | own | REVIEW_CLAUSES | {slot: tuple(entry for pair in both for entry in pair if entry) for slot, both in pairs.items()}
+    woven = {
+        slot: tuple(entry for pair in zip_longest(shared, own[slot]) for entry in pair if entry)
+        for slot, shared in REVIEWS.items()
+    }
+    return GENERAL | own | REVIEW_CLAUSES | woven

@@ -205,13 +205,13 @@ def bert_tokenizer() -> tuple[Path, str] | None:
     from huggingface_hub import hf_hub_download
 
     try:
-        commit = revision(BERT, "model")
-        path = Path(hf_hub_download(BERT, "tokenizer.json", revision=commit, local_files_only=commit is None))
+        answers = revision(BERT, "model") is not None
+        path = Path(hf_hub_download(BERT, "tokenizer.json", local_files_only=not answers))
     except Exception as error:  # no such repo on this Hub, or no way to it; the caller says so
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise _unreachable(BERT, error) from error
         return None
-    return path, commit or path.parent.name
+    return path, path.parent.name  # the cache names the folder by the commit
 
 
 # ---------------------------------------- what all sources share

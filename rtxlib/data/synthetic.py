@@ -5,10 +5,10 @@ pattern with a sign; what stands in its ``{main}`` decides, what stands in its `
 
     polarity(phrase) = +1 or −1            polarity(operator) = sign · polarity(main)
 
-So "the plot was dull" is −1, "nothing about the plot was dull" is −1 · −1 = +1, and "although the plot was dull, the cast
-won me over" is what its second half is. Neutral facts surround the verdict. Operators that turn a polarity share their
-words with operators that keep it, and a contrast holds one phrase of either polarity, so that the words and pairs of words
-of a deep tree say little about its label. The words themselves are in `rtxlib.data.lexicon`.
+So "the plot was dull" is −1, "nothing about the plot was dull" is −1 · −1 = +1, and "although the plot was dull, the
+cast won me over" is what its second half is. Neutral facts surround the verdict. Operators that turn a polarity share
+their words with operators that keep it, and a contrast holds a phrase of either polarity, so that the words and pairs of
+words of a deep tree say little about its label. The words themselves are in `rtxlib.data.lexicon`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ DEEPEST = 6  # levels of composition
 ROOM, ROOM_PER_LEVEL = 8, 8  # words a text must be allowed: for a plain clause, and for each operator on top of it
 TRIES = 2000  # draws of one text before the wished length is given up
 
-# Operators over clauses: (sign, polarity of the side against the wanted one, pattern). A "wrapped" one reaches to the end of
-# its clause, a "reported" one to its own closing words, so that both scopes can be told from the words.
+# Operators over clauses, the frequent ones first: (sign, polarity of the side over that of the whole or 0 without one,
+# pattern). A "wrapped" one reaches to the end of its clause, a "reported" one to its own closing words, so that both
+# scopes can be told from the text.
 OPERATORS = {
     "wrapped": (
         (+1, 0, "it is quite true that {main}"),
@@ -70,8 +71,9 @@ OPERATORS = {
     ),
 }
 
-# What may stand inside what, repeated by weight, and how many levels it may hold. A wrapped contrast ("it is not true that
-# A, but B") could be read in two ways, so neither a wrap nor a side holds a contrast: every verdict has one reading.
+# What may stand inside what, and how many levels deep a kind may be. "It is not true that A, but B" could be read in two
+# ways, so neither a wrap nor a side holds an operator of two parts: every verdict has one reading. The repeats are weights:
+# with more joins counting words does better, with more turns it does worse, and so does a small model.
 ANY = ("turned", "wrapped", *["reported"] * 2, *["contrasted"] * 4, *["joined"] * 5)
 INSIDE = {
     "verdict": ANY,
@@ -105,7 +107,7 @@ def often(items: Sequence, pick: Callable):
 
 
 def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> Node:
-    """A tree of ``depth`` operators over a plain clause, with polarity ``wanted``, that may stand ``inside`` an operator.
+    """A tree of ``depth`` operators over a plain clause, of polarity ``wanted``, for a place ``inside`` an operator.
 
     Drawn from the top: an operator asks ``sign · wanted`` of its main part, which holds the rest of the depth.
     """
@@ -121,6 +123,7 @@ def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> N
 
 
 SLOT = re.compile(r"\{([^}]+)\}")
+UNSPOKEN = re.compile(r"\W+")
 PIECES: dict[str, list[str]] = {}  # pattern -> [text, slot, text, ...], so that each pattern is taken apart once
 
 
@@ -172,14 +175,16 @@ SLIPS = (
 
 def slip(text: str, share: float, draw: Callable, pick: Callable) -> str:
     """The text with a typing slip inside this share of its words of four letters and more."""
-    return " ".join(
-        pick(SLIPS)(word, pick(range(1, len(word) - 2))) if draw() < share and len(word) > 3 and word.isalpha() else word
-        for word in text.split(" ")
-    )
+    words = text.split(" ")
+    for i, word in enumerate(words):
+        if draw() < share and len(word) > 3 and word.isalpha():
+            words[i] = pick(SLIPS)(word, pick(range(1, len(word) - 2)))
+    return " ".join(words)
 
 
 def stream(rng: np.random.Generator) -> tuple[Callable, Callable]:
-    """``draw()`` in [0, 1) and ``pick(sequence)``, over uniform numbers drawn in bulk: a call each would cost the most."""
+    """``draw()`` in [0, 1) and ``pick(sequence)``, over numbers drawn in bulk: one by one they would take most of the time.
+    """
 
     def numbers() -> Iterator[float]:
         while True:
@@ -190,8 +195,8 @@ def stream(rng: np.random.Generator) -> tuple[Callable, Callable]:
 
 
 def mislabel(labels: np.ndarray, cells: np.ndarray, noise: float, classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels (rows,) with a share of wrong ones: in every cell equally many of each class become the next class, so that
-    the balance stays what it was."""
+    """Labels (rows,) with a share of wrong ones: in every cell equally many of each class become the next class, which
+    leaves the balance what it was."""
     noisy = labels.copy()
     for cell in np.unique(cells):
         members = [np.flatnonzero((cells == cell) & (labels == label)) for label in range(classes)]
@@ -201,7 +206,10 @@ def mislabel(labels: np.ndarray, cells: np.ndarray, noise: float, classes: int, 
     return noisy
 
 
-def check(rows: int, seed: int, depth: int, noise: float, task: str, words: tuple[int, int] | None, typos: float) -> None:
+def check(
+    rows: int, seed: int, depth: int, noise: float, task: str, words: tuple[int, int] | None, typos: float
+) -> None:
+    """Refuse what `generate` cannot do."""
     room = ROOM + ROOM_PER_LEVEL * depth
     if rows < 1:
         raise InputError(f"rows is {rows}, but a data set has at least 1 row.")
@@ -217,7 +225,7 @@ def check(rows: int, seed: int, depth: int, noise: float, task: str, words: tupl
         raise InputError(f"There is no task '{task}'; give one of {', '.join(LABELS)}.{nearest(task, LABELS)}")
     if words is not None and not (1 <= words[0] <= words[1] and room <= words[1]):
         raise InputError(
-            f"words is {words}; give (fewest, most) with 1 <= fewest <= most and, at depth {depth}, most of at least {room}."
+            f"words is {words}; give (fewest, most) with 1 <= fewest <= most and, at depth {depth}, most >= {room}."
         )
 
 
@@ -257,25 +265,30 @@ def generate(
     index = ordering.permutation(rows)
     wanted, domain, level = index % 2 * 2 - 1, index % len(domains), index // 6 % (depth + 1)
     _, pick = stream(writing)
-    truth: dict[str, int] = {}  # text -> polarity, in the order of the rows
+    texts, truth, seen = [], [], set()
     for polar, place, operators in zip(wanted.tolist(), domain.tolist(), level.tolist(), strict=True):
-        table = WORDS[domains[place]]
+        lists = WORDS[domains[place]]
         for _ in range(TRIES):
-            tree = grow(polar, operators, "verdict", table, pick)
-            text = write(tree, table, pick, words)
-            if text not in truth and (words is None or len(text.split()) <= words[1]):
+            tree = grow(polar, operators, "verdict", lists, pick)
+            text = write(tree, lists, pick, words)
+            key = UNSPOKEN.sub(" ", text.lower())  # texts that differ in a full stop alone are one text
+            if key not in seen and (words is None or len(text.split()) <= words[1]):
                 break
         else:
-            raise InputError(f"No new text of {words} words was found at depth {operators}; allow more words or ask fewer rows.")
-        truth[text] = polarity(tree)
-    labels, cells = (np.array(list(truth.values())) + 1) // 2, domain
+            raise InputError(
+                f"No new text within {words} words was found at depth {operators}; allow more words or ask fewer rows."
+            )
+        texts.append(text)
+        truth.append(polarity(tree))
+        seen.add(key)
+    labels, cells = (np.array(truth) + 1) // 2, domain
     if task == "domain":
         labels, cells = domain, np.zeros(rows)
     labels = mislabel(labels, cells, noise, len(classes), labelling)
     draw, pick = stream(typing)
     return pd.DataFrame(
         {
-            "text": [slip(text, typos, draw, pick) for text in truth],
+            "text": [slip(text, typos, draw, pick) for text in texts],
             "label": [classes[label] for label in labels],
             "domain": [domains[place] for place in domain],
             "depth": level,

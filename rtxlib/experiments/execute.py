@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -137,6 +138,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
         "size_mb": cost.size_mb(model),
         "forward_flops": cost.forward_flops(config, max(1, round(float(test.lengths.mean())))),
         "train_seconds": training.seconds,
+        "train_cpu_seconds": training.cpu_seconds,
         "rows_per_second": training.rows_per_second,
         "epochs": float(training.curve["epoch"].iloc[-1]),
         "best_epoch": training.best_epoch,
@@ -246,7 +248,8 @@ def run(
 
 def _done(run: Run, number: int, of: int) -> str:
     m = run.metrics
-    return f"[{number}/{of}] {m['model']} on {m['data']}, seed {m['seed']}: accuracy {m['accuracy']:.3f} in {m['train_seconds']:.0f} s"
+    title = f"{m['model']} on {m['data']}, seed {m['seed']}"
+    return f"[{number}/{of}] {title}: accuracy {m['accuracy']:.3f} in {m['train_seconds']:.0f} s"
 
 
 def _start_worker(threads: int) -> None:
@@ -280,6 +283,11 @@ def _train_side_by_side(missing: dict[str, RunSpec], runs: Path, jobs: int, say:
                     file = runs / f"{key}.partial" / PROGRESS
                     if file.is_file():
                         say(f"[{done}/{len(missing)} done] {spec.title}: {file.read_text()}")
+    except BrokenProcessPool as error:
+        raise InputError(
+            "A training process was ended from outside, most likely because memory ran out; what was trained is kept. "
+            "Free some memory and run the same command again."
+        ) from error
     except BaseException:
         for process in list(pool._processes.values()):  # the public way to stop them now comes with Python 3.14
             process.terminate()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest
-from rtxlib.training.recipe import RECIPES, Recipe, recipe
+from rtxlib.training.recipe import RECIPES, Recipe
+from rtxlib.training.recipe import recipe as named_recipe
 
 
 @dataclass(frozen=True)
@@ -103,16 +102,17 @@ PROFILES: dict[str, Profile] = {
 def load(
     name: str,
     seeds: int | None = None,
-    recipe_name: str | None = None,
+    recipe: str | None = None,
     rows: int | None = None,
     max_length: int | None = None,
-    **recipe_changes: Any,
+    epochs: float | None = None,
+    domain_rows: int | None = None,
 ) -> Profile:
     """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
 
-    seeds: of every arm. recipe_name: a recipe for every run. rows: rows of every data set, at most. max_length: tokens
-    of a text, at most. recipe_changes: fields of the recipe, such as ``epochs``. Raises InputError for an unknown name
-    or a value out of range.
+    seeds: of every arm. recipe: the name of one for every run; epochs: instead of the recipe's. rows: of each data set at
+    most; domain_rows: of the domain and the transfer data alone. max_length: tokens of a text at most.
+    Raises InputError for an unknown name or a value out of range.
     """
     if name not in PROFILES:
         raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
@@ -121,17 +121,12 @@ def load(
         if seeds < 1:
             raise InputError(f"seeds must be at least 1, not {seeds}.")
         profile = dataclasses.replace(profile, seeds=seeds, grid_seeds=min(seeds, profile.grid_seeds))
-    changes = {field: value for field, value in recipe_changes.items() if value is not None}
-    if recipe_name is not None or changes:
-        profile = dataclasses.replace(profile, recipe=recipe(recipe_name or profile.recipe.name, **changes))
-    sizes = {field: value for field, value in (("rows", rows), ("max_length", max_length)) if value is not None}
+    if recipe is not None or epochs is not None:
+        changes = {} if epochs is None else {"epochs": epochs}
+        profile = dataclasses.replace(profile, recipe=named_recipe(recipe or profile.recipe.name, **changes))
     for field in ("data", "domains", "transfer_from", "transfer_to"):
-        profile = dataclasses.replace(profile, **{field: dataclasses.replace(getattr(profile, field), **sizes)})
+        own_rows = domain_rows if field in ("domains", "transfer_to") and domain_rows is not None else rows
+        sizes = {"rows": own_rows, "max_length": max_length}
+        changed = {size: value for size, value in sizes.items() if value is not None}
+        profile = dataclasses.replace(profile, **{field: dataclasses.replace(getattr(profile, field), **changed)})
     return profile
-
-
-def from_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of :func:`load` among a notebook's parameters."""
-    renamed = {"recipe": "recipe_name"}
-    known = ("seeds", "recipe", "rows", "max_length", "epochs")
-    return {renamed.get(name, name): parameters[name] for name in known if name in parameters}

@@ -160,7 +160,9 @@ def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFra
         if runs:
             records = runs_table(runs).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in runs])
             _replace(results / "runs.parquet", records, "key")
-            _replace(results / "studies.parquet", pd.DataFrame({"study": study, "key": [run.key for run in runs]}), "study")
+            _replace(
+                results / "studies.parquet", pd.DataFrame({"study": study, "key": [run.key for run in runs]}), "study"
+            )
         for name in TABLES:
             files = [run.path / f"{name}.parquet" for run in runs if run.path is not None]
             if parts := [pd.read_parquet(file) for file in files if file.is_file()]:

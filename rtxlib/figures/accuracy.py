@@ -26,7 +26,7 @@ def accuracy_intervals(
 
     ``runs``: ``model``, ``seed``, ``value`` (0..1), one row a run, and optionally ``data``, a panel for each, and
     ``n_test``. Models without a neural network (their name holds "tf-idf" or "majority") stand among the rest; the
-    best of them also draws a line down its panel, and one far below all others is shown at the edge, so that it does
+    best of them also draws a line down its panel, and a majority class far below all others is named at the edge, so that it does
     not squeeze them. A model with one run has no interval; a row without ``data`` belongs to the only one there is.
     Raises ``InputError`` for a missing column, an empty table, or a seed that stands twice.
     """
@@ -54,7 +54,7 @@ def accuracy_intervals(
     for ax, (name, part) in zip(axes[:, 0], panels, strict=True):
         rows = summarise(part, ["model"], value).sort_values("mean", ascending=False, kind="stable")
         classical = np.array([look[model].family == "classical" for model in rows["model"]])
-        edge = _edge(rows, classical)
+        edge = _edge(rows)
         if classical.any():
             ax.axvline(rows.loc[classical, "mean"].max(), color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
         for y, row in enumerate(rows.itertuples(index=False)):
@@ -93,15 +93,14 @@ def accuracy_intervals(
     return figure
 
 
-def _edge(rows: pd.DataFrame, classical: np.ndarray) -> float | None:
-    """The mean below which a classical row would squeeze all others into a corner; None where none does."""
-    neural = rows[~classical]
-    if neural.empty:
+def _edge(rows: pd.DataFrame) -> float | None:
+    """The mean below which a majority class would squeeze all others into a corner; None where it does not."""
+    floor = rows["model"].str.contains("majority")
+    ends = rows.loc[~floor, ["mean", "low", "high"]].to_numpy()
+    if not floor.any() or not len(ends):
         return None
-    ends = neural[["mean", "low", "high"]].to_numpy()
-    span = max(float(np.nanmax(ends) - np.nanmin(ends)), 0.01)
-    edge = float(np.nanmin(ends)) - 2 * span
-    return edge if (rows.loc[classical, "mean"] < edge).any() else None
+    edge = np.nanmin(ends) - max(np.nanmax(ends) - np.nanmin(ends), 0.05)
+    return float(edge) if (rows.loc[floor, "mean"] < edge).any() else None
 
 
 @styled

@@ -12,7 +12,7 @@ from rtxlib.figures.labels import extent
 from rtxlib.figures.style import GREY, INK, canvas, require, share, styled
 
 BLUE, PALE, AMBER = "#3a8fc0", "#f7e4d8", "#d55e00"
-_SEGMENTS = ("#f4b183", "#d55e00", "#8c3d00", "#4a2000")  # of a bar in parts, light to dark
+_SEGMENTS = ("#a6cfe8", "#3a8fc0", "#17537a", "#0b2b40")  # of a bar in parts, light to dark
 _LABEL_COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#d55e00", "#999999")
 
 
@@ -118,20 +118,19 @@ def overlap(table: pd.DataFrame, title: str = "Do texts of one split recur in an
     missing column or an empty table.
     """
     require(table, ("check", "left", "right", "rows", "share"), "overlap")
-    parents = {name: name.rpartition(", ")[0] for name in table["check"]}
-    parts = [name for name, parent in parents.items() if parent in set(table["check"])]
-    kinds = list(dict.fromkeys(name.rpartition(", ")[2] for name in parts))
-    shades = dict(zip(kinds, _SEGMENTS, strict=False))
-    segments = table[table["check"].isin(parts)]
+    keys = set(zip(table["check"], table["left"], table["right"], strict=True))
+    of = table["check"].str.rpartition(", ")  # columns 0 and 2: the parent check, the part of it
+    is_part = [key in keys for key in zip(of[0], table["left"], table["right"], strict=True)]
+    segments = table.assign(parent=of[0], part=of[2])[is_part]
+    shades = dict(zip(segments["part"].unique(), _SEGMENTS, strict=False))
     lines: list[tuple[str, str, pd.Series | None]] = []  # check, words, what was found
-    for check, rows in table[~table["check"].isin(parts)].groupby("check", sort=False):
+    for check, rows in table[np.logical_not(is_part)].groupby("check", sort=False):
         found = rows[rows["rows"] > 0]
         rest = [_pair(row) for _, row in rows[rows["rows"] == 0].iterrows()]
         lines += [(check, "", None), *((check, _pair(row), row) for _, row in found.iterrows())]
         if rest:
-            lines.append(
-                (check, f"none: {', '.join(rest)}" if len(rest) <= 2 else f"none in {len(rest)} other pairs", None)
-            )
+            names = f"none: {', '.join(rest)}" if len(rest) <= 2 else f"none in the other {len(rest)}"
+            lines.append((check, "none" if found.empty else names, None))
     key = [Line2D([], [], color=c, marker="s", linestyle="none", markersize=8, label=k) for k, c in shades.items()]
     figure, axes = canvas(
         title,
@@ -154,11 +153,9 @@ def overlap(table: pd.DataFrame, title: str = "Do texts of one split recur in an
             continue
         ticks.append((y, words))
         ax.barh(y, row["share"], color=AMBER, height=0.62)
-        mine = segments[(segments["left"] == row["left"]) & (segments["right"] == row["right"])]
-        start = 0.0
-        for _, part in mine[mine["check"].map(parents.get) == check].iterrows():
-            ax.barh(y, part["share"], left=start, color=shades[part["check"].rpartition(", ")[2]], height=0.62)
-            start += part["share"]
+        mine = segments[(segments[["parent", "left", "right"]] == (check, row["left"], row["right"])).all(axis=1)]
+        starts = mine["share"].cumsum() - mine["share"]
+        ax.barh([y] * len(mine), mine["share"], left=starts, color=[shades[part] for part in mine["part"]], height=0.62)
         found = f"{share(row['share'])} ({int(row['rows']):,})"
         ax.annotate(found, (row["share"], y), (5, 0), textcoords="offset points", va="center_baseline")
     ax.axvline(0, color="#9a9a9a", linewidth=0.8)

@@ -28,7 +28,8 @@ def gradient_by_iteration(
     summaries = {column: summarise(table, ["model", "iteration"], column) for column in ("norm", "share")}
     figure, axes = canvas(
         title,
-        f"Large marks: mean; small points: each seed; {style.interval_note(summaries['norm']['n'])}.",
+        f"Large marks: mean; small points: each seed; {style.interval_note(summaries['norm']['n'])}"
+        + ("; dashed: equal shares." if depths.nunique() == 1 else "."),
         4.2,
         rows=2,
         sharex=True,

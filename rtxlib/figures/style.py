@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -264,7 +263,7 @@ def interval_note(counts: Iterable[int], mark: str = "bars") -> str:
         return "one seed each, so no interval"
     several = sorted(counts - {1})
     n = f"{several[0]}" if len(several) == 1 else f"{several[0]} to {several[-1]}"
-    return f"{mark}: 95% interval over seeds (n\xa0=\xa0{n})" + (", none for a single run" if 1 in counts else "")
+    return f"{mark}: 95%\xa0interval over seeds (n\xa0=\xa0{n})" + (", none for a single run" if 1 in counts else "")
 
 
 def share(value: float) -> str:

@@ -55,9 +55,10 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
     first = rows.iloc[0]
     lines = [
         f"On **{first['data']}**, {verdict(first)}",
-        f"It holds **{ratio['parameters']:.0%}** of the parameters ({ratio['non_embedding_parameters']:.0%} outside the token table), does "
-        f"**{ratio['forward_flops']:.0%}** of the arithmetic, and takes **{ratio['ms_median']:.0%}** of the time for one text "
-        f"({ratio['ms_per_text']:.0%} in full batches).",
+        f"It holds **{ratio['parameters']:.0%}** of the parameters "
+        f"({ratio['non_embedding_parameters']:.0%} outside the token table), "
+        f"does **{ratio['forward_flops']:.0%}** of the arithmetic, and takes **{ratio['ms_median']:.0%}** of the time "
+        f"for one text ({ratio['ms_per_text']:.0%} in full batches).",
         "",
         f"Does it replace the deeper encoder? With {100 * margin:g} point(s) of accuracy as the price one would pay:",
         "",

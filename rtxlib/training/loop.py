@@ -36,6 +36,7 @@ class Training:
     )  # one row an evaluation: epoch, step, train_loss, val_loss, val_accuracy, learning_rate, seconds, grad_norm
     best_epoch: float
     seconds: float  # spent training and validating, over all sittings
+    cpu_seconds: float  # of processor time in them: what the training costs, however busy the machine was
     rows_per_second: float  # training rows over the time spent in training steps alone
     padding_share: float  # padded tokens over all tokens
     precision: str
@@ -47,6 +48,7 @@ class _Progress:
 
     step: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     training_seconds: float = 0.0
     rows: int = 0
     best_loss: float = math.inf  # the lowest validation loss: whose weights are kept
@@ -215,11 +217,11 @@ def train(
         else:
             now.stale += 1
             now.stopped = recipe.patience is not None and now.stale >= recipe.patience
-        report(
-            f"epoch {epoch:.2f}: train loss {now.curve[-1]['train_loss']:.3f}, validation loss {loss:.3f}, accuracy {accuracy:.3f}"
-        )
+        fit = now.curve[-1]["train_loss"]
+        report(f"epoch {epoch:.2f}: train loss {fit:.3f}, validation loss {loss:.3f}, accuracy {accuracy:.3f}")
 
     started = last_save = last_report = time.perf_counter()
+    cpu_started = time.process_time()
     pending: list[tuple[Tensor, Tensor]] = []  # losses and norms not yet brought over from the device
     stream = _micro_batches(training.lengths, recipe, seed)
     for _ in range(now.step):  # the order of the batches depends on the seed alone, so going on means skipping
@@ -258,15 +260,18 @@ def train(
             last_report = time.perf_counter()
         if checkpoint is not None and due_save:
             now.seconds, started = now.seconds + time.perf_counter() - started, time.perf_counter()
+            now.cpu_seconds, cpu_started = now.cpu_seconds + time.process_time() - cpu_started, time.process_time()
             save()
             last_save = time.perf_counter()
     now.seconds += time.perf_counter() - started
+    now.cpu_seconds += time.process_time() - cpu_started
     model.load_state_dict(best)
     model.eval()
     return Training(
         curve=pd.DataFrame(now.curve),
         best_epoch=now.best_epoch,
         seconds=now.seconds,
+        cpu_seconds=now.cpu_seconds,
         rows_per_second=now.rows / now.training_seconds,
         padding_share=padding_share(training.lengths, first_epoch),
         precision=precision,

@@ -73,7 +73,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe(
             name="default",
             learning_rate=5e-4,
-            epochs=2,
+            epochs=1,
             batch_rows=128,
             batch_tokens=8192,
             weight_decay=0.05,

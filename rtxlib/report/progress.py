@@ -1,0 +1,113 @@
+"""What a person sees while notebooks run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from typing import Any, TextIO
+
+
+class Progress:
+    """What a person sees while notebooks run: a line a cell, what cells print, and a sign of life in between.
+
+    On a terminal the last line is kept current once a second; elsewhere a line is added after 20 s of silence.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.live = stream, stream.isatty()
+        self.lock, self.ended = threading.RLock(), threading.Event()
+        self.spoken = time.monotonic()
+        self.begin()
+
+    def begin(self) -> None:
+        self.cell, self.cells, self.headings = 0, 0, []
+        self.printed, self.messages = Lines(self), Lines(self)
+        self.heading = "starting the kernel"
+        self.started = self.entered = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        threading.Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self._clear()
+
+    def _clear(self) -> None:
+        if self.live:
+            self.stream.write("\r\x1b[2K")
+
+    def line(self, text: str) -> None:
+        with self.lock:
+            self._clear()
+            self.stream.write(text + "\n")
+            self.stream.flush()
+            self.spoken = time.monotonic()
+
+    def _beat(self) -> None:
+        while not self.ended.wait(1.0):
+            now = time.monotonic()
+            since = f"{clock(now - self.entered)} so far"
+            unfinished = _drawn(self.messages.rest) or _drawn(self.printed.rest)  # a progress bar, as a rule
+            status = f"  {clock(now - self.started)}  {self._where()}  {since}  {unfinished}"
+            with self.lock:
+                if self.live and not self.ended.is_set():
+                    self._clear()
+                    self.stream.write(status[: shutil.get_terminal_size().columns - 1])
+                    self.stream.flush()
+                elif now - self.spoken >= 20:
+                    self.line(status.rstrip())
+
+    def _where(self) -> str:
+        return f"cell {self.cell} of {self.cells}  {self.heading}" if self.cells else self.heading
+
+    # hooks of nbclient
+
+    def open(self, notebook: Any) -> None:
+        self.cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
+        heading = "parameters"
+        for cell in notebook.cells:
+            found = re.findall(r"^#+ +(.+)$", cell.source, re.M) if cell.cell_type == "markdown" else []
+            heading = found[-1] if found else heading
+            self.headings.append(heading)
+
+    def enter(self, cell: Any, cell_index: int) -> None:
+        self.cell += 1
+        self.heading, self.entered = self.headings[cell_index], time.monotonic()
+
+    def leave(self, cell: Any, cell_index: int, execute_reply: Any) -> None:
+        now = time.monotonic()
+        for lines in (self.printed, self.messages):
+            lines.write("\n")
+        self.line(f"  {clock(now - self.started)}  {self._where()}  ({now - self.entered:.1f} s)")
+        if self.cell == self.cells:
+            self.heading, self.entered = "stopping the kernel", now
+
+
+class Lines:
+    """The file that papermill copies a stream of the cells to: hands on whole lines."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress, self.rest = progress, ""
+
+    def write(self, text: str) -> None:
+        *lines, self.rest = (self.rest + re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)).split("\n")
+        for line in lines:
+            if shown := _drawn(line):
+                self.progress.line(f"        {shown}")
+        self.rest = self.rest[self.rest.rstrip("\r").rfind("\r") + 1 :]  # the last drawing is enough
+
+    def flush(self) -> None:
+        pass
+
+
+def _drawn(line: str) -> str:
+    """What a terminal shows of a line that was drawn several times over, as progress bars do."""
+    return line.rstrip("\r").rpartition("\r")[2].rstrip()
+
+
+def clock(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes}:{seconds:02d}"

@@ -1,0 +1,268 @@
+"""Prepared data: what a model sees, made once, never half there, the same every time."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rtxlib.data import prepare as module
+from rtxlib.data import prepared as store
+from rtxlib.data import sources
+from rtxlib.data.clean import clean_texts
+from rtxlib.data.prepare import CLEANING, DataSpec, Prepared, prepare
+from rtxlib.data.spec import check
+from rtxlib.data.tokenization import encode
+from rtxlib.errors import InputError
+
+SMALL = DataSpec(rows=240, depth=1, vocab_size=300)
+COLUMNS = ["text", "label", "label_name", "domain", "words", "tokens"]
+
+
+@pytest.fixture(scope="module")
+def small(prepared_cache: Path) -> Prepared:
+    return prepare(SMALL, prepared_cache, progress=False)
+
+
+def another(prepared_cache: Path, **changes: object) -> Prepared:
+    return prepare(dataclasses.replace(SMALL, **changes), prepared_cache, progress=False)
+
+
+def test_the_embedded_data_are_split_three_ways_and_described(small: Prepared) -> None:
+    assert {name: len(tokens) for name, tokens in small.splits.items()} == {"train": 192, "validation": 24, "test": 24}
+    assert small.label_names == ["negative", "positive"]
+    assert small.provenance["source"] == "embedded generator"
+    assert small.provenance["tokenizer"] == "wordpiece, trained on the training split"
+    assert small.filters.columns.tolist() == ["step", "rows_in", "rows_changed", "rows_out"]
+    assert small.filters["step"].tolist()[0] == "generated"
+    assert small.filters["step"].tolist()[-1] == "texts cut to 256 tokens"
+    assert not small.audit.query("check == 'leak' and rows > 0").any(axis=None)
+
+
+def test_the_arrays_are_the_texts(small: Prepared) -> None:
+    for name, tokens in small.splits.items():
+        rows = small.rows(name)
+        ids, offsets = encode(rows["text"], small.tokenizer, SMALL.max_length)
+        assert rows.columns.tolist() == COLUMNS
+        assert isinstance(tokens.ids, np.memmap) and tokens.ids.dtype == np.int32
+        assert np.array_equal(ids, tokens.ids) and np.array_equal(offsets, tokens.offsets)
+        assert np.array_equal(rows["label"], tokens.labels)
+        assert rows["label_name"].tolist() == [small.label_names[i] for i in tokens.labels]
+        assert rows["tokens"].tolist() == tokens.lengths.tolist()
+        assert small.texts(name) == rows["text"].tolist()
+        assert tokens.row(3).tolist() == ids[offsets[3] : offsets[4]].tolist()
+
+
+def test_texts_are_cleaned_as_a_prediction_cleans_them(small: Prepared) -> None:
+    texts = small.texts("train")
+    assert clean_texts(texts, **{name: getattr(SMALL, name) for name in CLEANING}) == texts
+
+
+def test_the_fingerprint_is_of_the_content_alone(small: Prepared, tmp_path: Path) -> None:
+    assert prepare(SMALL, tmp_path, progress=False).fingerprint == small.fingerprint
+    arrays, vocabulary = dict(small.splits), small.tokenizer.get_vocab()
+    assert store.fingerprint(arrays, small.label_names, vocabulary) == small.fingerprint
+    other = dataclasses.replace(arrays["test"], labels=1 - arrays["test"].labels)
+    assert store.fingerprint(arrays | {"test": other}, small.label_names, vocabulary) != small.fingerprint
+    assert store.fingerprint(arrays, small.label_names[::-1], vocabulary) != small.fingerprint
+
+
+def test_prepared_data_are_not_made_twice(
+    small: Prepared, prepared_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_make", lambda *_: pytest.fail("made again"))
+    assert prepare(SMALL, prepared_cache).fingerprint == small.fingerprint
+
+
+def test_long_texts_are_cut_and_counted(small: Prepared, prepared_cache: Path) -> None:
+    cut = another(prepared_cache, max_length=16)
+    rows = pd.concat([cut.rows(name) for name in cut.splits])
+    assert max(tokens.lengths.max() for tokens in cut.splits.values()) == 16
+    assert cut.filters["rows_changed"].iloc[-1] == (rows["tokens"] > 16).sum() > 0
+    assert all((tokens.ids[tokens.offsets[1:] - 1] == cut.tokenizer.sep_token_id).all() for tokens in cut.splits.values())
+
+
+def test_fractions_are_nested_and_leave_the_other_splits_alone(small: Prepared, prepared_cache: Path) -> None:
+    tenth, half = (another(prepared_cache, train_fraction=fraction) for fraction in (0.1, 0.5))
+    assert [len(data.splits["train"]) for data in (tenth, half)] == [20, 96]
+    assert set(tenth.texts("train")) < set(half.texts("train")) < set(small.texts("train"))
+    assert tenth.texts("test") == small.texts("test") and half.texts("validation") == small.texts("validation")
+    assert len({data.fingerprint for data in (tenth, half, small)}) == 3
+
+
+def test_shortest_and_longest_are_chosen_in_every_split(small: Prepared, prepared_cache: Path) -> None:
+    short, long = (another(prepared_cache, lengths=which) for which in ("shortest", "longest"))
+    for name in small.splits:
+        assert len(short.splits[name]) == len(long.splits[name]) == round(0.3 * len(small.splits[name]))
+        assert short.rows(name)["tokens"].max() <= long.rows(name)["tokens"].min()
+
+
+@pytest.mark.parametrize(
+    ("changes", "labels"),
+    [
+        ({"task": "domain"}, ["movies", "local business", "online shopping"]),
+        ({"task": "spam"}, ["ham", "spam"]),
+        ({"domain": "movies"}, ["negative", "positive"]),
+        ({"tokenizer": "unigram"}, ["negative", "positive"]),
+    ],
+)
+def test_every_embedded_variant_can_be_prepared(changes: dict, labels: list[str], prepared_cache: Path) -> None:
+    data = another(prepared_cache, **changes)
+    assert data.label_names == labels
+    assert sum(map(len, data.splits.values())) == 240
+    assert set(data.rows("test")["label_name"]) == set(labels)
+    if "domain" in changes:
+        assert set(data.rows("train")["domain"]) == {"movies"}
+
+
+def test_a_folder_that_is_half_there_does_not_count(small: Prepared, tmp_path: Path) -> None:
+    folder = tmp_path / small.folder.name
+    folder.mkdir()
+    (folder / "train.ids.npy").write_bytes((small.folder / "train.ids.npy").read_bytes())
+    assert store.read(folder, SMALL) is None
+    assert prepare(SMALL, tmp_path, progress=False).fingerprint == small.fingerprint
+
+
+@pytest.mark.parametrize("file", ["train.ids.npy", "test.labels.npy", "data.json", "train.parquet", "tokenizer/tokenizer.json"])
+def test_damage_is_noticed_and_mended(
+    file: str, small: Prepared, prepared_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = small.folder / file
+    content = bytearray(path.read_bytes())
+    if path.suffix == ".npy":
+        content[-8] ^= 1  # one bit of the last numbers
+    path.write_bytes(content if path.suffix == ".npy" else content[: len(content) // 2])
+    again = prepare(SMALL, prepared_cache)
+    assert "is damaged and is made anew" in capsys.readouterr().err
+    assert again.fingerprint == small.fingerprint
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(InputError, match=r"disk of .* is full"):
+        prepare(SMALL, tmp_path, progress=False)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []
+    monkeypatch.undo()
+    assert prepare(SMALL, tmp_path, progress=False).splits
+
+
+def test_two_processes_prepare_once(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from rtxlib.data.prepare import DataSpec, prepare\n"
+        "print(prepare(DataSpec(rows=240, depth=1, vocab_size=300), Path(sys.argv[1])).fingerprint)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert outputs[0][0] == outputs[1][0]
+    assert sum("data: tokenising" in err for _, err in outputs) == 1
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
+
+
+@pytest.fixture
+def topics(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    words = {"sport": "match goal team coach score", "food": "soup bread oven spice plate", "law": "court judge case bill"}
+    rows = [(" ".join(rng.choice(words[t].split(), 9)) + f" {i}", t) for i, t in enumerate(list(words) * 60)]
+    rows += [("the very same long text again", "law")] * 12 + [("  ", "food")] * 3
+    path = tmp_path / "topics.csv"
+    pd.DataFrame(rows, columns=["body", "topic"]).to_csv(path, index=False)
+    return path
+
+
+def file_spec(path: Path, **changes: object) -> DataSpec:
+    fields = {"source": "file", "path": str(path), "text_column": "body", "label_column": "topic", "vocab_size": 200}
+    return DataSpec(**(fields | changes))
+
+
+def test_a_file_of_three_classes(topics: Path, tmp_path: Path) -> None:
+    data = prepare(file_spec(topics), tmp_path / "cache", progress=False)
+    assert data.label_names == ["food", "law", "sport"]
+    steps = data.filters.set_index("step")
+    assert steps.loc["empty texts dropped", "rows_in"] - steps.loc["empty texts dropped", "rows_out"] == 3
+    assert sum(map(len, data.splits.values())) == 192
+    homes = [name for name in data.splits if "the very same long text again" in data.texts(name)]
+    assert len(homes) == 1
+    assert data.provenance["source"] == "topics.csv" and data.provenance["revision"].startswith("sha256:")
+
+
+def test_a_changed_file_is_other_data(topics: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = prepare(file_spec(topics), cache, progress=False)
+    moved = topics.rename(tmp_path / "moved" / "topics.csv") if (tmp_path / "moved").mkdir() is None else topics
+    assert prepare(file_spec(moved), cache, progress=False).folder == first.folder
+    moved.write_text(moved.read_text() + "a new row of words,law\n")
+    assert prepare(file_spec(moved), cache, progress=False).fingerprint != first.fingerprint
+
+
+def test_rows_of_a_file_are_sized_in_proportion(topics: Path, tmp_path: Path) -> None:
+    data = prepare(file_spec(topics, rows=60), tmp_path / "cache", progress=False)
+    assert sum(map(len, data.splits.values())) == pytest.approx(60, abs=2)
+    more = prepare(file_spec(topics, rows=500), tmp_path / "cache", progress=False)
+    assert "Asked for 500 rows, took 192" in " ".join(more.provenance["notes"])
+
+
+def test_a_leak_across_splits_stops_the_run(topics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.splits, "groups", lambda texts, longer_than: np.arange(len(texts)))
+    with pytest.raises(InputError, match=r"A leak: .* 'the very same long text again'"):
+        prepare(file_spec(topics), tmp_path / "cache", progress=False)
+    allowed = prepare(file_spec(topics, allow_leaks=True), tmp_path / "cache", progress=False)
+    assert allowed.audit.query("check == 'leak'")["rows"].sum() > 0
+
+
+def test_one_class_left_after_cleaning_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = "".join(f"words number {i},a\n<br>,b\n" for i in range(40))
+    path.write_text("text,label\n" + rows)
+    with pytest.raises(InputError, match="Only the class 'a' is left"):
+        prepare(DataSpec(source="file", path=str(path)), tmp_path / "cache", progress=False)
+
+
+def test_too_few_rows_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,label\ngood,a\nbad,b\n")
+    with pytest.raises(InputError, match="Only 2 rows"):
+        prepare(DataSpec(source="file", path=str(path)), tmp_path / "cache", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"source": "sst"}, "Did you mean 'sst2'"),
+        ({"task": "sentimnt"}, "Did you mean 'sentiment'"),
+        ({"source": "sst2", "task": "spam"}, "task of the source 'sst2' is one of sentiment"),
+        ({"lengths": "short"}, "Did you mean 'shortest'"),
+        ({"tokenizer": "sentencepiece"}, "tokenizer is one of auto, bert, wordpiece, unigram"),
+        ({"max_length": 1024}, "max_length is a whole number from 8 to 512, not 1024"),
+        ({"rows": 3}, "rows is a whole number from 20"),
+        ({"rows": "many"}, "rows is a whole number"),
+        ({"train_fraction": 0}, "train_fraction is above 0"),
+        ({"seed": -1}, "seed is"),
+        ({"source": "file"}, "needs path"),
+        ({"path": "x.csv"}, "path belongs to source='file'"),
+        ({"source": "sst2", "depth": 5}, "depth belongs to source='embedded'"),
+        ({"source": "sst2", "domain": "movies"}, "domain belongs to"),
+        ({"domain": "music"}, "domain is one of movies"),
+        ({"task": "domain", "domain": "movies"}, "must not pick one"),
+    ],
+)
+def test_a_spec_that_makes_no_sense_is_refused(fields: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        check(DataSpec(**fields))
+
+
+def test_every_source_of_the_table_has_a_task() -> None:
+    assert set(sources.TASKS) == {"embedded", "domains", *sources.HUB}
+    for name in sources.TASKS:
+        for task in sources.TASKS[name]:
+            check(DataSpec(source=name, task=task))
