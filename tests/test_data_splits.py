@@ -76,9 +76,10 @@ def test_a_split_keeps_groups_whole_and_classes_in_proportion() -> None:
     assert not np.array_equal(where, split(group, strata, seed=2))
 
 
-def test_a_group_too_large_for_a_small_split_goes_to_training() -> None:
-    group = np.concatenate([np.zeros(500, int), np.arange(1, 501)])
-    assert set(split(group, ["a"] * 1000, seed=0)[:500]) == {"train"}
+@pytest.mark.parametrize("size", [20, 500])
+def test_a_group_that_would_weigh_too_much_in_a_small_split_goes_to_training(size: int) -> None:
+    group = np.concatenate([np.zeros(size, int), np.arange(1, 1001 - size)])
+    assert all(set(split(group, ["a"] * 1000, seed)[:size]) == {"train"} for seed in range(20))
 
 
 def test_a_class_of_three_rows_is_in_every_split() -> None:

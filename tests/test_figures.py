@@ -401,13 +401,13 @@ def test_saving_twice_gives_the_same_bytes_and_the_html_carries_the_alt_text(tmp
 
 def test_a_large_drawing_is_shown_as_png(tmp_path, monkeypatch):
     monkeypatch.setattr(save, "MOST_SVG", 1000)
-    shown = save.save(tradeoff.bubble(summary_of(TWO, 1)), "bubble", summary_of(TWO, 1), tmp_path, alt="two models")
+    shown = save.save(data.label_balance(BALANCE), "balance", BALANCE, tmp_path, alt="three splits")
     assert 'src="data:image/png;base64,iVBOR' in shown._repr_html_() and "figcaption" not in shown._repr_html_()
 
 
 def test_a_failed_write_leaves_neither_half_a_file_nor_the_old_one_changed(tmp_path, monkeypatch):
-    table = summary_of(TWO, 1)
-    save.save(tradeoff.bubble(table), "bubble", table, tmp_path, alt="two models")
+    table = BALANCE
+    save.save(data.label_balance(table), "balance", table, tmp_path, alt="three splits")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
 
     def full(self, data):
@@ -416,14 +416,14 @@ def test_a_failed_write_leaves_neither_half_a_file_nor_the_old_one_changed(tmp_p
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
     with pytest.raises(OSError, match="No space"):
-        save.save(tradeoff.bubble(table, title="Another question?"), "bubble", table, tmp_path, alt="two models")
+        save.save(data.label_balance(table, title="Another question?"), "balance", table, tmp_path, alt="three splits")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize(("stem", "alt"), [("bubble", "  "), ("../bubble", "two models")])
+@pytest.mark.parametrize(("stem", "alt"), [("balance", "  "), ("../balance", "three splits")])
 def test_a_figure_without_alt_text_or_with_a_path_for_a_name_is_refused(tmp_path, stem, alt):
     with pytest.raises(InputError):
-        save.save(tradeoff.bubble(summary_of(TWO, 1)), stem, summary_of(TWO, 1), tmp_path, alt=alt)
+        save.save(data.label_balance(BALANCE), stem, BALANCE, tmp_path, alt=alt)
 
 
 @pytest.mark.parametrize("seeds", [1, 3])

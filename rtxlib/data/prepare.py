@@ -150,8 +150,10 @@ def _read(spec: DataSpec) -> sources.Raw:
     rows = pd.concat([part.rows for part in parts], ignore_index=True)
     if len(parts) == 1:
         return dataclasses.replace(parts[0], rows=rows)
-    read = (f"read from {', '.join(sources.HUB[name].repo for name in hub_names(spec))}", len(rows), 0, len(rows))
-    return sources.Raw(rows, sources.SENTIMENTS, [read], [note for part in parts for note in part.notes])
+    counts = [(f"read from {', '.join(sources.HUB[name].repo for name in hub_names(spec))}", len(rows), 0, len(rows))]
+    # none of the three drops rows while it is read
+    counts += [(step, len(rows), changed, len(rows)) for part in parts for step, _, changed, _ in part.counts[1:]]
+    return sources.Raw(rows, sources.SENTIMENTS, counts, [note for part in parts for note in part.notes])
 
 
 def _make(
@@ -293,11 +295,11 @@ def _split_pool(spec: DataSpec, ledger: _Ledger) -> pd.DataFrame:
     if ledger.rows["label"].nunique() < 2:
         raise InputError(f"Only the class '{ledger.rows['label'].iloc[0]}' is left; at least two are needed.")
     group = splits.groups(ledger.rows["text"].tolist(), spec.leak_words)
-    together = pd.Series(group).duplicated(keep=False)
-    if together.any():
+    sizes = np.bincount(group)
+    if (sizes > 1).any():
         ledger.notes.append(
-            f"{together.sum():,} rows were split in groups ({len(set(group[together])):,} of them), since they have "
-            f"the same words, or one of more than {spec.leak_words} words lies inside another."
+            f"{sizes[sizes > 1].sum():,} rows were split in {(sizes > 1).sum():,} group(s) of up to {sizes.max():,}, since "
+            f"they have the same words, or one of more than {spec.leak_words} words lies inside another."
         )
     ledger.rows = ledger.rows.assign(split=splits.split(group, strata[kept], spec.seed))
     return read

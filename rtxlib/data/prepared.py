@@ -145,7 +145,10 @@ def read(folder: Path, spec: DataSpec) -> Prepared | None:
 def made_before(spec: DataSpec, cache: Path) -> Iterator[Prepared]:
     """Whatever this code has prepared for this very spec, the newest first, whichever revisions it was made from."""
     for path in sorted(cache.glob(f"*/{_RECORD}"), key=lambda path: -path.stat().st_mtime):
-        record = json.loads(path.read_text())
-        same = record["spec"] == dataclasses.asdict(spec) and record["code"] == code_version()
+        try:
+            record = json.loads(path.read_text())
+        except ValueError:  # damaged
+            continue
+        same = record.get("spec") == dataclasses.asdict(spec) and record.get("code") == code_version()
         if same and (found := read(path.parent, spec)) is not None:
             yield found

@@ -137,17 +137,20 @@ def _load(repo: str) -> tuple[Any, str, bool]:
     import datasets
 
     commit = revision(repo)
-    quiet = datasets.utils.logging.get_verbosity()
+    verbosity, bars = datasets.utils.logging.get_verbosity(), datasets.is_progress_bar_enabled()
     datasets.utils.logging.set_verbosity_error()
+    datasets.disable_progress_bars()
     try:
         with _cache_only() if commit is None else nullcontext():
             loaded = datasets.load_dataset(repo, revision=commit)
     except Exception as error:
         raise _unreachable(repo, error) from error
     finally:
-        datasets.utils.logging.set_verbosity(quiet)
-    folder = Path(next(iter(loaded.values())).cache_files[0]["filename"]).parent.name  # named by the commit
-    return loaded, commit or folder, commit is not None
+        datasets.utils.logging.set_verbosity(verbosity)
+        if bars:
+            datasets.enable_progress_bars()
+    files = next(iter(loaded.values())).cache_files  # in a folder named by the commit
+    return loaded, commit or (Path(files[0]["filename"]).parent.name if files else "unknown"), commit is not None
 
 
 def hub_revision(name: str) -> str:

@@ -117,7 +117,8 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.
         share: of each stratum in validation, and as much in test; the rest is training
 
     Returns:
-        (n,) names. A group that fits into neither goes to training, where it can do no harm.
+        (n,) names. A group of more than a hundredth of a small split goes to training: its rows are alike, and in a small
+        split they would weigh too much.
 
     Raises:
         InputError: some split would be empty.
@@ -130,7 +131,8 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.
     where = np.full(len(codes), "train", dtype=object)
     by_group = pd.Series(np.arange(len(codes))).groupby(group).indices
     members = list(by_group.values())
-    many = [rows for rows in members if len(rows) > 1]
+    most = max(2, share * len(codes) / 100)
+    many = [rows for rows in members if 1 < len(rows) <= most]
     for i in rng.permutation(len(many)):  # first those that are hard to place, each with the odds of a single row
         content = np.bincount(codes[many[i]], minlength=len(names))
         draw = rng.random()
@@ -207,7 +209,7 @@ def nested(strata: Sequence[str], fraction: float, seed: int) -> np.ndarray:
     order = np.random.default_rng(seed).permutation(len(strata))
     codes = pd.factorize(np.asarray(strata, dtype=object))[0]
     place = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()
-    each = np.maximum(1, np.rint(np.bincount(codes) * fraction))
+    each = np.maximum(1, np.floor(np.bincount(codes) * fraction + 1e-6))
     return np.sort(order[place < each[codes[order]]])
 
 

@@ -31,11 +31,10 @@ class Profile:
     grid_depths: tuple[int, ...]
     grid_seeds: int
     fractions: tuple[float, ...]  # shares of the training rows
-    classical: bool = True
 
 
 _SST2 = DataSpec(source="sst2")
-_DEMO = DataSpec(source="embedded", rows=6000, depth=3)
+_DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 
 PROFILES: dict[str, Profile] = {
@@ -64,16 +63,16 @@ PROFILES: dict[str, Profile] = {
             seeds=3,
             recipe=RECIPES["demo"],
             data=_DEMO,
-            domains=dataclasses.replace(_DEMO, task="domain", rows=3000),
-            transfer_from=dataclasses.replace(_DEMO, domain="movies"),
-            transfer_to=dataclasses.replace(_DEMO, domain="local business"),
-            standard="standard-4x96",
-            recurrent="recurrent-2x2x64",
-            wide="standard-4x128",
-            deep="recurrent-2x2x96",
+            domains=dataclasses.replace(_DEMO, task="domain", rows=2000),
+            transfer_from=dataclasses.replace(_DEMO, domain="movies", rows=2000),
+            transfer_to=dataclasses.replace(_DEMO, domain="local business", rows=2000),
+            standard="standard-2x96",
+            recurrent="recurrent-1x2x64",
+            wide="standard-2x128",
+            deep="recurrent-1x2x96",
             grid_widths=(32, 64),
             grid_layers=(1, 2),
-            grid_depths=(1, 2, 3),
+            grid_depths=(1, 2),
             grid_seeds=3,
             fractions=(1.0, 0.5, 0.1),
         ),

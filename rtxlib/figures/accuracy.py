@@ -26,9 +26,9 @@ def accuracy_intervals(
 
     ``runs``: ``model``, ``seed``, ``value`` (0..1), one row a run, and optionally ``data``, a panel for each, and
     ``n_test``. Models without a neural network (their name holds "tf-idf" or "majority") stand among the rest; the
-    best of them also draws a line down its panel, and a majority class far below all others is named at the edge, so that it does
-    not squeeze them. A model with one run has no interval; a row without ``data`` belongs to the only one there is.
-    Raises ``InputError`` for a missing column, an empty table, or a seed that stands twice.
+    best of them also draws a line down its panel, and a majority class far below all others is named at the edge, so
+    that it does not squeeze them. A model with one run has no interval; a row without ``data`` belongs to the only
+    one there is. Raises ``InputError`` for a missing column, an empty table, or a seed that stands twice.
     """
     require(runs, ("model", "seed", value), "accuracy_intervals")
     if "data" in runs and runs["data"].isna().any():  # baselines carry no data of their own
@@ -42,11 +42,12 @@ def accuracy_intervals(
     sizes = [part["model"].nunique() for _, part in panels]
     look = looks(runs["model"])
     uncertain = style.interval_note(summarise(runs, by, value)["n"])
+    note = f"Large marks: mean; small points: each seed; {uncertain}" if "bars" in uncertain else uncertain.capitalize()
+    if any(seen.family == "classical" for seen in look.values()):
+        note += "; dashed: the best without a neural network"
     figure, axes = canvas(
         title,
-        f"Large marks: mean; small points: each seed; {uncertain}."
-        if "bars" in uncertain
-        else f"{uncertain[0].upper()}{uncertain[1:]}.",
+        f"{note}.",
         0.3 + 0.3 * len(panels) + 0.4 * sum(sizes),
         rows=len(panels),
         height_ratios=[size + 0.6 for size in sizes],
@@ -55,8 +56,9 @@ def accuracy_intervals(
         rows = summarise(part, ["model"], value).sort_values("mean", ascending=False, kind="stable")
         classical = np.array([look[model].family == "classical" for model in rows["model"]])
         edge = _edge(rows)
-        if classical.any():
-            ax.axvline(rows.loc[classical, "mean"].max(), color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
+        best = rows.loc[classical, "mean"].max()  # NaN without any
+        if best >= (edge or 0):
+            ax.axvline(best, color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
         for y, row in enumerate(rows.itertuples(index=False)):
             colour, marker = look[row.model].colour, look[row.model].marker
             words = f"{100 * row.mean:.1f}"

@@ -44,9 +44,9 @@ def transfer(table: pd.DataFrame, title: str = "Does it carry from one domain to
             style.beside(ax, y, words)
         style.bare_rows(ax, part["model"])
         ax.set_title(f"trained on {source} → tested on {target}", loc="left", weight="bold")
+        ax.margins(x=0.08)
         style.grid(ax, "x")
     last = axes[-1, 0]
-    last.margins(x=0.08)
     last.locator_params(axis="x", nbins=6)
     last.xaxis.set_major_formatter(style.Percent())
     last.set_xlabel("accuracy on the test texts (%)")

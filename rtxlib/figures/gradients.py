@@ -30,7 +30,7 @@ def gradient_by_iteration(
         title,
         f"Large marks: mean; small points: each seed; {style.interval_note(summaries['norm']['n'])}"
         + ("; dashed: equal shares." if depths.nunique() == 1 else "."),
-        4.2,
+        max(4.2, 0.95 + 0.35 * len(look)),  # every model has a line of words at the right of each panel
         rows=2,
         sharex=True,
     )

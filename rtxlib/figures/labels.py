@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from scipy.optimize import isotonic_regression
 
 _ANGLES = np.deg2rad([0, 180, 90, 270, 45, 315, 135, 225, 22, 338, 158, 202, 68, 112, 292, 248])  # preferred first
 _WAYS = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
-_GAPS = (2.5, 6.0, 12.0, 20.0, 30.0, 42.0, 56.0, 75.0, 98.0)  # points between a mark and its label
+_GAPS = (2.5, 6.0, 14.0, 26.0, 42.0, 64.0, 95.0)  # points between a mark and its label
 _LEADER = 8.0  # points; a label farther away than this gets a line to its mark
 
 
+@cache
 def extent(text: str, size: float, weight: str = "normal") -> tuple[float, float]:
     """Width and height of a (possibly multi-line) text in points."""
     font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
@@ -68,7 +70,7 @@ def place(
     """Write one label beside each point so that no label covers another, a mark, or leaves the axes.
 
     ``x``, ``y`` and ``segments`` (lines to keep clear of, as pairs of ends) are in data coordinates, ``radii`` of
-    the marks in points. Each label chooses among 16 directions × 9 distances; choices are improved in turn, from
+    the marks in points. Each label chooses among 16 directions × 7 distances; choices are improved in turn, from
     several fixed orders, until none gets better. A label that had to move away gets a thin line to its mark. Call it
     last: the layout is frozen here, since the labels are placed on the final sizes.
     """

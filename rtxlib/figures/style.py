@@ -190,8 +190,7 @@ def _columns(key: Sequence[Line2D], width: float) -> int:
     """The most columns in which the key's entries fit side by side."""
     cells = [extent(str(handle.get_label()), BODY)[0] + 2.8 * BODY for handle in key]
     for columns in range(len(key), 1, -1):
-        rows = -(-len(key) // columns)
-        if sum(max(cells[c * rows : (c + 1) * rows], default=0) for c in range(columns)) <= width:
+        if sum(max(column) for column in np.array_split(cells, columns)) <= width:  # as matplotlib fills them
             return columns
     return 1
 

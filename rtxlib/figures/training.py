@@ -37,7 +37,7 @@ def training_curves(table: pd.DataFrame, title: str = "Do the models learn, and 
         f"Thin lines: each seed (n\xa0=\xa0{n}); thick lines: their mean for as long as all of them train."
         if seeds.max() > 1
         else "One seed each.",
-        4.3,
+        max(4.3, 0.95 + 0.35 * len(look)),  # every model has a line of words at the right of each panel
         rows=2,
         sharex=True,
         key=key,

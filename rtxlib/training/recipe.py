@@ -82,7 +82,15 @@ RECIPES: dict[str, Recipe] = {
             word_dropout=0.1,
         ),
         # For the embedded texts and models a hundred times smaller: seconds on one core.
-        Recipe(name="demo", learning_rate=2e-3, epochs=8, batch_rows=64, weight_decay=0.05, beta2=0.98),
+        Recipe(
+            name="demo",
+            learning_rate=2e-3,
+            epochs=3,
+            batch_rows=32,
+            weight_decay=0.05,
+            beta2=0.98,
+            evaluations_per_epoch=2,
+        ),
         Recipe(name="smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
     )
 }
