@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import datasets
 import pandas as pd
 import pytest
 
@@ -160,6 +162,21 @@ def test_a_hub_that_lacks_the_data_set_says_so(hub: str, monkeypatch: pytest.Mon
     gone = sources.HubSource("nobody/nothing", "text", sources.POLARITY)
     monkeypatch.setitem(sources.HUB, "yelp_polarity", gone)
     with pytest.raises(InputError, match="has no dataset nobody/nothing"):
+        prepare(DataSpec(source="yelp_polarity"), tmp_path, progress=False)
+
+
+def test_a_disk_that_fills_up_during_a_download_is_a_sentence(
+    hub: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError as error:
+            raise datasets.exceptions.DatasetGenerationError("An error occurred") from error
+
+    monkeypatch.setattr(datasets, "load_dataset", full)
+    monkeypatch.setattr(sources, "_load", sources._load.__wrapped__)  # what was loaded before is kept elsewhere
+    with pytest.raises(InputError, match=r"disk is full; fancyzhx/yelp_polarity"):
         prepare(DataSpec(source="yelp_polarity"), tmp_path, progress=False)
 
 

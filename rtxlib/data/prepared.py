@@ -53,6 +53,12 @@ class Prepared:
     def tokenizer(self) -> PreTrainedTokenizerFast:
         return tokenization.load_tokenizer(self.folder / "tokenizer")
 
+    @property
+    def identity(self) -> dict[str, str]:
+        """What tells these data from any others, for a provenance block."""
+        known = {name: str(self.provenance[name]) for name in ("source", "revision", "tokenizer")}
+        return known | {"fingerprint": self.fingerprint[:16]}
+
     def rows(self, split: str) -> pd.DataFrame:
         """Columns text (cleaned), label (int), label_name, domain, words and tokens, the last before any cut."""
         return pd.read_parquet(self.folder / f"{split}.parquet")

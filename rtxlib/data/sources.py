@@ -121,8 +121,15 @@ def _cache_only() -> Iterator[None]:
         yield
 
 
+def _disk_full(error: BaseException | None) -> bool:
+    """Whether a full disk lies behind an error; the Hub's libraries wrap what stopped them."""
+    while error is not None and getattr(error, "errno", None) != errno.ENOSPC:
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _unreachable(repo: str, error: Exception) -> InputError:
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if _disk_full(error):
         return InputError(f"The disk is full; {repo} could not be stored. Make room, or set HF_HOME to another disk.")
     return InputError(
         f"{repo} could be read neither from the Hub nor from its cache here ({type(error).__name__}): set HF_ENDPOINT "
@@ -211,7 +218,7 @@ def bert_tokenizer() -> tuple[Path, str] | None:
         answers = revision(BERT, "model") is not None
         path = Path(hf_hub_download(BERT, "tokenizer.json", local_files_only=not answers))
     except Exception as error:  # no such repo on this Hub, or no way to it; the caller says so
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if _disk_full(error):
             raise _unreachable(BERT, error) from error
         return None
     return path, path.parent.name  # the cache names the folder by the commit

@@ -74,6 +74,31 @@ def counting_words(data: Prepared) -> pd.DataFrame:
     )
 
 
+COSTS = {  # a column of the runs table → what a person calls it, and how it is written
+    "parameters": ("parameters", "{:,.0f}"),
+    "embedding_parameters": ("… in the token table", "{:,.0f}"),
+    "non_embedding_parameters": ("… outside it", "{:,.0f}"),
+    "size_mb": ("size of the weights (MB)", "{:.1f}"),
+    "forward_flops": ("operations of a forward pass (GFLOP)", "{:.4f}"),
+    "ms_median": ("one text, median (ms)", "{:.2f}"),
+    "ms_p95": ("one text, 95th percentile (ms)", "{:.2f}"),
+    "ms_per_text": ("full batches, each text (ms)", "{:.3f}"),
+    "train_seconds": ("training, wall clock (s)", "{:,.0f}"),
+    "train_cpu_seconds": ("training, processor time (s)", "{:,.0f}"),
+    "rows_per_second": ("training, texts a second", "{:,.0f}"),
+    "padding_share": ("tokens spent on padding", "{:.2%}"),
+    "epochs": ("epochs", "{:.2f}"),
+}
+
+
+def costs(runs: pd.DataFrame) -> pd.DataFrame:
+    """What each model costs, written for reading: a row a measure, a column a model, medians over its runs."""
+    medians = runs.groupby("model", sort=False)[list(COSTS)].median()
+    medians["forward_flops"] /= 1e9
+    written = {label: medians[column].map(form.format) for column, (label, form) in COSTS.items()}
+    return pd.DataFrame(written).T.rename_axis("measure")
+
+
 def gradients(run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
     """How much each pass contributes to the gradient of a trained run's block, computed once and kept beside it.
 
@@ -92,16 +117,12 @@ def gradients(run: Run, data: Prepared, results: Path | None = None) -> pd.DataF
 
 
 def findings(results: Path) -> dict[str, pd.DataFrame]:
-    """What the studies of a profile left: "runs" (one row a study and run), "comparisons" and "classical".
+    """What the studies of a profile left: "sources", "runs" (one row a study and run), "comparisons" and "classical".
 
     Raises InputError when the notebooks before have left nothing.
     """
-    needed = {name: results / f"{name}.parquet" for name in ("runs", "studies", "comparisons", "classical")}
+    needed = {name: results / f"{name}.parquet" for name in ("sources", "runs", "studies", "comparisons", "classical")}
     if absent := [name for name, file in needed.items() if not file.is_file()]:
-        raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 02 to 06 of this profile first.")
+        raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 06 of this profile first.")
     read = {name: pd.read_parquet(file) for name, file in needed.items()}
-    return {
-        "runs": read["studies"].merge(read["runs"], on="key"),
-        "comparisons": read["comparisons"],
-        "classical": read["classical"],
-    }
+    return read | {"runs": read["studies"].merge(read["runs"], on="key")}

@@ -7,10 +7,16 @@ from typing import Any
 
 import pandas as pd
 
+_SPLITS = {"train": "training", "validation": "validation", "test": "test"}
+
 
 def points(difference: float) -> str:
     """A difference of accuracies in percentage points, signed: "+1.3 points"."""
-    return f"{100 * difference:+.1f} points".replace("-", "−")
+    return f"{_signed(difference)} points"
+
+
+def _signed(difference: float) -> str:
+    return f"{100 * difference:+.1f}".replace("-", "−")
 
 
 def verdict(row: Mapping[str, Any]) -> str:
@@ -20,7 +26,7 @@ def verdict(row: Mapping[str, Any]) -> str:
     measured = f"**{a}** minus **{b}**: {points(row['difference'])} of accuracy"
     if row["low"] != row["low"]:  # NaN: nothing to make an interval of
         return f"{measured} ({n}; no interval)."
-    interval = f"95 % interval {points(row['low'])} to {points(row['high'])}, {n}"
+    interval = f"95 % interval {_signed(row['low'])} to {points(row['high'])}, {n}"
     if row["low"] > 0:
         return f"{measured} ({interval}): the first is the more accurate."
     if row["high"] < 0:
@@ -28,9 +34,14 @@ def verdict(row: Mapping[str, Any]) -> str:
     return f"{measured} ({interval}): these runs do not tell the two apart."
 
 
-def times(ratio: float) -> str:
-    """A ratio in words: "2.4 times", "0.43 times"."""
-    return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:,.0f} times"
+def data_used(sources: pd.DataFrame) -> str:
+    """One line on each data set behind a report: ``data, source, revision, tokenizer`` and the rows of each split."""
+    lines = []
+    for row in sources.to_dict("records"):
+        revision = f" at revision {row['revision']}" if row["revision"] else ""
+        rows = ", ".join(f"{row[f'{split} rows']:,} {word}" for split, word in _SPLITS.items())
+        lines.append(f"- **{row['data']}**: {row['source']}{revision}; {rows} texts; tokens by {row['tokenizer']}")
+    return "\n".join(["Data used:", "", *lines])
 
 
 def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.DataFrame, margin: float) -> str:
@@ -60,7 +71,8 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
         f"does **{ratio['forward_flops']:.0%}** of the arithmetic, and takes **{ratio['ms_median']:.0%}** of the time "
         f"for one text ({ratio['ms_per_text']:.0%} in full batches).",
         "",
-        f"Does it replace the deeper encoder? With {100 * margin:g} point(s) of accuracy as the price one would pay:",
+        f"Does it replace the deeper encoder? Yes where it surely loses less than {100 * margin:g} percentage "
+        f"point{'' if margin == 0.01 else 's'} of accuracy, no where it surely loses more:",
         "",
     ]
     for where, verb in ((replaced, "yes"), (fell_short, "no"), (open_, "not settled by these runs")):

@@ -18,7 +18,10 @@ def pick_device() -> torch.device:
 
 def device_name(device: torch.device) -> str:
     """What the device calls itself, for provenance."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"CPU, {threads} thread{'' if threads == 1 else 's'}"
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
