@@ -90,14 +90,10 @@ def report(profile: str, parameters: tuple[str, ...], names: str | None, no_trai
     from rtxlib.report import notebooks
 
     sources = notebooks.find(chosen)
-    given = notebooks.pairs(parameters)
-    checked: dict[str, Any] = {}
-    for path in sources.values():
-        mine = {name: given[name] for name in given if name in {p.name for p in notebooks.read_parameters(path)}}
-        checked |= {name: value for name, value in notebooks.check(path, mine).items() if name in mine}
-    if unknown := set(given) - set(checked):
-        raise InputError(f"No notebook has a parameter '{min(unknown)}'.{nearest(min(unknown), checked)}")
-    sizes = {name: value for name, value in checked.items() if name in inspect.signature(profiles.load).parameters}
+    given: dict[str, Any] = {}
+    for checked in notebooks.plan(sources, profile, notebooks.pairs(parameters)).values():
+        given |= checked
+    sizes = {name: given[name] for name in given if name in inspect.signature(profiles.load).parameters}
     table = estimate.plan(profiles.load(profile, **sizes), sources)
     click.echo(table.to_string(index=False, float_format=lambda x: f"{x:.1f}"))
     click.echo(

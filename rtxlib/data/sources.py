@@ -23,6 +23,7 @@ YELP_STARS = {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "
 AMAZON_STARS = {"1": "negative", "2": "", "3": "", "4": "positive", "5": "positive"}
 HAM_SPAM = {"0": "ham", "1": "spam"}
 SENTIMENTS, DOMAINS = ["negative", "positive"], ["movies", "local business", "online shopping"]
+GENERATOR = ("lexicon.py", "synthetic.py")  # the files that write the embedded data
 BERT = "google-bert/bert-base-uncased"
 
 
@@ -289,5 +290,5 @@ def read_embedded(rows: int, seed: int, depth: int, noise: float, task: str, dom
 def generator_version() -> str:
     """A hash of the generator's code: other code, other data."""
     folder = Path(__file__).parent
-    code = b"".join((folder / name).read_bytes() for name in ("synthetic.py", "lexicon.py"))
+    code = b"".join((folder / name).read_bytes() for name in GENERATOR)
     return hashlib.sha256(code).hexdigest()[:16]

@@ -146,7 +146,7 @@ def run(
     keeps what was finished, says how to go on and raises ``SystemExit(130)``; SIGTERM does the same.
     """
     sources = find(names, folder)
-    plans = _plan(sources, profile, parameters)
+    plans = plan(sources, profile, parameters)
     progress = Progress(stream or sys.stderr)
     outcomes: list[Outcome] = []
     inherited = {"TQDM_NCOLS": "60"} | ({} if training else {"RTX_NO_TRAINING": "1"})  # by the kernels
@@ -192,7 +192,7 @@ def run(
 _WORDS = {"done": "done", "failed": "failed", "interrupted": "was interrupted", "skipped": "was skipped"}
 
 
-def _plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What each notebook is given, checked; InputError before anything starts."""
     known = {name: {parameter.name for parameter in read_parameters(path)} for name, path in sources.items()}
     for name in parameters:
