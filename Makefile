@@ -1,4 +1,4 @@
-# make report · make test · make lab · make figures · make bench        PROFILE=smoke|demo|full
+# make report · make test · make lab · make figures        PROFILE=smoke|demo|full
 PROFILE ?= demo
 PYTHON  ?= python3
 VENV    := .venv

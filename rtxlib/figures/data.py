@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -194,7 +196,7 @@ def filter_funnel(table: pd.DataFrame, title: str = "What did each cleaning step
         words += [f"{int(dropped):,} dropped"] if dropped > 0 else []
         words += [f"{int(row.rows_changed):,} changed"] if row.rows_changed > 0 else []
         ax.annotate(" · ".join(words), (row.rows_in, y), (5, 0), textcoords="offset points", va="center_baseline")
-    style.bare_rows(ax, [str(step) for step in table["step"]])
-    ax.set(xlim=(0, float(table["rows_in"].max()) * 1.95), xticks=[])
+    style.bare_rows(ax, [textwrap.fill(str(step), 26) for step in table["step"]])
+    ax.set(xlim=(0, float(table["rows_in"].max()) * 2.6), xticks=[])
     ax.spines["bottom"].set_visible(False)
     return figure

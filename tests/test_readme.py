@@ -1,0 +1,62 @@
+"""What the README says it found is what the committed tables hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+RESULTS = ROOT / "data" / "results" / "full"
+
+
+def table_rows() -> dict[str, list[str]]:
+    """The cells of the README's table of findings, by model."""
+    finding = README.split("<!-- finding -->")[1].split("<!-- /finding -->")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in finding.splitlines() if line.startswith("|")]
+    return {row[0]: row[1:] for row in cells[2:]}
+
+
+def test_the_table_is_that_of_the_committed_runs() -> None:
+    runs = pd.read_parquet(RESULTS / "runs.parquet")
+    runs = runs[runs["data"] == "sst2"].set_index("model")
+    shown = table_rows()
+    assert {"standard-6x384", "recurrent-3x2x256"} <= set(shown) & set(runs.index)
+    for model in set(shown) & set(runs.index):
+        accuracy, parameters, outside, gflop, one_text, _, _ = shown[model]
+        assert float(accuracy) == pytest.approx(runs.loc[model, "accuracy"], abs=5e-5)
+        assert int(parameters.replace(",", "")) == runs.loc[model, "parameters"]
+        assert int(outside.replace(",", "")) == runs.loc[model, "non_embedding_parameters"]
+        assert float(gflop) == pytest.approx(runs.loc[model, "forward_flops"] / 1e9, abs=5e-4)
+        assert float(one_text) == pytest.approx(runs.loc[model, "ms_median"], abs=0.05)
+
+
+def test_the_interval_is_that_of_the_committed_comparison() -> None:
+    table = pd.read_parquet(RESULTS / "comparisons.parquet")
+    row = table[(table["comparison"] == "recurrent-3x2x256 − standard-6x384") & (table["data"] == "sst2")].iloc[-1]
+    said = re.search(r"95 % interval of ([+−][\d.]+) to ([+−][\d.]+) points", README)
+    low, high = (float(number.replace("−", "-")) for number in said.groups())
+    assert (low, high) == pytest.approx((100 * row["low"], 100 * row["high"]), abs=0.051)
+
+
+def test_both_headline_models_reach_the_aim_on_the_official_dev_set() -> None:
+    runs = pd.read_parquet(RESULTS / "runs.parquet")
+    headline = runs[(runs["data"] == "sst2") & runs["model"].isin(["standard-6x384", "recurrent-3x2x256"])]
+    assert set(headline["n_test"]) == {872} and headline["accuracy"].min() >= 0.81
+
+
+def test_every_file_the_readme_points_to_is_there() -> None:
+    links = re.findall(r"\]\((?!http)([^)]+)\)", README)
+    assert links and [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    from rtxlib.cli import cli
+
+    named = set(re.findall(r"`rtx (\w+)", README))
+    assert named and named <= set(cli.commands)
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    assert set(re.findall(r"`?make (\w+)", README)) <= targets
