@@ -137,6 +137,21 @@ def test_accumulated_batches_give_the_gradient_of_the_whole_batch() -> None:
     torch.testing.assert_close(weights(plain), weights(pieces), atol=2e-4, rtol=1e-3)
 
 
+def test_where_length_tells_the_label_a_step_holds_several_lengths() -> None:
+    """Short texts of one class, long ones of the other: one length a step would be one label a step."""
+    short, long = [np.full(5, 7)] * 200, [np.full(20, 7)] * 200
+    told = Tokens(np.concatenate(short + long).astype(np.int32), np.cumsum([0] + [5] * 200 + [20] * 200), np.repeat([0, 1], 200))
+    plain = order_task(400, 0)
+    plan = dataclasses.replace(QUICK, batch_rows=32)
+    for data, pieces in ((told, loop.MIXED), (plain, 1)):
+        stream = loop._steps(data, plan, seed=0)
+        epoch = [next(stream) for _ in range(13)]
+        assert sorted(np.concatenate([rows for step in epoch for rows in step])[:400].tolist())[:5] == [0, 1, 2, 3, 4]
+        assert max(map(len, epoch)) == pieces
+        shares = [data.labels[np.concatenate(step)].mean() for step in epoch if sum(map(len, step)) == 32]
+        assert np.mean(np.abs(np.array(shares) - data.labels.mean())) < 0.25
+
+
 def test_early_stopping_stops_when_the_loss_does_not_fall() -> None:
     hopeless = dataclasses.replace(
         QUICK, learning_rate=1e-12, epochs=50, evaluations_per_epoch=1, patience=3, schedule="plateau"
