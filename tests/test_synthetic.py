@@ -100,7 +100,7 @@ def verdicts(text: str, domain: str) -> list[frozenset[int]]:
 
 @pytest.mark.parametrize("task", ["sentiment", "spam"])
 def test_every_text_has_one_reading_and_it_is_its_label(task):
-    table = generate(500, seed=3, depth=4, noise=0, typos=0, task=task)
+    table = generate(300, seed=3, depth=4, noise=0, typos=0, task=task)
     for row in table.itertuples():
         found = verdicts(row.text, row.domain)
         assert found, row.text
@@ -190,9 +190,10 @@ def test_what_cannot_be_made_is_refused_in_one_sentence(wrong):
         generate(**({"rows": 10, "seed": 0} | wrong))
 
 
-def test_asking_more_different_texts_than_the_room_allows_is_refused():
+def test_running_out_of_new_texts_is_said_and_repeats_none(monkeypatch):
+    monkeypatch.setattr("rtxlib.data.synthetic.TRIES", 2)
     with pytest.raises(InputError, match="No new text"):
-        generate(100_000, seed=0, depth=0, words=(1, 8), task="spam")
+        generate(5000, seed=0, depth=0, words=(1, 8))
 
 
 def test_no_text_comes_twice_and_none_stands_inside_another_across_a_split():
@@ -211,7 +212,7 @@ def bigrams(depth: int, task: str = "sentiment", train: int = 5000, test: int = 
     """Test accuracy of a bigram logistic regression."""
     table = generate(train + test, seed=11, depth=depth, task=task)
     features = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
-    model = LogisticRegression(C=3, max_iter=300)
+    model = LogisticRegression(C=10, max_iter=300)
     model.fit(features.fit_transform(table["text"][:train]), table["label"][:train])
     return model.score(features.transform(table["text"][train:]), table["label"][train:])
 
@@ -232,7 +233,8 @@ def test_a_vote_of_the_polar_words_knows_flat_texts_and_not_deep_ones():
     table = generate(3000, seed=6, noise=0, typos=0)
     score = np.zeros(len(table))
     for mark, value in (("+", 1), ("-", -1)):
-        phrases = {entry for words in WORDS.values() for slot in words if slot.endswith(mark) for entry in words[slot]}
+        lists = [WORDS[domain] for domain in LABELS["domain"]]
+        phrases = {entry for words in lists for slot in words if slot.endswith(mark) for entry in words[slot]}
         pattern = "|".join(re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True))
         score += value * table["text"].str.count(rf"\b(?:{pattern})\b")
     sign = np.where(table["label"] == "positive", 1, -1)
@@ -256,5 +258,5 @@ def test_the_domain_is_in_the_text_but_not_in_any_one_word():
 
 
 def test_the_vocabulary_is_that_of_many_writers():
-    counts = Counter(" ".join(generate(5000, seed=9, typos=0)["text"]).lower().split())
-    assert sum(word.isalpha() and count > 4 for word, count in counts.items()) > 700
+    counts = Counter(re.findall(r"[a-z]{3,}", " ".join(generate(5000, seed=9, typos=0)["text"]).lower()))
+    assert sum(count > 4 for count in counts.values()) > 600

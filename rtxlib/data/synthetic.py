@@ -57,12 +57,12 @@ OPERATORS = {
     "contrasted": (
         (+1, -1, "{side}, but {main}"),
         (+1, -1, "although {side}, {main}"),
-        (+1, -1, "{main}, although {side}"),
         (+1, -1, "{side}, yet {main}"),
         (+1, -1, "even though {side}, {main}"),
         (+1, -1, "{side}; in the end, however, {main}"),
-        (+1, -1, "{main}, even though {side}"),
+        (+1, -1, "{main}, although {side}"),
         (+1, -1, "it hardly matters that {side}, because {main}"),
+        (+1, -1, "{main}, even though {side}"),
     ),
     "joined": (
         (+1, +1, "{side}, and {main}"),

@@ -1,0 +1,117 @@
+"""What the commands of ``rtx`` share: the group they hang on, common options, and reading what a person wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rtxlib.errors import InputError, nearest
+
+PROFILE_NAMES = ("smoke", "demo", "full")  # rtxlib.experiments.profiles has them too; reading it would load torch
+
+
+class _Commands(click.Group):
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise click.UsageError(f"There is no command '{args[0]}'.{nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="rtxlib")
+def cli() -> None:
+    """When does a recurrent transformer replace a deeper standard one, and what does it cost?
+
+    Start with `rtx report`: the whole study at demo size, about ten minutes on two cores.
+    """
+
+
+profile_option = click.option(
+    "--profile", default="demo", show_default=True, help=f"How large: {', '.join(PROFILE_NAMES)}."
+)
+
+
+parameter_option = click.option(
+    "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="A notebook's parameter."
+)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable; the last line is JSON.")
+
+
+def known_profile(name: str) -> str:
+    if name not in PROFILE_NAMES:
+        raise InputError(
+            f"There is no profile '{name}'; there are {', '.join(PROFILE_NAMES)}.{nearest(name, PROFILE_NAMES)}"
+        )
+    return name
+
+
+def data_spec(data: str, **fields: Any) -> Any:
+    """The DataSpec of a name or of a file; None leaves a field's default."""
+    from rtxlib.data.sources import HUB
+    from rtxlib.data.spec import DataSpec
+
+    given = {field: value for field, value in fields.items() if value is not None}
+    known = ("embedded", "domains", *HUB)
+    if data in known:
+        return DataSpec(source=data, **given)
+    if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or Path(data).exists():
+        if not Path(data).is_file():
+            raise InputError(f"There is no file '{data}'.")
+        return DataSpec(source="file", path=str(Path(data).resolve()), **given)
+    raise InputError(f"There is no data '{data}'; name a file, or one of {', '.join(known)}.{nearest(data, known)}")
+
+
+def settings_of(texts: tuple[str, ...]) -> dict[str, Any]:
+    """``name=value`` pairs with JSON values; a bare word is a string."""
+    settings = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"'{text}' is not NAME=VALUE.")
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    try:
+        labels = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f'--labels is not JSON ({error}); write it like \'{{"1": "good", "0": "bad"}}\'.') from None
+    if not isinstance(labels, dict):
+        raise InputError("--labels must be a JSON object from values in the file to label names.")
+    return {str(value): str(name) for value, name in labels.items()}
+
+
+def show(record: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(record))
+    else:
+        for name, value in record.items():
+            click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {value}")
+
+
+def read_texts(path: str, column: str | None) -> tuple[Any, str]:
+    """A table and its text column; a text file is a table of its lines."""
+    import pandas as pd
+
+    from rtxlib.data.files import read_table
+
+    if Path(path).suffix.lower() in ("", ".txt"):
+        lines = Path(path).read_bytes().decode("utf-8", errors="strict").splitlines()
+        return pd.DataFrame({"text": lines}), "text"
+    table = read_table(path)
+    column = column or "text"
+    if column not in table.columns:
+        raise InputError(
+            f"{path} has no column '{column}'; it has {', '.join(map(str, table.columns))}."
+            f"{nearest(column, map(str, table.columns))} Name it with --text-column."
+        )
+    return table, column
