@@ -59,4 +59,4 @@ def test_every_command_of_the_readme_exists() -> None:
     named = set(re.findall(r"`rtx (\w+)", README))
     assert named and named <= set(cli.commands)
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M))
-    assert set(re.findall(r"`?make (\w+)", README)) <= targets
+    assert set(re.findall(r"(?:`|^)make (\w+)", README, flags=re.M)) <= targets

@@ -74,7 +74,7 @@ OPERATORS = {
 # What may stand inside what, and how many levels deep a kind may be. "It is not true that A, but B" could be read in two
 # ways, so neither a wrap nor a side holds an operator of two parts: every verdict has one reading. The repeats are weights:
 # with more joins counting words does better, with more turns it does worse, and so does a small model.
-ANY = ("turned", "wrapped", *["reported"] * 2, *["contrasted"] * 4, *["joined"] * 5)
+ANY = ("turned", "wrapped", *["reported"] * 2, *["contrasted"] * 4, *["joined"] * 4)
 INSIDE = {
     "verdict": ANY,
     "contrasted": ANY,

@@ -29,6 +29,9 @@ class Shown:
     alt: str
     caption: str | None = None
 
+    def __repr__(self) -> str:  # without the folder: an executed notebook should not tell whose machine it ran on
+        return f"{self.stem}: {self.alt}"
+
     def _repr_html_(self) -> str:
         kind, mime = "svg", "image/svg+xml"
         if (self.folder / f"{self.stem}.svg").stat().st_size > MOST_SVG:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+FEWEST_SEEDS = 3  # behind a yes or a no
 _SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 
 
@@ -49,21 +50,20 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
 
     ``runs``: one row a study and run; ``comparisons``: rows of :func:`rtxlib.experiments.tables.compare`; ``margin``:
     the accuracy that one may lose and still speak of a replacement. An interval above −margin settles that the
-    recurrent encoder replaces the standard one, an interval below it that it does not, any other settles nothing.
+    recurrent encoder replaces the standard one, an interval below it that it does not; any other, and fewer than three
+    seeds, settle nothing.
     """
     rows = comparisons[comparisons["comparison"] == f"{recurrent} − {standard}"].drop_duplicates("data")
     if rows.empty:
         return f"No run has compared **{recurrent}** with **{standard}** yet."
-    replaced = rows[rows["low"] > -margin]["data"].tolist()
-    fell_short = rows[rows["high"] < -margin]["data"].tolist()
+    settled = rows[rows["n_seeds"] >= FEWEST_SEEDS]  # an interval of fewer seeds knows too little of new ones
+    replaced = settled[settled["low"] > -margin]["data"].tolist()
+    fell_short = settled[settled["high"] < -margin]["data"].tolist()
     open_ = rows[~rows["data"].isin(replaced + fell_short)]["data"].tolist()
-    cost = (
-        runs.drop_duplicates("key")
-        .groupby("model")[["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_per_text"]]
-        .median()
-    )
-    ratio = cost.loc[recurrent] / cost.loc[standard]
     first = rows.iloc[0]
+    columns = ["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_per_text"]
+    cost = runs[runs["data"] == first["data"]].drop_duplicates("key").groupby("model")[columns].median()
+    ratio = cost.loc[recurrent] / cost.loc[standard]
     lines = [
         f"On **{first['data']}**, {verdict(first)}",
         f"It holds **{ratio['parameters']:.0%}** of the parameters "
@@ -71,8 +71,8 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
         f"does **{ratio['forward_flops']:.0%}** of the arithmetic, and takes **{ratio['ms_median']:.0%}** of the time "
         f"for one text ({ratio['ms_per_text']:.0%} in full batches).",
         "",
-        f"Does it replace the deeper encoder? Yes where it surely loses less than {100 * margin:g} percentage "
-        f"point{'' if margin == 0.01 else 's'} of accuracy, no where it surely loses more:",
+        f"Does it replace the deeper encoder? Yes where the whole interval lies above a loss of {100 * margin:g} percentage "
+        f"point{'' if margin == 0.01 else 's'}, no where it lies below; fewer than {FEWEST_SEEDS} seeds settle nothing:",
         "",
     ]
     for where, verb in ((replaced, "yes"), (fell_short, "no"), (open_, "not settled by these runs")):
