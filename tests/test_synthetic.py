@@ -218,10 +218,10 @@ def bigrams(depth: int, task: str = "sentiment", train: int = 5000, test: int = 
 
 
 def test_counting_pairs_of_words_fails_more_with_every_level_of_depth():
-    accuracy = [bigrams(depth) for depth in (0, 1, 2, 3, 6)]
+    accuracy = [bigrams(depth) for depth in (0, 1, 2, 3, 5)]
     assert accuracy[0] > 0.95
-    assert 0.6 < accuracy[3] < 0.8
-    assert all(np.diff(accuracy) < -0.015), accuracy
+    assert 0.6 < accuracy[3] < 0.75
+    assert all(np.diff(accuracy) < -0.005), accuracy
 
 
 def test_counting_pairs_of_words_fails_on_deep_messages_too():

@@ -74,7 +74,7 @@ OPERATORS = {
 # What may stand inside what, and how many levels deep a kind may be. "It is not true that A, but B" could be read in two
 # ways, so neither a wrap nor a side holds an operator of two parts: every verdict has one reading. The repeats are weights:
 # with more joins counting words does better, with more turns it does worse, and so does a small model.
-ANY = ("turned", "wrapped", *["reported"] * 2, *["contrasted"] * 4, *["joined"] * 4)
+ANY = (*["turned"] * 2, "wrapped", *["reported"] * 2, *["contrasted"] * 5, *["joined"] * 4)
 INSIDE = {
     "verdict": ANY,
     "contrasted": ANY,
@@ -101,9 +101,11 @@ def polarity(node: Node) -> int:
     return node.sign * (polarity(node.main) if node.main else 1)
 
 
-def often(items: Sequence, pick: Callable):
-    """One of ``items``, the earlier the likelier, as words and turns of phrase are in any language."""
-    return pick(items[: 1 + pick(range(len(items)))])
+def often(items: Sequence, pick: Callable, times: int = 1):
+    """One of ``items``, the earlier the likelier, and the more so the more ``times``: no language uses its words evenly."""
+    for _ in range(times):
+        items = items[: 1 + pick(range(len(items)))]
+    return pick(items)
 
 
 def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> Node:
@@ -113,11 +115,11 @@ def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> N
     """
     kind = "plain" if depth == 0 else pick([kind for kind in INSIDE[inside] if depth <= TALLEST.get(kind, DEEPEST)])
     if kind in OPERATORS:
-        sign, beside, pattern = often(OPERATORS[kind], pick)
+        sign, beside, pattern = often(OPERATORS[kind], pick, times=2)
         main = grow(sign * wanted, depth - 1, kind, words, pick)
         side = grow(beside * wanted, min(depth - 1, pick((0, 0, 1))), "side", words, pick) if beside else None
         return Node(pattern, sign, main, side)
-    sign, phrases, pattern = often(words[kind], pick)
+    sign, phrases, pattern = often(words[kind], pick, times=2)
     phrase = often(words[phrases + ("+" if sign * wanted > 0 else "-")], pick)
     return Node(pattern, sign, Node(phrase, sign * wanted))
 
