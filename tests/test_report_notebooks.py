@@ -327,7 +327,13 @@ def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(tmp_path: Path, sen
         f"here = pathlib.Path({str(tmp_path)!r})\n"
         "n.run(['01', '02'], 'demo', {}, here / 'out', folder=here)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     pid, patience = tmp_path / "pid", time.monotonic() + 40
     while not (pid.exists() and pid.read_text()) and time.monotonic() < patience:
         time.sleep(0.05)
