@@ -37,7 +37,7 @@ def forward_flops(config: PretrainedConfig, length: int, cls_only_last_layer: bo
     output) + 4T²d (scores and their weighted sum) + 2kTdm, where k is 3 for gated feed-forwards and 2 otherwise. A
     layer runs ``recurrent_depth`` times, shared or not: sharing saves parameters and no arithmetic.
 
-    ``cls_only_last_layer`` (and ``config.pooling == "cls"``): the very last layer makes keys and values for all
+    ``cls_only_last_layer`` (and a pooling that reads [CLS]): the very last layer makes keys and values for all
     tokens and everything else for [CLS] alone, 4Td² + 4d² + 4Td + 2kdm, as the models here do; False counts it in
     full. Raises ``InputError`` for a length below 1 or an unknown feed-forward.
     """
@@ -49,8 +49,9 @@ def forward_flops(config: PretrainedConfig, length: int, cls_only_last_layer: bo
     layer = 8 * t * d * d + 4 * t * t * d + 2 * k * t * d * m
     last = 4 * t * d * d + 4 * d * d + 4 * t * d + 2 * k * d * m
     layers = config.num_hidden_layers * config.recurrent_depth
-    read_cls = cls_only_last_layer and config.pooling == "cls"
-    return layer * layers + (last - layer if read_cls else 0) + 2 * d * config.num_labels
+    read_cls = cls_only_last_layer and config.pooling in ("cls", "pooler")
+    pooler = 2 * d * d if config.pooling == "pooler" else 0
+    return layer * layers + (last - layer if read_cls else 0) + pooler + 2 * d * config.num_labels
 
 
 def latency(

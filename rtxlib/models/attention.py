@@ -1,4 +1,4 @@
-"""Multi-head self-attention: one fused path, and an eager one that shows its weights."""
+"""Multi-head attention: one fused path, and an eager one that shows its weights."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rtxlib.models.config import ModelConfig
+from rtxlib.models.masks import View
 from rtxlib.models.positions import rotate
 
 
-class SelfAttention(nn.Module):
-    """softmax(Q·Kᵀ / √head_dim)·V over several heads (Vaswani et al. 2017), queries and keys rotated when asked."""
+class Attention(nn.Module):
+    """softmax(Q·Kᵀ / √head_dim + mask)·V over several heads (Vaswani et al. 2017).
+
+    Self-attention draws Q, K and V from one sequence; cross-attention draws K and V from another, the memory. The three
+    projections are one matrix, ``qkv`` (3·hidden, hidden), queries first, and within each third head after head: one
+    product instead of three, and the same numbers.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -20,45 +26,62 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=config.bias)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=config.bias)
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def per_head(self) -> dict[str, Tensor]:
+        """The weights as each head sees them, views of the fused ones.
+
+        ``query``, ``key``, ``value``: (heads, head_dim, hidden), what each head projects a state with; ``output``:
+        (heads, hidden, head_dim). Attention is the sum over heads of output·softmax(…)·value, plus the output's bias.
+        """
+        query, key, value = self.qkv.weight.unflatten(0, (3, self.num_heads, self.head_dim))
+        output = self.output.weight.unflatten(1, (self.num_heads, self.head_dim)).transpose(0, 1)
+        return {"query": query, "key": key, "value": value, "output": output}
+
+    def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)  # (B, T, d) → (B, heads, T, head_dim)
 
-    def _project(self, x: Tensor, queries: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Q for the first ``queries`` positions; K and V for all of them."""
-        if queries == x.shape[1]:
-            q, k, v = self.qkv(x).chunk(3, dim=-1)
-        else:  # only some positions ask: cut the fused projection into its query part and the rest
-            d = x.shape[-1]
+    def _project(self, asking: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Q of the states that ask, K and V of those that are seen."""
+        if asking is seen:
+            q, k, v = self.qkv(seen).chunk(3, dim=-1)
+        else:  # cut the fused projection into its query part and the rest
+            d = seen.shape[-1]
             weight, bias = self.qkv.weight, self.qkv.bias
-            q = F.linear(x[:, :queries], weight[:d], None if bias is None else bias[:d])
-            k, v = F.linear(x, weight[d:], None if bias is None else bias[d:]).chunk(2, dim=-1)
-        return self._heads(q), self._heads(k), self._heads(v)
+            q = F.linear(asking, weight[:d], None if bias is None else bias[:d])
+            k, v = F.linear(seen, weight[d:], None if bias is None else bias[d:]).chunk(2, dim=-1)
+        return self._split(q), self._split(k), self._split(v)
 
     def forward(
         self,
         x: Tensor,
-        mask: Tensor | None = None,
-        rotary: tuple[Tensor, Tensor] | None = None,
+        view: View = View(),  # noqa: B008 - immutable
         queries: int | None = None,
         eager: bool = False,
+        memory: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from the first ``queries`` positions (all of them by default) to every position.
+        """Attend from the first ``queries`` positions of x (all by default) to every position of x, or of ``memory``.
 
-        x: (batch, length, hidden). mask: (batch, 1, 1, length), True where a key may be seen; None: all may.
-        rotary: cosine and sine, each (length, head_dim). Returns the output (batch, queries, hidden) and, on the eager
-        path, the weights (batch, heads, queries, length); None on the fused path, which never builds them.
+        x: (batch, length, hidden). memory: (batch, memory length, hidden). view: see :class:`View`; its rotation is for
+        self-attention. Returns the output (batch, queries, hidden) and, on the eager path, the weights (batch, heads,
+        queries, keys); None on the fused path, which never builds them.
         """
         queries = x.shape[1] if queries is None else queries
-        q, k, v = self._project(x, queries)
-        if rotary is not None:
-            cos, sin = rotary
+        asking = x if queries == x.shape[1] else x[:, :queries]
+        q, k, v = self._project(asking, x if memory is None else memory)
+        mask = view.mask
+        if view.rotary is not None:
+            cos, sin = view.rotary
             q, k = rotate(q, cos[:queries], sin[:queries]), rotate(k, cos, sin)
+        if mask is not None:
+            mask = mask[..., :queries, :]  # no effect where one row stands for all queries
+            if mask.is_floating_point():
+                mask = mask.to(q.dtype)
         dropout = self.dropout if self.training else 0.0
         weights = None
         if eager:
-            scores = q @ k.transpose(-1, -2) / self.head_dim**0.5  # (B, heads, queries, T)
+            scores = q @ k.transpose(-1, -2) / self.head_dim**0.5  # (B, heads, queries, keys)
             if mask is not None:
-                scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+                added = mask.is_floating_point()
+                scores = scores + mask if added else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
             weights = scores.float().softmax(dim=-1).to(v.dtype)
             attended = F.dropout(weights, dropout, self.training) @ v
         else:

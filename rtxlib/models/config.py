@@ -9,11 +9,11 @@ from transformers import PreTrainedConfig
 from rtxlib.errors import InputError, nearest
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "position": ("rotary", "learned", "sinusoidal", "none"),
+    "position": ("rotary", "learned", "sinusoidal", "alibi", "none"),
     "norm": ("rmsnorm", "layernorm"),
     "norm_placement": ("pre", "post"),
     "feedforward": ("swiglu", "geglu", "gelu", "relu"),
-    "pooling": ("cls", "mean"),
+    "pooling": ("cls", "mean", "pooler"),
     "block_sharing": ("shared", "unshared"),
     "residual": ("none", "every", "from_second"),
     "output_initializer": ("plain", "depth_scaled"),
@@ -34,30 +34,41 @@ class ModelConfig(PreTrainedConfig):
     vocab_size: int = 30522
     hidden_size: int = 768  # d, the width of the state
     num_hidden_layers: int = 12  # N, layers in a block
+    num_decoder_layers: int = 0  # of an encoder–decoder; 0: an encoder alone
     num_attention_heads: int = 12
     intermediate_size: int | None = 3072  # width inside the feed-forward; None: 4d, or ⌊8/3·d⌋ when it is gated
     max_position_embeddings: int = 512  # the longest text, in tokens
-    type_vocab_size: int = 2
+    type_vocab_size: int = 2  # segments told apart by a vector of their own; 0: none
     pad_token_id: int | None = 0
 
     position: str = "rotary"
     rope_theta: float | int = 10000.0  # base of the rotary frequencies
+    local_rope_theta: float | int | None = None  # their base in local layers; None: rope_theta
+    local_attention: int | None = None  # tokens that a local layer sees, half on each side; None: no layer is local
+    global_attention_every: int = 3  # of so many layers the first sees all tokens; of meaning with local_attention
     norm: str = "rmsnorm"
     norm_placement: str = "pre"
     norm_eps: float = 1e-12
+    norm_bias: bool = True  # of LayerNorm; RMSNorm has none
+    embedding_scale: bool = False  # token vectors are multiplied by √d before positions are added
     embedding_norm: bool = True
+    first_attention_norm: bool = True  # pre-norm: whether the very first attention has one too
     final_norm: bool = False
     feedforward: str = "swiglu"
     bias: bool = True  # in attention and feed-forward
-    pooling: str = "cls"
+    pooler: bool = False  # BERT's dense layer with tanh on top of [CLS]
+    pooling: str = "cls"  # one vector for a text: the state of [CLS], the mean of all states, or the pooler's output
+    normalize: bool = False  # sentence embeddings have length one
+    max_seq_length: int | None = None  # tokens a sentence embedding reads; None: max_position_embeddings
 
     recurrent_depth: int = 1  # R, passes through the block; 1 is the standard encoder
     block_sharing: str = "shared"  # "unshared": every pass has weights of its own
     residual: str = "from_second"  # which passes add residual_scale · (the state they started from)
     residual_scale: float | int = 0.5  # α
 
-    hidden_dropout: float | int = 0.1
-    attention_dropout: float | int = 0.1
+    hidden_dropout: float | int = 0.1  # of the embedding and of every sub-layer's output
+    attention_dropout: float | int = 0.1  # of the attention weights
+    activation_dropout: float | int = 0.0  # inside the feed-forward, after the activation
     classifier_dropout: float | int = 0.1
     initializer_range: float = 0.02  # standard deviation of every weight matrix at the start
     embedding_initializer_range: float | None = None  # of the token table; None: initializer_range
@@ -76,6 +87,7 @@ class ModelConfig(PreTrainedConfig):
             "num_attention_heads",
             "max_position_embeddings",
             "recurrent_depth",
+            "global_attention_every",
         ):
             if not isinstance(getattr(self, field), int) or getattr(self, field) < 1:
                 raise InputError(f"{field} must be a whole number of at least 1, not {getattr(self, field)!r}.")
@@ -86,7 +98,11 @@ class ModelConfig(PreTrainedConfig):
             )
         if self.position == "rotary" and self.head_dim % 2:
             raise InputError(f"Rotary positions rotate pairs, so the width of a head ({self.head_dim}) must be even.")
-        for field in ("hidden_dropout", "attention_dropout", "classifier_dropout"):
+        if self.pooling == "pooler" and not self.pooler:
+            raise InputError("pooling='pooler' reads BERT's pooler, so it needs pooler=True.")
+        if self.local_attention is not None and (self.local_attention < 2 or self.local_attention % 2):
+            raise InputError(f"local_attention is an even number of tokens, not {self.local_attention!r}.")
+        for field in ("hidden_dropout", "attention_dropout", "activation_dropout", "classifier_dropout"):
             if not 0 <= getattr(self, field) < 1:
                 raise InputError(f"{field} is a probability below 1, not {getattr(self, field)!r}.")
 

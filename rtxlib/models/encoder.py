@@ -5,24 +5,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, initialization
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.layers import make_norm
-from rtxlib.models.positions import rotary_angles, sinusoidal_table
+from rtxlib.models.masks import self_attention_view
+from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.recurrence import RecurrentStack
 
 
 class Embeddings(nn.Module):
-    """Token + token type (+ learned or sinusoidal position), then a norm and dropout."""
+    """Token (times √d), token type, learned or sinusoidal position, as configured; then a norm and dropout."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         self.token = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
         self.token.initial_std = config.embedding_initializer_range
-        self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        if config.type_vocab_size:
+            self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
         if config.position == "learned":
             self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
@@ -32,8 +34,10 @@ class Embeddings(nn.Module):
         """(batch, length) token ids → (batch, length, hidden)."""
         length = input_ids.shape[1]
         x = self.token(input_ids)
-        # Texts here are single segments, so without ids every token is of type 0.
-        x = x + (self.token_type.weight[0] if token_type_ids is None else self.token_type(token_type_ids))
+        if self.config.embedding_scale:
+            x = x * self.config.hidden_size**0.5
+        if self.config.type_vocab_size:  # texts here are single segments, so without ids every token is of type 0
+            x = x + (self.token_type.weight[0] if token_type_ids is None else self.token_type(token_type_ids))
         if self.config.position == "learned":
             x = x + self.position.weight[:length]
         elif self.config.position == "sinusoidal":
@@ -60,6 +64,15 @@ class EncoderBase(PreTrainedModel):
             initialization.zeros_(module.bias)
 
 
+def check_length(length: int, config: ModelConfig) -> None:
+    """Raises InputError when a text is longer than the positions of its model."""
+    if length > config.max_position_embeddings:
+        raise InputError(
+            f"A text of {length} tokens is longer than the {config.max_position_embeddings} positions of this model; "
+            "truncate it (the tokenizer's truncation=True) or build the model with more max_position_embeddings."
+        )
+
+
 class Encoder(EncoderBase):
     """Token ids in, one state a token out."""
 
@@ -68,6 +81,8 @@ class Encoder(EncoderBase):
         self.embeddings = Embeddings(config)
         self.stack = RecurrentStack(config)
         self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
+        if config.pooler:
+            self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -85,32 +100,55 @@ class Encoder(EncoderBase):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         queries: int | None = None,
-    ) -> BaseModelOutput | tuple:
+    ) -> BaseModelOutputWithPooling | tuple:
         """Encode a batch.
 
         input_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None: all are.
         queries: compute the last layer for the first so many positions only. Returns last_hidden_state
-        (batch, length or queries, hidden); with output_hidden_states the embedding and the state after each pass; with
-        output_attentions the weights (batch, heads, length, length) of each layer of each pass.
+        (batch, length or queries, hidden) and, with a pooler, pooler_output (batch, hidden); with output_hidden_states
+        the embedding and the state after each layer of each pass, so that ``hidden_states[N * r]`` is the state after
+        pass r; with output_attentions the weights (batch, heads, length, length) of each layer of each pass.
         Raises InputError when a text is longer than ``max_position_embeddings``.
         """
         config = self.config
         length = input_ids.shape[1]
-        if length > config.max_position_embeddings:
-            raise InputError(
-                f"A text of {length} tokens is longer than the {config.max_position_embeddings} positions of this model; "
-                "truncate it (the tokenizer's truncation=True) or build the model with more max_position_embeddings."
-            )
+        check_length(length, config)
         eager = bool(output_attentions or config._attn_implementation == "eager")
-        mask = None if attention_mask is None else attention_mask.bool()[:, None, None, :]  # (B, 1, 1, T)
         embedded = self.embeddings(input_ids, token_type_ids)
-        rotary = None
-        if config.position == "rotary":
-            rotary = rotary_angles(length, config.head_dim, config.rope_theta, embedded.device)
-        h, states, attentions = self.stack(embedded, mask, rotary, queries, eager)
-        output = BaseModelOutput(
-            last_hidden_state=self.final_norm(h),
+        everywhere = self_attention_view(config, length, attention_mask, embedded.device)
+        nearby = None
+        if config.local_attention is not None:
+            nearby = self_attention_view(config, length, attention_mask, embedded.device, local=True)
+        h, states, attentions = self.stack(embedded, everywhere, nearby, queries, eager)
+        h = self.final_norm(h)
+        output = BaseModelOutputWithPooling(
+            last_hidden_state=h,
+            pooler_output=self.pooler(h[:, 0]).tanh() if config.pooler else None,
             hidden_states=(embedded, *states) if output_hidden_states else None,
             attentions=tuple(attentions) if output_attentions else None,
         )
         return output if return_dict is not False else output.to_tuple()
+
+    def pool(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """One vector for each text (batch, hidden) from the states (batch, length, hidden) of any iteration.
+
+        ``config.pooling`` says how: the state of [CLS], the mean over real tokens, or the pooler on top of [CLS].
+        """
+        if self.config.pooling == "pooler":
+            return self.pooler(states[:, 0]).tanh()
+        if self.config.pooling == "cls":
+            return states[:, 0]
+        if attention_mask is None:
+            return states.mean(dim=1)
+        real = attention_mask.to(states.dtype)[..., None]  # (B, T, 1)
+        return (states * real).sum(dim=1) / real.sum(dim=1)
+
+    def embed(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Sentence embeddings (batch, hidden): pooled states, of length one where ``config.normalize`` is set.
+
+        Arguments as in :meth:`forward`.
+        """
+        read_cls = self.config.pooling in ("cls", "pooler")
+        states = self(input_ids, attention_mask, queries=1 if read_cls else None).last_hidden_state
+        pooled = self.pool(states, attention_mask)
+        return nn.functional.normalize(pooled, dim=-1) if self.config.normalize else pooled

@@ -14,6 +14,7 @@ class FeedForward(nn.Module):
     """W₂·act(W₁·x), or gated W₃·(act(W₁·x) ⊙ W₂·x) (SwiGLU and GeGLU, Shazeer 2020).
 
     The gate W₁ and the value W₂ are one matrix here, (2·intermediate, hidden), gate first: one product instead of two.
+    ``activation_dropout`` falls between the activation and the last matrix.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -22,6 +23,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.feedforward]
         inner = config.resolved_intermediate_size
         self.input = nn.Linear(config.hidden_size, 2 * inner if self.gated else inner, bias=config.bias)
+        self.dropout = nn.Dropout(config.activation_dropout)
         self.output = nn.Linear(inner, config.hidden_size, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -29,5 +31,5 @@ class FeedForward(nn.Module):
         inner = self.input(x)
         if self.gated:
             gate, value = inner.chunk(2, dim=-1)
-            return self.output(self.activation(gate) * value)
-        return self.output(self.activation(inner))
+            return self.output(self.dropout(self.activation(gate) * value))
+        return self.output(self.dropout(self.activation(inner)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
@@ -11,9 +13,12 @@ from rtxlib.models.encoder import Encoder, EncoderBase
 
 
 class EncoderForSequenceClassification(EncoderBase):
-    """logits = W·dropout(pooled) + b, pooled from position 0 ([CLS]) or as the mean of the real tokens."""
+    """logits = W·dropout(pooled) + b, pooled as :meth:`Encoder.pool` does."""
 
     def __init__(self, config: ModelConfig) -> None:
+        if config.pooler and config.pooling != "pooler":  # weights that nothing reads are not carried along
+            config = copy.deepcopy(config)
+            config.pooler = False
         super().__init__(config)
         self.encoder = Encoder(config)
         self.dropout = nn.Dropout(config.classifier_dropout)
@@ -37,7 +42,7 @@ class EncoderForSequenceClassification(EncoderBase):
         """
         # A [CLS] read-out looks at position 0 alone, so the last layer need not compute the others: the same logits for
         # about a seventh less work at six layers. Whoever asks for states or attentions gets all of them.
-        cls_only = self.config.pooling == "cls" and not (output_attentions or output_hidden_states)
+        cls_only = self.config.pooling in ("cls", "pooler") and not (output_attentions or output_hidden_states)
         encoded = self.encoder(
             input_ids,
             attention_mask,
@@ -53,11 +58,4 @@ class EncoderForSequenceClassification(EncoderBase):
 
     def classify(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Pool the states (batch, length, hidden) of any iteration and read the logits (batch, num_labels) from them."""
-        if self.config.pooling == "cls":
-            pooled = states[:, 0]
-        elif attention_mask is None:
-            pooled = states.mean(dim=1)
-        else:
-            real = attention_mask.to(states.dtype)[..., None]  # (B, T, 1)
-            pooled = (states * real).sum(dim=1) / real.sum(dim=1)
-        return self.classifier(self.dropout(pooled))
+        return self.classifier(self.dropout(self.encoder.pool(states, attention_mask)))

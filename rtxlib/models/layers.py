@@ -1,28 +1,36 @@
-"""One encoder layer: attention and feed-forward, each with its norm and its residual."""
+"""One layer: attention and feed-forward, each with its norm and its residual; a decoder's looks at the source too."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from rtxlib.models.attention import SelfAttention
+from rtxlib.models.attention import Attention
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.feedforward import FeedForward
+from rtxlib.models.masks import View
 
 
 def make_norm(config: ModelConfig) -> nn.Module:
     """RMSNorm (Zhang & Sennrich 2019) or LayerNorm over the hidden dimension; torch's own."""
-    norm = {"rmsnorm": nn.RMSNorm, "layernorm": nn.LayerNorm}[config.norm]
-    return norm(config.hidden_size, eps=config.norm_eps)
+    if config.norm == "rmsnorm":
+        return nn.RMSNorm(config.hidden_size, eps=config.norm_eps)
+    return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=config.norm_bias)
 
 
 class EncoderLayer(nn.Module):
-    """Pre-norm: x + sublayer(norm(x)) (Xiong et al. 2020). Post-norm: norm(x + sublayer(x)) (Vaswani et al. 2017)."""
+    """Pre-norm: x + sublayer(norm(x)) (Xiong et al. 2020). Post-norm: norm(x + sublayer(x)) (Vaswani et al. 2017).
 
-    def __init__(self, config: ModelConfig) -> None:
+    ``index``: its place among the layers that have weights of their own. It decides whether the layer is local
+    (``local_attention``), and whether it is the very first, whose attention may go without a norm.
+    """
+
+    def __init__(self, config: ModelConfig, index: int = 0) -> None:
         super().__init__()
         self.pre_norm = config.norm_placement == "pre"
-        self.attention_norm = make_norm(config)
-        self.attention = SelfAttention(config)
+        self.local = config.local_attention is not None and index % config.global_attention_every > 0
+        bare = self.pre_norm and index == 0 and not config.first_attention_norm
+        self.attention_norm = nn.Identity() if bare else make_norm(config)
+        self.attention = Attention(config)
         self.feedforward_norm = make_norm(config)
         self.feedforward = FeedForward(config)
         self.dropout = nn.Dropout(config.hidden_dropout)
@@ -30,20 +38,57 @@ class EncoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        mask: Tensor | None = None,
-        rotary: tuple[Tensor, Tensor] | None = None,
+        view: View = View(),  # noqa: B008 - immutable
         queries: int | None = None,
         eager: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """(batch, length, hidden) → (batch, queries, hidden) and the attention weights, if eager.
 
-        Arguments are those of :meth:`SelfAttention.forward`. With ``queries`` below the length only those positions are
+        Arguments are those of :meth:`Attention.forward`. With ``queries`` below the length only those positions are
         computed, which is all that a [CLS] read-out needs of the last layer.
         """
         if self.pre_norm:
-            attended, weights = self.attention(self.attention_norm(x), mask, rotary, queries, eager)
+            attended, weights = self.attention(self.attention_norm(x), view, queries, eager)
             x = x[:, : attended.shape[1]] + self.dropout(attended)
             return x + self.dropout(self.feedforward(self.feedforward_norm(x))), weights
-        attended, weights = self.attention(x, mask, rotary, queries, eager)
+        attended, weights = self.attention(x, view, queries, eager)
         x = self.attention_norm(x[:, : attended.shape[1]] + self.dropout(attended))
         return self.feedforward_norm(x + self.dropout(self.feedforward(x))), weights
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder's output, feed-forward; norms placed as in :class:`EncoderLayer`."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.pre_norm = config.norm_placement == "pre"
+        self.attention_norm = make_norm(config)
+        self.attention = Attention(config)
+        self.cross_attention_norm = make_norm(config)
+        self.cross_attention = Attention(config)
+        self.feedforward_norm = make_norm(config)
+        self.feedforward = FeedForward(config)
+        self.dropout = nn.Dropout(config.hidden_dropout)
+
+    def forward(
+        self, x: Tensor, memory: Tensor, view: View, memory_view: View, eager: bool = False
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """(batch, length, hidden) and memory (batch, source length, hidden) → (batch, length, hidden).
+
+        view: what the target's tokens see of each other; memory_view: what they see of the source. With ``eager`` also
+        the weights of self-attention (batch, heads, length, length) and cross-attention (batch, heads, length, source
+        length).
+        """
+        if self.pre_norm:
+            attended, weights = self.attention(self.attention_norm(x), view, eager=eager)
+            x = x + self.dropout(attended)
+            seen, cross_weights = self.cross_attention(
+                self.cross_attention_norm(x), memory_view, eager=eager, memory=memory
+            )
+            x = x + self.dropout(seen)
+            return x + self.dropout(self.feedforward(self.feedforward_norm(x))), weights, cross_weights
+        attended, weights = self.attention(x, view, eager=eager)
+        x = self.attention_norm(x + self.dropout(attended))
+        seen, cross_weights = self.cross_attention(x, memory_view, eager=eager, memory=memory)
+        x = self.cross_attention_norm(x + self.dropout(seen))
+        return self.feedforward_norm(x + self.dropout(self.feedforward(x))), weights, cross_weights

@@ -1,4 +1,4 @@
-"""How a token knows where it stands: rotations of queries and keys, or vectors added to the embedding."""
+"""How a token knows where it stands: rotated queries and keys, vectors added to the embedding, or a price of distance."""
 
 from __future__ import annotations
 
@@ -41,3 +41,17 @@ def sinusoidal_table(length: int, hidden_size: int, device: torch.device | None 
     angle = torch.outer(torch.arange(length, dtype=torch.float32, device=device), 10000 ** (-pair / hidden_size))
     table = torch.stack((angle.sin(), angle.cos()), dim=-1)  # (length, pairs, 2)
     return table.flatten(1)[:, :hidden_size]
+
+
+def alibi_slopes(heads: int, device: torch.device | None = None) -> Tensor:
+    """What one token of distance costs each head: 2^(−8/n), 2^(−16/n), …, 2^(−8) for n heads (Press et al. 2022).
+
+    Where n is no power of two, the slopes of the next lower power p come first, then every second one of 2p's, as the
+    paper's authors do. Returns (heads,) in float32.
+    """
+
+    def geometric(n: int) -> Tensor:
+        return 2.0 ** (-8.0 / n * torch.arange(1, n + 1, dtype=torch.float32, device=device))
+
+    power = 2 ** (heads.bit_length() - 1)
+    return torch.cat((geometric(power), geometric(2 * power)[0::2][: heads - power]))

@@ -12,45 +12,125 @@ from rtxlib.errors import InputError, nearest
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.heads import EncoderForSequenceClassification
 
-NAMED = ("standard-6x384", "recurrent-3x2x256")  # the two that the study sets against each other
 _PATTERN = re.compile(r"standard-(?P<n>\d+)x(?P<width>\d+)|recurrent-(?P<rn>\d+)x(?P<r>\d+)x(?P<rwidth>\d+)")
 
+Settings = dict[str, Any]
 
-def preset(name: str, **overrides: Any) -> ModelConfig:
-    """The configuration a name stands for: ``standard-<layers>x<width>`` or ``recurrent-<layers>x<iterations>x<width>``.
 
-    Heads are 64 wide (32 below a width of 128), the feed-forward is 4·width inside, biases everywhere, no final norm:
-    the shape of the study that this one must surpass. ``overrides`` are fields of :class:`ModelConfig`.
-    Raises InputError for a name that does not read so, a width no heads fit, or an unknown field.
-    """
+def _sizes(layers: int, width: int, heads: int, inner: int) -> Settings:
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": width,
+        "num_attention_heads": heads,
+        "intermediate_size": inner,
+    }
+
+
+# "Attention Is All You Need" (Vaswani et al. 2017): one vocabulary for both sides, its vectors scaled by √d and read
+# again as the output projection; neither side ends in a norm of its own.
+_TRANSFORMER: Settings = {
+    "vocab_size": 37_000,
+    "type_vocab_size": 0,
+    "position": "sinusoidal",
+    "embedding_scale": True,
+    "embedding_norm": False,
+    "norm": "layernorm",
+    "norm_placement": "post",
+    "norm_eps": 1e-5,
+    "feedforward": "relu",
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.1,
+    "pooling": "mean",
+}
+# BERT (Devlin et al. 2019), whose sizes below base are those of Turc et al. 2019.
+_BERT: Settings = {
+    "position": "learned",
+    "norm": "layernorm",
+    "norm_placement": "post",
+    "feedforward": "gelu",
+    "pooler": True,
+    "pooling": "pooler",
+}
+# MiniLM (Wang et al. 2020) as sentence-transformers tuned it: BERT, narrow, read by a normalised mean of 256 tokens.
+_MINILM: Settings = _BERT | {"pooling": "mean", "normalize": True, "max_seq_length": 256}
+# ModernBERT (Warner et al. 2024).
+_MODERNBERT: Settings = {
+    "vocab_size": 50_368,
+    "pad_token_id": 50_283,
+    "type_vocab_size": 0,
+    "max_position_embeddings": 8192,
+    "position": "rotary",
+    "rope_theta": 160_000.0,
+    "local_rope_theta": 10_000.0,
+    "local_attention": 128,
+    "norm": "layernorm",
+    "norm_eps": 1e-5,
+    "norm_bias": False,
+    "first_attention_norm": False,
+    "final_norm": True,
+    "feedforward": "geglu",
+    "bias": False,
+    "pooling": "mean",
+    "normalize": True,
+    "hidden_dropout": 0.0,
+    "attention_dropout": 0.0,
+    "classifier_dropout": 0.0,
+}
+
+PRESETS: dict[str, Settings] = {
+    "transformer-base": _TRANSFORMER | _sizes(6, 512, 8, 2048) | {"num_decoder_layers": 6},
+    "transformer-big": _TRANSFORMER | _sizes(6, 1024, 16, 4096) | {"num_decoder_layers": 6, "hidden_dropout": 0.3},
+    "bert-tiny": _BERT | _sizes(2, 128, 2, 512),
+    "bert-mini": _BERT | _sizes(4, 256, 4, 1024),
+    "bert-small": _BERT | _sizes(4, 512, 8, 2048),
+    "bert-medium": _BERT | _sizes(8, 512, 8, 2048),
+    "bert-base": _BERT | _sizes(12, 768, 12, 3072),
+    "bert-large": _BERT | _sizes(24, 1024, 16, 4096),
+    "minilm-l3": _MINILM | _sizes(3, 384, 12, 1536),
+    "minilm-l6": _MINILM | _sizes(6, 384, 12, 1536),
+    "minilm-l12": _MINILM | _sizes(12, 384, 12, 1536),
+    "modernbert-base": _MODERNBERT | _sizes(22, 768, 12, 1152),
+    "modernbert-large": _MODERNBERT | _sizes(28, 1024, 16, 2624),
+}
+NAMED = ("standard-6x384", "recurrent-3x2x256", *PRESETS)  # the two that the study sets against each other come first
+
+
+def _study(name: str) -> Settings:
+    """The settings of a ``standard-…`` or ``recurrent-…`` name."""
     match = _PATTERN.fullmatch(name)
     if not match:
         raise InputError(
-            f"There is no model '{name}'; write standard-<layers>x<width> or recurrent-<layers>x<iterations>x<width>, "
-            f"for example {' or '.join(NAMED)}.{nearest(name, NAMED)}"
+            f"There is no model '{name}'; write standard-<layers>x<width> or recurrent-<layers>x<iterations>x<width>, for "
+            f"example {NAMED[0]} or {NAMED[1]}, or take one of {', '.join(PRESETS)}.{nearest(name, NAMED)}"
         )
     layers, width = int(match["n"] or match["rn"]), int(match["width"] or match["rwidth"])
     head = 64 if width >= 128 else 32
     if width % head or not width:
         raise InputError(f"'{name}': the width must be a multiple of {head}, the width of an attention head.")
+    return _sizes(layers, width, width // head, 4 * width) | {"recurrent_depth": int(match["r"] or 1)}
+
+
+def preset(name: str, **overrides: Any) -> ModelConfig:
+    """The configuration a name stands for: one of :data:`PRESETS`, or a study model of any size.
+
+    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<iterations>x<width>``: heads are 64
+    wide (32 below a width of 128), the feed-forward is 4·width inside, biases everywhere, no final norm, the shape of
+    the study that this one must surpass. ``overrides`` are fields of :class:`ModelConfig`.
+    Raises InputError for a name that does not read so, a width no heads fit, or an unknown field.
+    """
+    settings = PRESETS.get(name) or _study(name)
     fields = {field.name for field in dataclasses.fields(ModelConfig)} | {"num_labels"}
     for field in overrides:
         if field not in fields:
             raise InputError(f"A model has no setting '{field}'.{nearest(field, fields)}")
-    settings: dict[str, Any] = {
-        "hidden_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": width // head,
-        "intermediate_size": 4 * width,
-        "recurrent_depth": int(match["r"] or 1),
-    }
     return ModelConfig(**(settings | overrides))
 
 
 def build(name: str, seed: int = 0, **overrides: Any) -> EncoderForSequenceClassification:
     """A freshly initialised classifier of this name; the same seed gives the same weights.
 
-    ``build("recurrent-3x2x256", block_sharing="unshared")`` changes a field. The caller's random state is left alone.
+    ``build("recurrent-3x2x256", block_sharing="unshared")`` changes a field. Of an encoder–decoder it is the encoder
+    that classifies. The caller's random state is left alone.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

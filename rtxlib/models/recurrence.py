@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.layers import EncoderLayer
+from rtxlib.models.masks import View
 
 
 class RecurrentStack(nn.Module):
@@ -19,8 +20,10 @@ class RecurrentStack(nn.Module):
         super().__init__()
         self.recurrent_depth, self.residual, self.alpha = config.recurrent_depth, config.residual, config.residual_scale
         copies = 1 if config.block_sharing == "shared" else config.recurrent_depth
+        layers = config.num_hidden_layers
         self.blocks = nn.ModuleList(
-            nn.ModuleList(EncoderLayer(config) for _ in range(config.num_hidden_layers)) for _ in range(copies)
+            nn.ModuleList(EncoderLayer(config, copy * layers + number) for number in range(layers))
+            for copy in range(copies)
         )
         if config.output_initializer == "depth_scaled":
             # Each of the 2·N·R sub-layers adds to the state; smaller output projections keep its variance near one.
@@ -31,15 +34,17 @@ class RecurrentStack(nn.Module):
     def forward(
         self,
         h: Tensor,
-        mask: Tensor | None = None,
-        rotary: tuple[Tensor, Tensor] | None = None,
+        everywhere: View = View(),  # noqa: B008 - immutable
+        nearby: View | None = None,
         queries: int | None = None,
         eager: bool = False,
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Run every pass on h (batch, length, hidden).
 
-        Returns the last state (batch, queries, hidden), the state after each pass, and with ``eager`` the attention
-        weights of each layer of each pass, in order. ``queries`` limits the very last layer to the first positions.
+        everywhere: the view of global layers; nearby: that of local ones, where there are any. Returns the last state
+        (batch, queries, hidden), the state after each layer of each pass (after a pass' last layer with its α term), and
+        with ``eager`` the attention weights of each layer of each pass, in order. ``queries`` limits the very last layer
+        to the first positions.
         """
         states: list[Tensor] = []
         attentions: list[Tensor] = []
@@ -48,10 +53,10 @@ class RecurrentStack(nn.Module):
             block = self.blocks[iteration % len(self.blocks)]
             for number, layer in enumerate(block, start=1):
                 last = iteration == self.recurrent_depth - 1 and number == len(block)
-                h, weights = layer(h, mask, rotary, queries if last else None, eager)
+                h, weights = layer(h, nearby if layer.local else everywhere, queries if last else None, eager)
+                states.append(h)
                 if weights is not None:
                     attentions.append(weights)
             if self.residual == "every" or (self.residual == "from_second" and iteration > 0):
-                h = h + self.alpha * start[:, : h.shape[1]]
-            states.append(h)
+                states[-1] = h = h + self.alpha * start[:, : h.shape[1]]
         return h, states, attentions

@@ -1,0 +1,61 @@
+"""Which token may see which: padding, a window, the past alone, and ALiBi's price of distance."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from rtxlib.models.config import ModelConfig
+from rtxlib.models.positions import alibi_slopes, rotary_angles
+
+
+class View(NamedTuple):
+    """What the tokens of a layer see of each other; layers of one kind share it.
+
+    mask: (batch or 1, heads or 1, queries or 1, keys): bool, True where a key may be seen, or numbers added to the scores.
+    rotary: cosine and sine of the positions' angles, each (length, head_dim).
+    """
+
+    mask: Tensor | None = None
+    rotary: tuple[Tensor, Tensor] | None = None
+
+
+def padding_view(real: Tensor | None) -> View:
+    """Every query sees every real key; ``real`` (batch, length), nonzero where a token is real, None: all are."""
+    return View(None if real is None else real.bool()[:, None, None, :])
+
+
+def self_attention_view(
+    config: ModelConfig,
+    length: int,
+    real: Tensor | None,
+    device: torch.device,
+    local: bool = False,
+    causal: bool = False,
+) -> View:
+    """The view of a self-attention layer on texts padded to ``length``; ``real`` as in :func:`padding_view`.
+
+    local: only keys at most ``local_attention``/2 away, and rotary angles of ``local_rope_theta`` (ModernBERT, Warner et
+    al. 2024). causal: only keys at or before the query (Vaswani et al. 2017). With ``position="alibi"`` the mask holds
+    −slope·|query − key| for each head (Press et al. 2022), the same to both sides, which for an encoder is their
+    bidirectional form; hidden keys hold −∞.
+    """
+    rotary = None
+    if config.position == "rotary":
+        theta = config.local_rope_theta if local and config.local_rope_theta else config.rope_theta
+        rotary = rotary_angles(length, config.head_dim, theta, device)
+    visible = padding_view(real).mask  # (B, 1, 1, T)
+    position = torch.arange(length, device=device)
+    distance = position - position[:, None]  # (queries, keys): key − query
+    reach = config.local_attention // 2 if local else length
+    if causal or reach < length - 1:
+        near = (distance <= 0 if causal else distance <= reach) & (distance >= -reach)
+        # A padding token whose window holds padding alone would see nothing, and a softmax over nothing is not a number.
+        visible = near[None, None] if visible is None else (visible & near) | (distance == 0)
+    if config.position != "alibi":
+        return View(visible, rotary)
+    slopes = alibi_slopes(config.num_attention_heads, device)
+    bias = -slopes[:, None, None] * distance.abs()  # (heads, T, T)
+    return View(bias[None] if visible is None else bias.masked_fill(~visible, -torch.inf))
