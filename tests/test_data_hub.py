@@ -113,7 +113,7 @@ def test_three_domains_are_balanced_and_do_not_leak(task: str, hub: str, prepare
 def test_without_bert_a_vocabulary_is_trained_and_named(
     hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "bert_tokenizer", lambda: None)
+    monkeypatch.setattr(sources, "tokenizer_file", lambda source: None)
     spec = DataSpec(source="amazon_reviews_multi_en", rows=200, vocab_size=500)
     data = prepare(spec, tmp_path, progress=False)
     assert data.provenance["tokenizer"].startswith("wordpiece, trained on the training split, since google-bert")

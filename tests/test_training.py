@@ -13,7 +13,8 @@ from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.training import checkpoint, loop
 from rtxlib.training.device import pick_precision
-from rtxlib.training.loop import _learning_rate, train
+from rtxlib.training.loop import train
+from rtxlib.training.optimizer import make_optimizer, rate_at, rate_scales
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import RECIPES, Recipe, recipe
 
@@ -163,11 +164,57 @@ def test_early_stopping_stops_when_the_loss_does_not_fall() -> None:
 
 
 def test_cosine_warms_up_and_ends_at_zero_and_plateau_halves() -> None:
-    rates = [_learning_rate(QUICK, step, 100, 1.0) for step in range(100)]
+    rates = [rate_at(QUICK, step, 100, 1.0) for step in range(100)]
     assert rates[0] == pytest.approx(QUICK.learning_rate / 6)
     assert max(rates) == pytest.approx(QUICK.learning_rate) and rates.index(max(rates)) in (5, 6)
     assert rates[-1] < 0.01 * QUICK.learning_rate
-    assert _learning_rate(RECIPES["published"], 50, 100, 0.5) == pytest.approx(1.5e-5)
+    assert rate_at(RECIPES["published"], 50, 100, 0.5) == pytest.approx(1.5e-5)
+
+
+def test_linear_schedule_warms_up_and_falls_by_equal_steps_to_zero() -> None:
+    linear = dataclasses.replace(QUICK, schedule="linear", warmup=0.1)
+    rates = [rate_at(linear, step, 100, 1.0) for step in range(101)]
+    assert rates[9] == rates[10] == max(rates) == QUICK.learning_rate and rates[100] == 0
+    assert np.allclose(np.diff(rates[10:]), -QUICK.learning_rate / 90)
+
+
+def test_head_layers_and_embeddings_learn_at_rates_of_their_own() -> None:
+    model = build("standard-3x32", vocab_size=40)
+    scales = rate_scales(model, dataclasses.replace(QUICK, head_rate=5.0, layer_decay=0.5))
+    assert scales["classifier.weight"] == 5.0
+    assert [scales[f"encoder.stack.blocks.0.{i}.attention.qkv.weight"] for i in range(3)] == [0.25, 0.5, 1.0]
+    assert scales["encoder.embeddings.token.weight"] == 0.125
+    assert scales.keys() == dict(model.named_parameters()).keys()
+    unshared = build("recurrent-1x3x32", vocab_size=40, block_sharing="unshared")
+    scales = rate_scales(unshared, dataclasses.replace(QUICK, layer_decay=0.5))
+    assert [scales[f"encoder.stack.blocks.{i}.0.attention.qkv.weight"] for i in range(3)] == [0.25, 0.5, 1.0]
+    groups = make_optimizer(unshared, dataclasses.replace(QUICK, weight_decay=0.3)).param_groups
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
+    assert {p.ndim for p in groups[0]["params"]} == {2} and {p.ndim for p in groups[1]["params"]} == {1}
+
+
+def test_each_group_moves_at_its_own_rate() -> None:
+    """Adam's first step is the rate itself, whatever the gradient."""
+    one = dataclasses.replace(QUICK, schedule="plateau", head_rate=5.0, layer_decay=0.5, epochs=0.01, weight_decay=0.0)
+    model = tiny()
+    before = {name: x.clone() for name, x in model.state_dict().items()}
+    train(model, order_task(100, 0), order_task(20, 1), one, 0, SPECIAL, CPU)
+    moved = {name: (x - before[name]).abs().max().item() for name, x in model.state_dict().items()}
+    assert moved["classifier.bias"] == pytest.approx(5 * one.learning_rate, rel=1e-3)
+    layers = model.config.num_hidden_layers
+    for i in range(layers):
+        expected = one.learning_rate * 0.5 ** (layers - 1 - i)
+        assert moved[f"encoder.stack.blocks.0.{i}.feedforward.output.weight"] == pytest.approx(expected, rel=1e-2)
+
+
+def test_a_frozen_encoder_stays_as_it_was_and_the_head_learns() -> None:
+    frozen = dataclasses.replace(QUICK, freeze_encoder=True, epochs=1)
+    model = tiny()
+    before = {name: x.clone() for name, x in model.state_dict().items()}
+    went = train(model, order_task(100, 0), order_task(20, 1), frozen, 0, SPECIAL, CPU)
+    changed = {name for name, x in model.state_dict().items() if not torch.equal(x, before[name])}
+    assert changed == {"classifier.weight", "classifier.bias"}
+    assert len(went.curve) == 2  # and an evaluation in the middle did not wake the encoder's dropout
 
 
 def test_word_dropout_spares_special_tokens_and_hits_its_share() -> None:

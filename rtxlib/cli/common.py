@@ -52,13 +52,13 @@ def known_profile(name: str) -> str:
 
 def data_spec(data: str, **fields: Any) -> Any:
     """The DataSpec of a name or of a file; None leaves a field's default."""
-    from rtxlib.data.sources import HUB
+    from rtxlib.data.sources import HUB, TASKS
     from rtxlib.data.spec import DataSpec
 
     given = {field: value for field, value in fields.items() if value is not None}
     known = ("embedded", "domains", *HUB)
     if data in known:
-        return DataSpec(source=data, **given)
+        return DataSpec(source=data, **({"task": TASKS[data][0]} | given))
     if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or Path(data).exists():
         if not Path(data).is_file():
             raise InputError(f"There is no file '{data}'.")

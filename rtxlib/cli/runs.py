@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -11,9 +12,14 @@ from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, setting
 
 
 @cli.command()
-@click.option("--model", required=True, help="standard-<layers>x<width> or recurrent-<layers>x<iterations>x<width>.")
+@click.option(
+    "--model",
+    required=True,
+    help="standard-<layers>x<width>, recurrent-<layers>x<iterations>x<width>, another preset, or a pretrained model's "
+    "Hub id or folder.",
+)
 @click.option("--data", required=True, help="A source (sst2, embedded, …) or a CSV, TSV, JSONL or Parquet file.")
-@click.option("--recipe", default="default", show_default=True, help="published, default, demo or smoke.")
+@click.option("--recipe", default="default", show_default=True, help="published, default, demo, smoke or finetune.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--task", help="sentiment, domain or spam.")
 @click.option("--text-column", help="Of a file.")
@@ -44,10 +50,17 @@ def train(
     from rtxlib.experiments.execute import train_run
     from rtxlib.experiments.spec import RunSpec
     from rtxlib.models.presets import preset
+    from rtxlib.models.pretrained import is_pretrained, read_config
     from rtxlib.training.recipe import recipe as named_recipe
 
     chosen, settings = named_recipe(recipe, **settings_of(changes)), settings_of(overrides)
-    preset(model, **settings)  # a mistyped name should be told before any data are fetched
+    tokenizer = None
+    if is_pretrained(model):  # its own tokenizer comes with it
+        model = str(Path(model).expanduser().resolve()) if Path(model).expanduser().is_dir() else model
+        tokenizer = model
+        read_config(model, **settings)
+    else:
+        preset(model, **settings)  # a mistyped name should be told before any data are fetched
     if labels is not None:
         labels = parse_labels(labels)
     spec = RunSpec(
@@ -60,6 +73,7 @@ def train(
             labels=labels,
             rows=rows,
             max_length=max_length,
+            tokenizer=tokenizer,
         ),
         chosen,
         seed,

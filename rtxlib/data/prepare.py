@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerFast
 from rtxlib.data import audit, clean, files, prepared, sources, splits, tokenization
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import SPLITS, Prepared
-from rtxlib.data.spec import FEWEST, DataSpec, check, hub_names, is_hub
+from rtxlib.data.spec import FEWEST, DataSpec, check, hub_names, is_hub, wanted_tokenizer
 from rtxlib.errors import InputError
 
 __all__ = ["DataSpec", "Prepared", "Tokens", "prepare"]
@@ -47,27 +47,27 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
     """
     check(spec)
     cache = Path(cache)
-    wants_bert = spec.tokenizer == "bert" or (spec.tokenizer == "auto" and is_hub(spec))
+    wanted = wanted_tokenizer(spec)
     try:
         revisions = _revisions(spec)
     except InputError:
         if is_hub(spec) and (found := next(prepared.made_before(spec, cache), None)) is not None:
             return _noted(found, "The Hub and its cache were out of reach; the data were prepared earlier.")
         raise
-    bert = sources.bert_tokenizer() if wants_bert else None
-    if wants_bert and bert is None:
+    ready = wanted and sources.tokenizer_file(wanted)
+    if wanted and ready is None:
         for found in prepared.made_before(spec, cache):
-            if found.provenance["revisions"] == revisions and found.provenance["tokenizer"].startswith(sources.BERT):
-                return _noted(found, f"{sources.BERT} was out of reach; the data were tokenised with it earlier.")
-        if spec.tokenizer == "bert":
+            if found.provenance["revisions"] == revisions and found.provenance["tokenizer"].startswith(wanted):
+                return _noted(found, f"{wanted} was out of reach; the data were tokenised with it earlier.")
+        if spec.tokenizer != "auto":
             raise InputError(
-                f"The tokenizer of {sources.BERT} could be had neither from the Hub nor from its cache here: set "
+                f"The tokenizer of {wanted} could be had neither from the Hub nor from its cache here: set "
                 "HF_ENDPOINT or HF_HOME, or ask for tokenizer='wordpiece'."
             )
     named_by = {
         "spec": {name: value for name, value in dataclasses.asdict(spec).items() if name != "path"},
         "revisions": revisions,
-        "bert": bert and bert[1],
+        "tokenizer": ready and ready[1],
         "code": prepared.code_version(),
     }
     folder = cache / hashlib.sha256(json.dumps(named_by, sort_keys=True).encode()).hexdigest()[:16]
@@ -86,7 +86,7 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
             if folder.exists():
                 say(f"{folder} is damaged and is made anew")
                 shutil.rmtree(folder)
-            _make(spec, folder, revisions, bert, say)
+            _make(spec, folder, revisions, (wanted, *ready) if ready else None, say)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
             raise InputError(f"Prepared data cannot be written to {cache}: {error.strerror}.") from error
@@ -160,7 +160,7 @@ def _make(
     spec: DataSpec,
     folder: Path,
     revisions: Mapping[str, str],
-    bert: tuple[Path, str] | None,
+    ready: tuple[str, Path, str] | None,
     say: Callable[[str], None],
 ) -> None:
     """Everything that ``prepare`` promises, into ``folder``."""
@@ -189,7 +189,7 @@ def _make(
             ledger.notes.append(f"The {name} split holds no row of {', '.join(sorted(missing))}.")
 
     say("tokenising")
-    tokenizer, described = _tokenizer(spec, bert, parts["train"]["text"], ledger.notes)
+    tokenizer, described = _tokenizer(spec, ready, parts["train"]["text"], ledger.notes)
     arrays: dict[str, Tokens] = {}
     cut = before = after = 0
     for name, rows in parts.items():
@@ -306,14 +306,15 @@ def _split_pool(spec: DataSpec, ledger: _Ledger) -> pd.DataFrame:
 
 
 def _tokenizer(
-    spec: DataSpec, bert: tuple[Path, str] | None, texts: pd.Series, notes: list[str]
+    spec: DataSpec, ready: tuple[str, Path, str] | None, texts: pd.Series, notes: list[str]
 ) -> tuple[PreTrainedTokenizerFast, str]:
-    """The tokenizer of a spec and what to call it in a report."""
-    if bert is not None:
-        tokenizer = tokenization.read_tokenizer(bert[0])
-        if not spec.lowercase:
-            notes.append(f"{sources.BERT} lower-cases all text, also with lowercase=False.")
-        return tokenizer, f"{sources.BERT} at {bert[1][:12]}"
+    """The tokenizer of a spec and what to call it in a report; ``ready``: whose it is, its file and its version."""
+    if ready is not None:
+        name, path, version = ready
+        tokenizer = tokenization.read_tokenizer(path)
+        if not spec.lowercase and tokenizer.backend_tokenizer.normalizer.normalize_str("A") == "a":
+            notes.append(f"{name} lower-cases all text, also with lowercase=False.")
+        return tokenizer, f"{name} at {version[:12]}"
     kind = "wordpiece" if spec.tokenizer == "auto" else spec.tokenizer
     tokenizer = tokenization.train(kind, texts, spec.vocab_size, spec.lowercase)
     described = f"{kind}, trained on the training split"
@@ -324,5 +325,3 @@ def _tokenizer(
             f"vocabulary of {len(tokenizer):,} pieces was trained on the training split instead."
         )
     return tokenizer, described
-
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from rtxlib.errors import InputError
+from rtxlib.hub import disk_full, revision, unreachable
 
 POLARITY = {"0": "negative", "1": "positive"}
 YELP_STARS = {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "positive"}  # "" drops the row
@@ -51,7 +51,11 @@ HUB: dict[str, HubSource] = {
     ),
     "amazon_polarity": HubSource("mteb/amazon_polarity", "text", POLARITY, domain=_SHOPPING),
     "amazon_reviews_multi_en": HubSource(
-        "SetFit/amazon_reviews_multi_en", "text", AMAZON_STARS, domain=_SHOPPING, stars=True,
+        "SetFit/amazon_reviews_multi_en",
+        "text",
+        AMAZON_STARS,
+        domain=_SHOPPING,
+        stars=True,
         splits=("train", "validation", "test"),
     ),
     "sms_spam": HubSource(
@@ -86,29 +90,6 @@ class Raw:
 # ---------------------------------------- the Hub
 
 
-@cache
-def _commit(repo: str, kind: str) -> str:
-    from huggingface_hub import HfApi
-
-    return HfApi().repo_info(repo, repo_type=kind, timeout=10).sha
-
-
-def revision(repo: str, kind: str = "dataset") -> str | None:
-    """The commit that a repo of the Hub is at, asked once a process; None where the Hub does not answer.
-
-    Raises:
-        InputError: the Hub answers, and has no such repo or does not let us read it.
-    """
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    try:
-        return _commit(repo, kind)
-    except RepositoryNotFoundError as error:
-        raise InputError(f"The Hub (HF_ENDPOINT) has no {kind} {repo}, or does not let you read it.") from error
-    except Exception:  # refused, timed out, no name, offline mode, a proxy's error page: each means out of reach
-        return None
-
-
 @contextmanager
 def _cache_only() -> Iterator[None]:
     """The Hub's libraries look at their cache alone; else each of their calls tries again for half a minute."""
@@ -122,21 +103,7 @@ def _cache_only() -> Iterator[None]:
         yield
 
 
-def _disk_full(error: BaseException | None) -> bool:
-    """Whether a full disk lies behind an error; the Hub's libraries wrap what stopped them."""
-    while error is not None and getattr(error, "errno", None) != errno.ENOSPC:
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
-def _unreachable(repo: str, error: Exception) -> InputError:
-    if _disk_full(error):
-        return InputError(f"The disk is full; {repo} could not be stored. Make room, or set HF_HOME to another disk.")
-    return InputError(
-        f"{repo} could be read neither from the Hub nor from its cache here ({type(error).__name__}): set HF_ENDPOINT "
-        "to a Hub or mirror within reach, or HF_HOME to a cache that holds it (with HF_HUB_OFFLINE=1 where there is no "
-        "network), or use your own file (source='file') or the embedded data (source='embedded')."
-    )
+INSTEAD = "use your own file (source='file') or the embedded data (source='embedded')"
 
 
 @cache
@@ -152,7 +119,7 @@ def _load(repo: str) -> tuple[Any, str, bool]:
         with _cache_only() if commit is None else nullcontext():
             loaded = datasets.load_dataset(repo, revision=commit)
     except Exception as error:
-        raise _unreachable(repo, error) from error
+        raise unreachable(repo, error, INSTEAD) from error
     finally:
         datasets.utils.logging.set_verbosity(verbosity)
         if bars:
@@ -211,16 +178,24 @@ def _decode_escapes(text: str) -> str:
     return re.sub(r'\\"+|""+', '"', text.replace("\\n", "\n")) if "\\" in text or '""' in text else text
 
 
-def bert_tokenizer() -> tuple[Path, str] | None:
-    """``tokenizer.json`` of bert-base-uncased and its commit; None where neither the Hub nor its cache has it."""
+def tokenizer_file(source: str) -> tuple[Path, str] | None:
+    """``tokenizer.json`` of a model, from a folder or the Hub, and its version: a commit, or a hash of the file.
+
+    None where neither the Hub nor its cache has it. Raises InputError when a folder holds none.
+    """
     from huggingface_hub import hf_hub_download
 
+    if (folder := Path(source).expanduser()).is_dir():
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            raise InputError(f"{folder} holds no tokenizer.json.")
+        return path, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     try:
-        answers = revision(BERT, "model") is not None
-        path = Path(hf_hub_download(BERT, "tokenizer.json", local_files_only=not answers))
+        answers = revision(source, "model") is not None
+        path = Path(hf_hub_download(source, "tokenizer.json", local_files_only=not answers))
     except Exception as error:  # no such repo on this Hub, or no way to it; the caller says so
-        if _disk_full(error):
-            raise _unreachable(BERT, error) from error
+        if disk_full(error):
+            raise unreachable(source, error, INSTEAD) from error
         return None
     return path, path.parent.name  # the cache names the folder by the commit
 

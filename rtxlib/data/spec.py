@@ -25,7 +25,8 @@ class DataSpec:
     strip_html: bool = True
     strip_urls: bool = True
     squeeze_whitespace: bool = True
-    tokenizer: str = "auto"  # "bert", "wordpiece" or "unigram"; auto: bert for the Hub's data, else wordpiece
+    # "bert", "wordpiece", "unigram", or a model's folder or Hub id; auto: bert for the Hub's data, else wordpiece
+    tokenizer: str = "auto"
     vocab_size: int = 8000  # of a trained tokenizer, at most
     seed: int = 0  # of sampling, splits and the generator, not of training
     depth: int = 3  # embedded only: composition depth
@@ -52,7 +53,9 @@ def check(spec: DataSpec) -> None:
     known = ("embedded", "file", "domains", *sources.HUB)
     if spec.source not in known:
         raise InputError(f"No source '{spec.source}'; there are {', '.join(known)}.{nearest(str(spec.source), known)}")
-    choices = {"lengths": ("all", "shortest", "longest"), "tokenizer": ("auto", "bert", "wordpiece", "unigram")}
+    choices = {"lengths": ("all", "shortest", "longest")}
+    if "/" not in spec.tokenizer:
+        choices["tokenizer"] = ("auto", "bert", "wordpiece", "unigram")
     choices["task"] = sources.TASKS.get(spec.source, ("sentiment", "domain", "spam"))
     if spec.domain is not None:
         choices["domain"] = tuple(sources.DOMAINS)
@@ -93,3 +96,10 @@ def hub_names(spec: DataSpec) -> tuple[str, ...]:
     if spec.source == "domains":
         return tuple(name for name in sources.THREE_DOMAINS if spec.domain in (None, sources.HUB[name].domain))
     return (spec.source,) if spec.source in sources.HUB else ()
+
+
+def wanted_tokenizer(spec: DataSpec) -> str | None:
+    """The model whose tokenizer a spec asks for, a folder or a Hub id; None where a vocabulary is to be trained."""
+    if spec.tokenizer == "bert" or (spec.tokenizer == "auto" and is_hub(spec)):
+        return sources.BERT
+    return spec.tokenizer if "/" in spec.tokenizer else None

@@ -23,7 +23,7 @@ A {family} transformer encoder for text classification: {num_hidden_layers} laye
 | recall | {recall:.4f} |
 | texts | {n_test} |
 
-Labels: {labels}. Trained from scratch with recipe `{recipe}`, seed {seed}, on {train_rows:,} rows for {epochs:.2f} epochs
+Labels: {labels}. {start} with recipe `{recipe}`, seed {seed}, on {train_rows:,} rows for {epochs:.2f} epochs
 ({train_seconds:.0f} s on {device}, {dtype}); the weights with the lowest validation loss (epoch {best_epoch:.2f}) were kept.
 
 ```python
@@ -34,11 +34,13 @@ classify = pipeline("text-classification", "path/to/this/folder")
 ```
 
 Training text was cleaned with {cleaning}; `rtx predict` does the same, `pipeline` does not. The data set keeps its own
-licence, and its biases are this model's: it has read {data} and nothing else, and is no judge of other texts.
+licence, and its biases are this model's, as are those of any pretrained weights it started from; it was trained to
+judge {data}, and is no judge of other texts.
 """
 
 
 def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[str, bool]) -> str:
     """Markdown with the front matter of the Hugging Face Hub, filled from a run's metrics."""
     steps = ", ".join(step for step, on in cleaning.items() if on) or "nothing"
-    return _CARD.format(**metrics, labels=", ".join(label_names), cleaning=steps)
+    start = "Fine-tuned from pretrained weights" if metrics["family"] == "pretrained" else "Trained from scratch"
+    return _CARD.format(**metrics, start=start, labels=", ".join(label_names), cleaning=steps)

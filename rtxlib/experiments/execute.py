@@ -30,6 +30,7 @@ from rtxlib.experiments.card import model_card
 from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.experiments.store import Run
 from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.models.pretrained import load_classifier
 from rtxlib.training.device import DTYPES, autocast, device_name, pick_device, pick_precision
 from rtxlib.training.loop import train
 from rtxlib.training.predict import EVALUATION_TOKENS, cross_entropy, predict_logits
@@ -66,8 +67,9 @@ def special_ids(data: Prepared) -> dict[str, int]:
 
 def fresh_model(spec: RunSpec, data: Prepared) -> EncoderForSequenceClassification:
     """The model of this run before its first step; the seed decides its weights."""
+    config = spec.config(len(data.tokenizer), data.label_names)
     torch.manual_seed(spec.seed)
-    return EncoderForSequenceClassification(spec.config(len(data.tokenizer), data.label_names))
+    return load_classifier(spec.model, config) if spec.pretrained else EncoderForSequenceClassification(config)
 
 
 def train_run(spec: RunSpec, runs: Path, report: Callable[[str], None] = lambda line: None) -> Run:
@@ -114,7 +116,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     config, count = model.config, cost.parameters(model)
     metrics = {
         "model": spec.name,
-        "family": config.family,
+        "family": "pretrained" if spec.pretrained else config.family,
         "hidden_size": config.hidden_size,
         "num_hidden_layers": config.num_hidden_layers,
         "recurrent_depth": config.recurrent_depth,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError
+from rtxlib.models import pretrained
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.presets import preset
 from rtxlib.training.recipe import Recipe
@@ -28,19 +30,37 @@ class RunSpec:
     overrides: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def config(self, vocab_size: int, label_names: list[str]) -> ModelConfig:
-        """The configuration of this run's model, once the data say how many tokens and labels there are."""
+        """The configuration of this run's model, once the data say how many tokens and labels there are.
+
+        Raises InputError when a pretrained model has fewer tokens or positions than the data.
+        """
         settings: dict[str, Any] = {
-            "vocab_size": vocab_size,
             "num_labels": len(label_names),
             "id2label": dict(enumerate(label_names)),
             "label2id": {name: number for number, name in enumerate(label_names)},
-            "max_position_embeddings": max(512, self.data.max_length),
+            **self.recipe.model_overrides(),
+            **self.overrides,
         }
-        return preset(self.model, **(settings | self.recipe.model_overrides() | self.overrides))
+        if not self.pretrained:
+            sizes = {"vocab_size": vocab_size, "max_position_embeddings": max(512, self.data.max_length)}
+            return preset(self.model, **(sizes | settings))
+        config = pretrained.read_config(self.model, **settings)
+        if config.vocab_size < vocab_size or config.max_position_embeddings < self.data.max_length:
+            raise InputError(
+                f"{self.model} has {config.vocab_size:,} tokens and {config.max_position_embeddings} positions, the data "
+                f"{vocab_size:,} tokens and texts of up to {self.data.max_length}; give the data its tokenizer "
+                "(tokenizer=the model's name) and a max_length that fits."
+            )
+        return config
+
+    @property
+    def pretrained(self) -> bool:
+        """Whether the run starts from a checkpoint rather than from random weights."""
+        return pretrained.is_pretrained(self.model)
 
     def canonical(self) -> dict[str, Any]:
         """Everything that determines the run but the data's content, as plain JSON values."""
-        return {
+        whole = {
             "generation": GENERATION,
             "model": self.model,
             "overrides": self.overrides,
@@ -48,22 +68,40 @@ class RunSpec:
             "recipe": dataclasses.asdict(self.recipe),
             "seed": self.seed,
         }
+        return whole | ({"weights": pretrained.version(self.model)} if self.pretrained else {})
 
     def key(self, fingerprint: str) -> str:
-        """Sixteen hex digits: the hash of the canonical JSON and of the data's fingerprint."""
-        text = json.dumps(self.canonical() | {"fingerprint": fingerprint}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Sixteen hex digits: the hash of the canonical JSON and of the data's fingerprint.
+
+        Settings at their defaults are left out, so that a setting added later does not rename the runs made before.
+        """
+        named = self.canonical() | {
+            "data": _changed(self.data),
+            "recipe": _changed(self.recipe),
+            "fingerprint": fingerprint,
+        }
+        return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:
         """The model's name in tables and figures: the preset, and the words that differ from it."""
         changed = (value if isinstance(value, str) else f"{field}={value}" for field, value in self.overrides.items())
-        return " ".join((self.model, *changed))
+        frozen = ("frozen",) if self.recipe.freeze_encoder else ()
+        return " ".join((self.model.rstrip("/").rsplit("/", 1)[-1], *changed, *frozen))
 
     @property
     def title(self) -> str:
         """How a person calls this run: model, data and seed."""
         return f"{self.name} on {data_label(self.data)}, seed {self.seed}"
+
+
+def _changed(settings: DataSpec | Recipe) -> dict[str, Any]:
+    """The fields of a dataclass that are not at their defaults."""
+    return {
+        field.name: getattr(settings, field.name)
+        for field in dataclasses.fields(settings)
+        if getattr(settings, field.name) != field.default
+    }
 
 
 def data_label(data: DataSpec) -> str:

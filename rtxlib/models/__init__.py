@@ -1,14 +1,16 @@
 """Every encoder of the study, from one configuration and one set of parts."""
 
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.presets import build, preset
+from rtxlib.models.seq2seq import EncoderDecoder
 
 AutoConfig.register(ModelConfig.model_type, ModelConfig, exist_ok=True)
 AutoModel.register(ModelConfig, Encoder, exist_ok=True)
 AutoModelForSequenceClassification.register(ModelConfig, EncoderForSequenceClassification, exist_ok=True)
+AutoModelForSeq2SeqLM.register(ModelConfig, EncoderDecoder, exist_ok=True)
 
-__all__ = ["Encoder", "EncoderForSequenceClassification", "ModelConfig", "build", "preset"]
+__all__ = ["Encoder", "EncoderDecoder", "EncoderForSequenceClassification", "ModelConfig", "build", "preset"]

@@ -43,7 +43,7 @@ _TRANSFORMER: Settings = {
     "pooling": "mean",
 }
 # BERT (Devlin et al. 2019), whose sizes below base are those of Turc et al. 2019.
-_BERT: Settings = {
+BERT: Settings = {
     "position": "learned",
     "norm": "layernorm",
     "norm_placement": "post",
@@ -52,9 +52,9 @@ _BERT: Settings = {
     "pooling": "pooler",
 }
 # MiniLM (Wang et al. 2020) as sentence-transformers tuned it: BERT, narrow, read by a normalised mean of 256 tokens.
-_MINILM: Settings = _BERT | {"pooling": "mean", "normalize": True, "max_seq_length": 256}
+_MINILM: Settings = BERT | {"pooling": "mean", "normalize": True, "max_seq_length": 256}
 # ModernBERT (Warner et al. 2024).
-_MODERNBERT: Settings = {
+MODERNBERT: Settings = {
     "vocab_size": 50_368,
     "pad_token_id": 50_283,
     "type_vocab_size": 0,
@@ -80,17 +80,17 @@ _MODERNBERT: Settings = {
 PRESETS: dict[str, Settings] = {
     "transformer-base": _TRANSFORMER | _sizes(6, 512, 8, 2048) | {"num_decoder_layers": 6},
     "transformer-big": _TRANSFORMER | _sizes(6, 1024, 16, 4096) | {"num_decoder_layers": 6, "hidden_dropout": 0.3},
-    "bert-tiny": _BERT | _sizes(2, 128, 2, 512),
-    "bert-mini": _BERT | _sizes(4, 256, 4, 1024),
-    "bert-small": _BERT | _sizes(4, 512, 8, 2048),
-    "bert-medium": _BERT | _sizes(8, 512, 8, 2048),
-    "bert-base": _BERT | _sizes(12, 768, 12, 3072),
-    "bert-large": _BERT | _sizes(24, 1024, 16, 4096),
+    "bert-tiny": BERT | _sizes(2, 128, 2, 512),
+    "bert-mini": BERT | _sizes(4, 256, 4, 1024),
+    "bert-small": BERT | _sizes(4, 512, 8, 2048),
+    "bert-medium": BERT | _sizes(8, 512, 8, 2048),
+    "bert-base": BERT | _sizes(12, 768, 12, 3072),
+    "bert-large": BERT | _sizes(24, 1024, 16, 4096),
     "minilm-l3": _MINILM | _sizes(3, 384, 12, 1536),
     "minilm-l6": _MINILM | _sizes(6, 384, 12, 1536),
     "minilm-l12": _MINILM | _sizes(12, 384, 12, 1536),
-    "modernbert-base": _MODERNBERT | _sizes(22, 768, 12, 1152),
-    "modernbert-large": _MODERNBERT | _sizes(28, 1024, 16, 2624),
+    "modernbert-base": MODERNBERT | _sizes(22, 768, 12, 1152),
+    "modernbert-large": MODERNBERT | _sizes(28, 1024, 16, 2624),
 }
 NAMED = ("standard-6x384", "recurrent-3x2x256", *PRESETS)  # the two that the study sets against each other come first
 

@@ -20,6 +20,7 @@ from rtxlib.data.batching import Tokens, batches, collate, padding_share
 from rtxlib.errors import InputError
 from rtxlib.training import checkpoint as saved
 from rtxlib.training.device import autocast, pick_precision
+from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import Recipe
 
@@ -106,16 +107,6 @@ def _hide_words(ids: Tensor, share: float, mask_id: int, special: Tensor) -> Ten
     return ids.masked_fill(hidden, mask_id)
 
 
-def _learning_rate(recipe: Recipe, step: int, total: int, rate_factor: float) -> float:
-    """The rate of one step: warm-up and cosine to zero (Loshchilov & Hutter 2017), or the plateau's current cut."""
-    if recipe.schedule == "plateau":
-        return recipe.learning_rate * rate_factor
-    warmup = max(1, round(recipe.warmup * total))
-    if step < warmup:
-        return recipe.learning_rate * (step + 1) / warmup
-    return recipe.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, total - warmup)))
-
-
 def train(
     model: PreTrainedModel,
     training: Tokens,
@@ -138,16 +129,9 @@ def train(
         raise InputError("Training needs at least one training row and one validation row; the data have too few.")
     precision = pick_precision(recipe.precision, device)
     scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
-    model.to(device).train()
+    model.to(device)
     torch.manual_seed(seed)
-    decayed = [p for p in model.parameters() if p.ndim >= 2]
-    plain = [p for p in model.parameters() if p.ndim < 2]  # biases and norms are not pulled to zero
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}],
-        lr=recipe.learning_rate,
-        betas=(0.9, recipe.beta2),
-        fused=True,
-    )
+    optimizer = make_optimizer(model, recipe)
     first_epoch = batches(training.lengths, None, recipe.batch_rows, seed=seed, epoch=0)
     steps_per_epoch = len(first_epoch)
     total = max(1, round(recipe.epochs * steps_per_epoch))
@@ -221,7 +205,7 @@ def train(
                 "train_loss": float(np.mean(now.losses)),
                 "val_loss": loss,
                 "val_accuracy": accuracy,
-                "learning_rate": optimizer.param_groups[0]["lr"],
+                "learning_rate": optimizer.param_groups[0]["lr"] / optimizer.param_groups[0]["scale"],
                 "seconds": now.seconds + time.perf_counter() - started,
                 "grad_norm": float(np.mean(now.grad_norms)),
             }
@@ -242,6 +226,9 @@ def train(
         fit = now.curve[-1]["train_loss"]
         report(f"epoch {epoch:.2f}: train loss {fit:.3f}, validation loss {loss:.3f}, accuracy {accuracy:.3f}")
 
+    model.train()
+    if recipe.freeze_encoder:
+        model.encoder.eval()  # what does not learn needs no dropout
     started = last_save = last_report = time.perf_counter()
     cpu_started = time.process_time()
     pending: list[tuple[Tensor, Tensor]] = []  # losses and norms not yet brought over from the device
@@ -250,9 +237,9 @@ def train(
         next(stream)
     while now.step < total and not now.stopped:
         micro = next(stream)
-        rate = _learning_rate(recipe, now.step, total, now.rate_factor)
+        rate = rate_at(recipe, now.step, total, now.rate_factor)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         begun = time.perf_counter()
         pending.append(optimizer_step(micro))
         now.step += 1

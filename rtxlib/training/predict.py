@@ -17,7 +17,7 @@ def predict_logits(
     model: nn.Module, tokens: Tokens, pad_id: int, device: torch.device, precision: str = "fp32"
 ) -> np.ndarray:
     """Logits (rows, labels) in float32, in the row order of ``tokens``. Leaves the model's train/eval mode as it was."""
-    was_training = model.training
+    training = [module for module in model.modules() if module.training]
     model.eval()
     logits = np.empty((len(tokens), model.config.num_labels), dtype=np.float32)
     for index in batches(tokens.lengths, EVALUATION_TOKENS, None, seed=None, epoch=0):
@@ -25,7 +25,8 @@ def predict_logits(
         batch.pop("labels")
         with autocast(precision, device):
             logits[index] = model(**batch).logits.float().cpu().numpy()
-    model.train(was_training)
+    for module in training:  # each by itself: a frozen encoder stays in evaluation mode under a head that trains
+        module.training = True
     return logits
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rtxlib.errors import InputError, nearest
 
-SCHEDULES = ("cosine", "plateau")
+SCHEDULES = ("cosine", "linear", "plateau")
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,13 @@ class Recipe:
     batch_tokens: int | None = None  # tokens of a micro-batch at most; larger batches are accumulated from several
     weight_decay: float = 0.01  # AdamW's (Loshchilov & Hutter 2019), on matrices only
     beta2: float = 0.999  # AdamW's second-moment decay
-    schedule: str = "cosine"  # "cosine" after a linear warm-up, or "plateau": halved when validation loss stalls
-    warmup: float = 0.06  # share of all steps in which the rate rises from zero (cosine only)
+    schedule: str = (
+        "cosine"  # "cosine" or "linear" after a linear warm-up, or "plateau": halved when validation loss stalls
+    )
+    warmup: float = 0.06  # share of all steps in which the rate rises from zero (not for plateau)
+    head_rate: float = 1.0  # the classification head's learning rate over the encoder's
+    layer_decay: float = 1.0  # each layer's learning rate over that of the layer above it
+    freeze_encoder: bool = False  # train the classification head alone, on states without dropout
     plateau_patience: int = 2  # evaluations without a better validation loss before the rate is halved
     clip_norm: float = 1.0  # gradients are scaled down to this norm
     evaluations_per_epoch: int = 1
@@ -38,7 +43,16 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule={self.schedule!r} is not one of {', '.join(SCHEDULES)}.")
-        for field in ("learning_rate", "epochs", "batch_rows", "evaluations_per_epoch", "clip_norm"):
+        positive = (
+            "learning_rate",
+            "epochs",
+            "batch_rows",
+            "evaluations_per_epoch",
+            "clip_norm",
+            "head_rate",
+            "layer_decay",
+        )
+        for field in positive:
             if not getattr(self, field) > 0:
                 raise InputError(f"A recipe's {field} must be above zero, not {getattr(self, field)!r}.")
 
@@ -92,6 +106,18 @@ RECIPES: dict[str, Recipe] = {
             evaluations_per_epoch=2,
         ),
         Recipe(name="smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
+        # For pretrained encoders: little change below, more on top, most in the head that starts from nothing.
+        Recipe(
+            name="finetune",
+            learning_rate=1e-4,
+            epochs=3,
+            batch_rows=32,
+            schedule="linear",
+            warmup=0.1,
+            head_rate=5.0,
+            layer_decay=0.9,
+            evaluations_per_epoch=2,
+        ),
     )
 }
 

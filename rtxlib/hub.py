@@ -1,0 +1,49 @@
+"""What the project asks of the Hugging Face Hub: whether it answers, at which commit a repo is, and why it failed."""
+
+from __future__ import annotations
+
+import errno
+from functools import cache
+
+from rtxlib.errors import InputError
+
+
+@cache
+def _commit(repo: str, kind: str) -> str:
+    from huggingface_hub import HfApi
+
+    return HfApi().repo_info(repo, repo_type=kind, timeout=10).sha
+
+
+def revision(repo: str, kind: str = "dataset") -> str | None:
+    """The commit that a repo of the Hub is at, asked once a process; None where the Hub does not answer.
+
+    Raises:
+        InputError: the Hub answers, and has no such repo or does not let us read it.
+    """
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        return _commit(repo, kind)
+    except RepositoryNotFoundError as error:
+        raise InputError(f"The Hub (HF_ENDPOINT) has no {kind} {repo}, or does not let you read it.") from error
+    except Exception:  # refused, timed out, no name, offline mode, a proxy's error page: each means out of reach
+        return None
+
+
+def disk_full(error: BaseException | None) -> bool:
+    """Whether a full disk lies behind an error; the Hub's libraries wrap what stopped them."""
+    while error is not None and getattr(error, "errno", None) != errno.ENOSPC:
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def unreachable(repo: str, error: Exception, instead: str) -> InputError:
+    """The error for a repo that neither the Hub nor its cache could give; ``instead``: what else the user may do."""
+    if disk_full(error):
+        return InputError(f"The disk is full; {repo} could not be stored. Make room, or set HF_HOME to another disk.")
+    return InputError(
+        f"{repo} could be read neither from the Hub nor from its cache here ({type(error).__name__}): set HF_ENDPOINT "
+        "to a Hub or mirror within reach, or HF_HOME to a cache that holds it (with HF_HUB_OFFLINE=1 where there is no "
+        f"network), or {instead}."
+    )

@@ -1,0 +1,70 @@
+"""AdamW over groups of parameters, each with its own share of the learning rate, and the rate of every step."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import torch
+from torch import nn
+
+from rtxlib.training.recipe import Recipe
+
+_LAYER = re.compile(r"encoder\.stack\.blocks\.(\d+)\.(\d+)\.")
+
+
+def rate_scales(model: nn.Module, recipe: Recipe) -> dict[str, float]:
+    """Each trained parameter's learning rate over the recipe's, by name.
+
+    The head learns at ``head_rate``; the encoder's top layer, and what stands above it, at 1; each layer below at
+    ``layer_decay`` times the one above it (Howard & Ruder 2018), the embeddings lowest. A shared block's layers are
+    counted once. With ``freeze_encoder`` the head alone is named.
+    """
+    places = {}
+    for name, _ in model.named_parameters():
+        if match := _LAYER.match(name):
+            places[name] = int(match[1]) * model.config.num_hidden_layers + int(match[2])
+    top = max(places.values(), default=0)
+    scales = {}
+    for name, _ in model.named_parameters():
+        if not name.startswith("encoder."):
+            scales[name] = recipe.head_rate
+        elif not recipe.freeze_encoder:
+            place = -1 if name.startswith("encoder.embeddings.") else places.get(name, top)
+            scales[name] = recipe.layer_decay ** (top - place)
+    return scales
+
+
+def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW (Loshchilov & Hutter 2019) over the parameters that the recipe trains; the others stop asking for gradients.
+
+    Groups are of one scale (:func:`rate_scales`, kept as ``group["scale"]``) and one weight decay: that of the recipe for
+    matrices, none for biases and norms, which are not to be pulled to zero.
+    """
+    scales = rate_scales(model, recipe)
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in scales)
+        if name in scales:
+            decay = recipe.weight_decay if parameter.ndim >= 2 else 0.0
+            groups.setdefault((scales[name], decay), []).append(parameter)
+    return torch.optim.AdamW(
+        [{"params": p, "weight_decay": decay, "scale": scale} for (scale, decay), p in groups.items()],
+        lr=recipe.learning_rate,
+        betas=(0.9, recipe.beta2),
+        fused=True,
+    )
+
+
+def rate_at(recipe: Recipe, step: int, total: int, plateau_factor: float) -> float:
+    """The learning rate of one step of ``total``: linear warm-up, then cosine (Loshchilov & Hutter 2017) or a line to zero.
+
+    ``plateau_factor``: the plateau schedule's cuts so far, which are all that it does.
+    """
+    if recipe.schedule == "plateau":
+        return recipe.learning_rate * plateau_factor
+    warmup = max(1, round(recipe.warmup * total))
+    if step < warmup:
+        return recipe.learning_rate * (step + 1) / warmup
+    done = (step - warmup) / max(1, total - warmup)
+    return recipe.learning_rate * (1 - done if recipe.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * done)))
