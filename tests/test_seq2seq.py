@@ -126,6 +126,7 @@ def test_equals_torchs_transformer_with_the_same_weights(placement: str, final_n
     model = tiny(norm_placement=placement, final_norm=final_norm)
     theirs = torchs(model)
     embed = model.encoder.embeddings
+    batch["decoder_attention_mask"][1, 3] = 0  # a hole, for padding behind the end is in the future and hidden anyway
     source_padding, target_padding = batch["attention_mask"] == 0, batch["decoder_attention_mask"] == 0
     length = target_padding.shape[1]
     with torch.no_grad():
@@ -213,6 +214,17 @@ def test_padding_changes_nothing(batch: dict) -> None:
     for row, (source, target) in enumerate(sizes):
         alone = model(batch["input_ids"][[row], :source], batch["decoder_input_ids"][[row], :target]).logits
         torch.testing.assert_close(together[[row], :target], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_a_hidden_target_token_changes_no_other_logits(batch: dict) -> None:
+    model = tiny()
+    batch["decoder_attention_mask"][1, 3] = 0
+    before = model(**batch).logits
+    batch["decoder_input_ids"][1, 3] = 3 + (batch["decoder_input_ids"][1, 3] - 2) % 27
+    after = model(**batch).logits
+    others = [0, 1, 2, 4, 5, 6]
+    torch.testing.assert_close(after[1, others], before[1, others], atol=1e-6, rtol=0)
+    assert not torch.allclose(after[1, 3], before[1, 3])
 
 
 @pytest.mark.parametrize("placement", ["post", "pre"])
@@ -377,6 +389,10 @@ def log_probability(model: EncoderDecoder, source: Tensor, tokens: list[int]) ->
     """log p(tokens | source), each token given the true ones before it: one pass, no search."""
     logits = model(source[None], torch.tensor([[BOS, *tokens[:-1]]])).logits[0]
     return logits.log_softmax(-1)[torch.arange(len(tokens)), tokens].sum().item()
+
+
+def test_length_penalty_is_that_of_wu_et_al() -> None:
+    assert penalty(1, 0.6) == 1 and penalty(7, 1.0) == 2 and penalty(19, 0.5) == 2 and penalty(30, 0.0) == 1
 
 
 def test_one_beam_takes_the_likeliest_token_at_every_step(learners: tuple) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -75,15 +77,26 @@ class Attention(nn.Module):
             mask = mask[..., :queries, :]  # no effect where one row stands for all queries
             if mask.is_floating_point():
                 mask = mask.to(q.dtype)
-        dropout = self.dropout if self.training else 0.0
-        weights = None
-        if eager:
-            scores = q @ k.transpose(-1, -2) / self.head_dim**0.5  # (B, heads, queries, keys)
-            if mask is not None:
-                added = mask.is_floating_point()
-                scores = scores + mask if added else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-            weights = scores.float().softmax(dim=-1).to(v.dtype)
-            attended = F.dropout(weights, dropout, self.training) @ v
-        else:
-            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+        if view.offsets is None:
+            attended, weights = self._attend(q, k, v, mask, eager)
+        else:  # each text by itself; what surrounds attention runs over all of them at once, and nothing is padding
+            each = []
+            for start, end in pairwise(view.offsets):
+                own = None if mask is None else mask[..., : end - start, : end - start]
+                each.append(self._attend(*(x[..., start:end, :] for x in (q, k, v)), own, eager=False)[0])
+            attended, weights = torch.cat(each, dim=-2), None
         return self.output(attended.transpose(1, 2).flatten(2)), weights
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, eager: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """(batch, heads, queries, head_dim), and the weights on the eager path."""
+        dropout = self.dropout if self.training else 0.0
+        if not eager:
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout), None
+        scores = q @ k.transpose(-1, -2) / self.head_dim**0.5  # (B, heads, queries, keys)
+        if mask is not None:
+            added = mask.is_floating_point()
+            scores = scores + mask if added else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        weights = scores.float().softmax(dim=-1).to(v.dtype)
+        return F.dropout(weights, dropout, self.training) @ v, weights

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, initialization
@@ -10,7 +13,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.layers import make_norm
-from rtxlib.models.masks import self_attention_view
+from rtxlib.models.masks import packed, packed_positions, self_attention_view
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.recurrence import RecurrentStack
 
@@ -30,8 +33,10 @@ class Embeddings(nn.Module):
         self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.hidden_dropout)
 
-    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """(batch, length) token ids → (batch, length, hidden)."""
+    def forward(
+        self, input_ids: Tensor, token_type_ids: Tensor | None = None, positions: Tensor | None = None
+    ) -> Tensor:
+        """(batch, length) token ids → (batch, length, hidden); positions (length,) where they are not 0, 1, 2, …"""
         length = input_ids.shape[1]
         x = self.token(input_ids)
         if self.config.embedding_scale:
@@ -39,9 +44,10 @@ class Embeddings(nn.Module):
         if self.config.type_vocab_size:  # texts here are single segments, so without ids every token is of type 0
             x = x + (self.token_type.weight[0] if token_type_ids is None else self.token_type(token_type_ids))
         if self.config.position == "learned":
-            x = x + self.position.weight[:length]
+            x = x + (self.position.weight[:length] if positions is None else self.position(positions))
         elif self.config.position == "sinusoidal":
-            x = x + sinusoidal_table(length, x.shape[-1], x.device).to(x.dtype)
+            table = sinusoidal_table(length, x.shape[-1], x.device).to(x.dtype)
+            x = x + (table if positions is None else table[positions])
         return self.dropout(self.norm(x))
 
 
@@ -100,40 +106,57 @@ class Encoder(EncoderBase):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         queries: int | None = None,
+        offsets: Sequence[int] | None = None,
     ) -> BaseModelOutputWithPooling | tuple:
         """Encode a batch.
 
         input_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None: all are.
-        queries: compute the last layer for the first so many positions only. Returns last_hidden_state
-        (batch, length or queries, hidden) and, with a pooler, pooler_output (batch, hidden); with output_hidden_states
-        the embedding and the state after each layer of each pass, so that ``hidden_states[N * r]`` is the state after
-        pass r; with output_attentions the weights (batch, heads, length, length) of each layer of each pass.
-        Raises InputError when a text is longer than ``max_position_embeddings``.
+        queries: compute the last layer for the first so many positions only. offsets: the one row holds many texts end
+        to end, without padding; text i stands at offsets[i] to offsets[i + 1] and sees itself alone, which gives what
+        the padded batch gives.
+
+        Returns last_hidden_state (batch, length or queries, hidden) and, with a pooler, pooler_output (texts, hidden);
+        with output_hidden_states the embedding and the state after each layer of each pass, so that
+        ``hidden_states[N * r]`` is the state after pass r; with output_attentions the weights (batch, heads, length,
+        length) of each layer of each pass. Raises InputError when a text is longer than ``max_position_embeddings``, or
+        attention weights are asked of a packed row.
         """
         config = self.config
-        length = input_ids.shape[1]
+        length = input_ids.shape[1] if offsets is None else max(end - start for start, end in pairwise(offsets))
         check_length(length, config)
+        positions = None if offsets is None else packed_positions(offsets, input_ids.device)
+        if output_attentions and offsets is not None:
+            raise InputError("A packed row has no attention weights to show; pad the texts instead of packing them.")
         eager = bool(output_attentions or config._attn_implementation == "eager")
-        embedded = self.embeddings(input_ids, token_type_ids)
+        embedded = self.embeddings(input_ids, token_type_ids, positions)
         everywhere = self_attention_view(config, length, attention_mask, embedded.device)
         nearby = None
         if config.local_attention is not None:
             nearby = self_attention_view(config, length, attention_mask, embedded.device, local=True)
+        if offsets is not None:
+            everywhere = packed(everywhere, offsets, positions)
+            nearby = nearby and packed(nearby, offsets, positions)
         h, states, attentions = self.stack(embedded, everywhere, nearby, queries, eager)
         h = self.final_norm(h)
+        firsts = h[:, 0] if offsets is None else h[0, list(offsets[:-1])]
         output = BaseModelOutputWithPooling(
             last_hidden_state=h,
-            pooler_output=self.pooler(h[:, 0]).tanh() if config.pooler else None,
+            pooler_output=self.pooler(firsts).tanh() if config.pooler else None,
             hidden_states=(embedded, *states) if output_hidden_states else None,
             attentions=tuple(attentions) if output_attentions else None,
         )
         return output if return_dict is not False else output.to_tuple()
 
-    def pool(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def pool(
+        self, states: Tensor, attention_mask: Tensor | None = None, offsets: Sequence[int] | None = None
+    ) -> Tensor:
         """One vector for each text (batch, hidden) from the states (batch, length, hidden) of any iteration.
 
         ``config.pooling`` says how: the state of [CLS], the mean over real tokens, or the pooler on top of [CLS].
+        Of a packed row (1, total, hidden) with ``offsets`` it is (texts, hidden).
         """
+        if offsets is not None:
+            return torch.cat([self.pool(states[:, start:end]) for start, end in pairwise(offsets)])
         if self.config.pooling == "pooler":
             return self.pooler(states[:, 0]).tanh()
         if self.config.pooling == "cls":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -34,6 +35,7 @@ class EncoderForSequenceClassification(EncoderBase):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
+        offsets: Sequence[int] | None = None,
     ) -> SequenceClassifierOutput | tuple:
         """Classify a batch; arguments as in :meth:`Encoder.forward`.
 
@@ -41,8 +43,10 @@ class EncoderForSequenceClassification(EncoderBase):
         Returns logits (batch, num_labels).
         """
         # A [CLS] read-out looks at position 0 alone, so the last layer need not compute the others: the same logits for
-        # about a seventh less work at six layers. Whoever asks for states or attentions gets all of them.
-        cls_only = self.config.pooling in ("cls", "pooler") and not (output_attentions or output_hidden_states)
+        # about a seventh less work at six layers. Whoever asks for states or attentions, or packs texts,
+        # gets all of them.
+        everything = output_attentions or output_hidden_states or offsets is not None
+        cls_only = self.config.pooling in ("cls", "pooler") and not everything
         encoded = self.encoder(
             input_ids,
             attention_mask,
@@ -50,12 +54,15 @@ class EncoderForSequenceClassification(EncoderBase):
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,
             queries=1 if cls_only else None,
+            offsets=offsets,
         )
-        logits = self.classify(encoded.last_hidden_state, attention_mask)
+        logits = self.classify(encoded.last_hidden_state, attention_mask, offsets)
         loss = None if labels is None else F.cross_entropy(logits.float(), labels)
         output = SequenceClassifierOutput(loss, logits, encoded.hidden_states, encoded.attentions)
         return output if return_dict is not False else output.to_tuple()
 
-    def classify(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def classify(
+        self, states: Tensor, attention_mask: Tensor | None = None, offsets: Sequence[int] | None = None
+    ) -> Tensor:
         """Pool the states (batch, length, hidden) of any iteration and read the logits (batch, num_labels) from them."""
-        return self.classifier(self.dropout(self.encoder.pool(states, attention_mask)))
+        return self.classifier(self.dropout(self.encoder.pool(states, attention_mask, offsets)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -16,10 +18,13 @@ class View(NamedTuple):
 
     mask: (batch or 1, heads or 1, queries or 1, keys): bool, True where a key may be seen, or numbers added to the scores.
     rotary: cosine and sine of the positions' angles, each (length, head_dim).
+    offsets: of a packed row, where each text begins and, last, where the last one ends; a text sees itself alone, and the
+    mask is that of the longest text. None: a row is one text.
     """
 
     mask: Tensor | None = None
     rotary: tuple[Tensor, Tensor] | None = None
+    offsets: Sequence[int] | None = None
 
 
 def padding_view(real: Tensor | None) -> View:
@@ -59,3 +64,14 @@ def self_attention_view(
     slopes = alibi_slopes(config.num_attention_heads, device)
     bias = -slopes[:, None, None] * distance.abs()  # (heads, T, T)
     return View(bias[None] if visible is None else bias.masked_fill(~visible, -torch.inf))
+
+
+def packed_positions(offsets: Sequence[int], device: torch.device) -> Tensor:
+    """(total,) the place of each token in its own text, for texts that lie end to end in one row."""
+    return torch.cat([torch.arange(end - start, device=device) for start, end in pairwise(offsets)])
+
+
+def packed(view: View, offsets: Sequence[int], positions: Tensor) -> View:
+    """The view of the longest text alone, made that of texts lying end to end; positions: :func:`packed_positions`."""
+    rotary = None if view.rotary is None else (view.rotary[0][positions], view.rotary[1][positions])
+    return View(view.mask, rotary, offsets)

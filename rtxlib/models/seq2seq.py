@@ -189,6 +189,7 @@ def _search(
 ) -> list[Hypothesis]:
     real = torch.ones_like(input_ids) if attention_mask is None else attention_mask
     memory = model.encoder(input_ids, real).last_hidden_state  # (rows, S, d)
+    longest = penalty(max_new_tokens, alpha)
     rows = list(range(len(input_ids)))  # the sources not done yet; the tensors below hold these alone
     best = [Hypothesis([], -torch.inf) for _ in rows]
     ids = input_ids.new_full((len(rows), beams, 1), bos_id)  # (rows, beams, tokens)
@@ -208,7 +209,7 @@ def _search(
             best[rows[i]] = max(best[rows[i]], hypothesis, key=lambda found: found.score)
         logp = logp.masked_fill(ended, -torch.inf)
         # A log-probability only falls, so what a beam has now, over the penalty of the longest text, is all it can reach.
-        reach = (logp.amax(1) / penalty(max_new_tokens, alpha)).tolist()
+        reach = (logp.amax(1) / longest).tolist()
         going = [i for i, row in enumerate(rows) if reach[i] > best[row].score]
         if not going:
             return best
@@ -217,5 +218,5 @@ def _search(
 
     for i, row in enumerate(rows):
         if best[row].score == -torch.inf:  # nothing ended in time
-            best[row] = Hypothesis(ids[i, logp[i].argmax(), 1:].tolist(), logp[i].max().item() / penalty(step, alpha))
+            best[row] = Hypothesis(ids[i, logp[i].argmax(), 1:].tolist(), logp[i].max().item() / longest)
     return best

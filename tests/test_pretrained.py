@@ -1,0 +1,315 @@
+"""Checkpoints open with every tensor accounted for, or say what is wrong; what we save opens elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    Trainer,
+    TrainingArguments,
+    pipeline,
+)
+
+from rtxlib.data import tokenization
+from rtxlib.errors import InputError
+from rtxlib.models import Encoder, ModelConfig, build, preset, pretrained
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+IDS = {"pad_token_id": 0, "cls_token_id": 1, "bos_token_id": 1, "sep_token_id": 2, "eos_token_id": 2}
+
+
+@pytest.fixture
+def ids() -> torch.Tensor:
+    torch.manual_seed(3)
+    return torch.randint(5, 40, (2, 9))
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    BertModel(BertConfig(**SIZES)).save_pretrained(tmp_path / "bert")
+    return tmp_path / "bert"
+
+
+def rewrite(folder: Path, change) -> None:
+    """Let ``change`` at the tensors of a checkpoint."""
+    tensors = load_file(folder / pretrained.WEIGHTS)
+    change(tensors)
+    save_file(tensors, folder / pretrained.WEIGHTS, metadata={"format": "pt"})
+
+
+# ---------------------------------------- opening
+
+
+@torch.inference_mode()
+def test_the_real_minilm_is_whole_and_equals_bert_model(hub: str) -> None:
+    ours = pretrained.load(MINILM)
+    reference = BertModel.from_pretrained(pretrained.find(MINILM)).eval()
+    assert sum(p.numel() for p in ours.parameters()) == 22_713_216
+    config = ours.config
+    assert (config.pooling, config.normalize, config.max_seq_length) == ("mean", True, 256)
+    torch.manual_seed(0)
+    ids = torch.randint(1000, 30000, (3, 40))
+    mask = torch.ones_like(ids)
+    mask[1, 11:], mask[2, 1:] = 0, 0
+    expected, got = reference(ids, mask), ours(ids, mask)
+    torch.testing.assert_close(
+        got.last_hidden_state[mask.bool()], expected.last_hidden_state[mask.bool()], atol=1e-5, rtol=0
+    )
+    torch.testing.assert_close(got.pooler_output, expected.pooler_output, atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", ["bert", "modernbert"])
+def test_a_masked_language_model_gives_its_encoder(kind: str, tmp_path: Path, ids: torch.Tensor) -> None:
+    """Prefixed names, a head that is left out, and for BERT no pooler."""
+    torch.manual_seed(0)
+    if kind == "bert":
+        model = BertForMaskedLM(BertConfig(**SIZES)).eval()
+        inner = model.bert
+    else:
+        model = ModernBertForMaskedLM(ModernBertConfig(**SIZES, **IDS)).eval()
+        inner = model.model
+    model.save_pretrained(tmp_path / "lm")
+    ours = pretrained.load(str(tmp_path / "lm"))
+    assert not ours.config.pooler and ours.config.pooling in ("cls", "mean")
+    torch.testing.assert_close(ours(ids).last_hidden_state, inner(ids).last_hidden_state, atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
+def test_names_of_old_checkpoints_and_half_precision_are_understood(bert: Path, ids: torch.Tensor) -> None:
+    expected = pretrained.load(str(bert))(ids).last_hidden_state
+
+    def age(tensors: dict) -> None:
+        for name in list(tensors):
+            new = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+            tensors["bert." + new] = tensors.pop(name).to(torch.bfloat16)
+        tensors["bert.embeddings.position_ids"] = torch.arange(512)[None]
+
+    rewrite(bert, age)
+    ours = pretrained.load(str(bert))
+    assert {p.dtype for p in ours.parameters()} == {torch.float32}
+    torch.testing.assert_close(ours(ids).last_hidden_state, expected, atol=0.05, rtol=0)
+
+
+@torch.inference_mode()
+def test_weights_in_several_files_are_read(tmp_path: Path, ids: torch.Tensor) -> None:
+    torch.manual_seed(0)
+    model = BertModel(BertConfig(**SIZES)).eval()
+    model.save_pretrained(tmp_path / "cut", max_shard_size="20KB")
+    assert len(list((tmp_path / "cut").glob("model-*.safetensors"))) > 1
+    got = pretrained.load(str(tmp_path / "cut"))(ids).last_hidden_state
+    torch.testing.assert_close(got, model(ids).last_hidden_state, atol=1e-5, rtol=0)
+
+
+@torch.inference_mode()
+def test_our_own_checkpoints_open_too_and_lend_a_classifier_its_encoder(tmp_path: Path, ids: torch.Tensor) -> None:
+    model = build("recurrent-2x2x32", vocab_size=40).eval()
+    model.save_pretrained(tmp_path / "ours")
+    encoder = pretrained.load(str(tmp_path / "ours"))
+    torch.testing.assert_close(encoder(ids).last_hidden_state, model.encoder(ids).last_hidden_state)
+    torch.manual_seed(1)
+    config = pretrained.read_config(str(tmp_path / "ours"), num_labels=4)
+    fresh = pretrained.load_classifier(str(tmp_path / "ours"), config)
+    assert fresh(ids).logits.shape == (2, 4)
+    torch.testing.assert_close(fresh.encoder(ids).last_hidden_state, model.encoder(ids).last_hidden_state)
+
+
+def test_a_pickle_is_opened_only_by_name_and_never_runs_code(bert: Path, tmp_path: Path) -> None:
+    tensors = load_file(bert / pretrained.WEIGHTS)
+    (bert / pretrained.WEIGHTS).unlink()
+    torch.save(tensors, bert / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"holds no model\.safetensors.*pytorch_model\.bin.*can run code"):
+        pretrained.load(str(bert))
+    assert pretrained.load(str(bert), weights="pytorch_model.bin").config.hidden_size == 32
+
+    class Trap:
+        def __reduce__(self) -> tuple:
+            return Path.touch, (tmp_path / "sprung",)
+
+    torch.save({"weights": Trap()}, bert / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"pytorch_model\.bin is damaged"):
+        pretrained.load(str(bert), weights="pytorch_model.bin")
+    assert not (tmp_path / "sprung").exists()
+
+
+# ---------------------------------------- what is wrong is said
+
+
+def test_missing_and_unexpected_tensors_are_listed_together(bert: Path) -> None:
+    def swap(tensors: dict) -> None:
+        tensors["encoder.layer.1.attention.self.kye.weight"] = tensors.pop("encoder.layer.1.attention.self.key.weight")
+
+    rewrite(bert, swap)
+    with pytest.raises(
+        InputError, match=r"Missing: encoder\.layer\.1\.attention\.self\.key\.weight\. Unexpected: .*kye"
+    ):
+        pretrained.load(str(bert))
+
+
+def test_wrong_shapes_are_named_with_both_sizes(bert: Path) -> None:
+    def shrink(tensors: dict) -> None:
+        tensors["encoder.layer.0.output.dense.weight"] = torch.zeros(32, 47)
+
+    rewrite(bert, shrink)
+    with pytest.raises(
+        InputError, match=r"encoder\.layer\.0\.output\.dense\.weight makes \(32, 47\) where .* has \(32, 48\)"
+    ):
+        pretrained.load(str(bert))
+
+
+@pytest.mark.parametrize("kept", [0, 7, 200, -1000])
+def test_a_file_cut_short_is_told(bert: Path, kept: int) -> None:
+    whole = (bert / pretrained.WEIGHTS).read_bytes()
+    (bert / pretrained.WEIGHTS).write_bytes(whole[:kept])
+    with pytest.raises(InputError, match=r"model\.safetensors is damaged or cut short"):
+        pretrained.load(str(bert))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"model_type": "roberta"}', "architecture 'roberta'; rtx, bert, modernbert are understood"),
+        ('{"model_type": "brt"}', "Did you mean 'bert'"),
+        ("{}", "architecture None"),
+        ("{not json", "is not JSON"),
+    ],
+)
+def test_an_unknown_architecture_is_told(bert: Path, text: str, says: str) -> None:
+    (bert / "config.json").write_text(text)
+    with pytest.raises(InputError, match=says):
+        pretrained.load(str(bert))
+
+
+def test_a_pooling_we_do_not_have_is_told(bert: Path) -> None:
+    modules = [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
+    (bert / "modules.json").write_text(json.dumps(modules))
+    (bert / "1_Pooling").mkdir()
+    (bert / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_max_tokens": True}))
+    with pytest.raises(InputError, match="pooling_mode_max_tokens; only"):
+        pretrained.load(str(bert))
+    (bert / "modules.json").write_text(json.dumps([{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}]))
+    with pytest.raises(InputError, match="Dense module"):
+        pretrained.load(str(bert))
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("nowhere", "There is no folder nowhere"),
+        ("/nowhere/at/all", "There is no folder /nowhere"),
+        ("../nowhere", "There is no folder"),
+    ],
+)
+def test_a_source_that_is_nothing_is_told(source: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        pretrained.load(source)
+
+
+def test_a_model_the_hub_does_not_have_or_has_no_weights_of_is_told(hub: str) -> None:
+    with pytest.raises(InputError, match="has no model sentence-transformers/all-MiniLM-L9-v2"):
+        pretrained.load("sentence-transformers/all-MiniLM-L9-v2")
+    with pytest.raises(InputError, match=r"holds no model\.safetensors, so there are no weights"):
+        pretrained.load("answerdotai/ModernBERT-base")
+
+
+def test_an_empty_folder_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no config\.json"):
+        pretrained.load(str(tmp_path))
+
+
+def test_other_weights_are_another_version(bert: Path) -> None:
+    before = pretrained.version(str(bert))
+    assert pretrained.version(str(bert)) == before
+    rewrite(bert, lambda tensors: tensors["pooler.dense.bias"].add_(1))
+    assert pretrained.version(str(bert)) != before
+
+
+# ---------------------------------------- saving, and the rest of the field
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", ["bert-tiny", "minilm-l3", "modernbert-base"])
+def test_what_we_save_transformers_opens_without_us(name: str, tmp_path: Path, ids: torch.Tensor) -> None:
+    small = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 48}
+    torch.manual_seed(0)
+    ours = Encoder(preset(name, vocab_size=40, pad_token_id=0, **small)).eval()
+    pretrained.save(ours, tmp_path / "saved")
+    opened = AutoModel.from_pretrained(tmp_path / "saved").eval()
+    assert not isinstance(opened, Encoder)
+    torch.testing.assert_close(opened(ids).last_hidden_state, ours(ids).last_hidden_state, atol=1e-5, rtol=0)
+    again = pretrained.load(str(tmp_path / "saved"))
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), ours.parameters(), strict=True))
+    if ours.config.pooling == "mean":
+        assert (again.config.pooling, again.config.normalize) == ("mean", True)
+    with pytest.raises(InputError, match="exists already"):
+        pretrained.save(ours, tmp_path / "saved")
+
+
+def test_a_minilm_saved_by_us_opens_in_sentence_transformers(hub: str, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    tokenizer = tokenization.read_tokenizer(pretrained.find(MINILM) / "tokenizer.json")
+    pretrained.save(pretrained.load(MINILM), tmp_path / "minilm", tokenizer)
+    texts = ["This is a sample sentence.", "Another example text.", "long " * 400]
+    ours, theirs = SentenceTransformer(str(tmp_path / "minilm")), SentenceTransformer(MINILM)
+    assert ours.max_seq_length == theirs.max_seq_length == 256
+    torch.testing.assert_close(ours.encode(texts), theirs.encode(texts), atol=1e-6, rtol=0)
+
+
+def test_a_recurrent_model_cannot_pass_for_a_bert(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="save_pretrained keeps it in ours"):
+        pretrained.save(build("recurrent-2x2x32", vocab_size=40).encoder, tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", ["bert-tiny", "minilm-l3", "modernbert-base", "standard-2x64", "recurrent-2x2x64"])
+def test_save_pretrained_auto_classes_and_pipeline_take_every_encoder(name: str, tmp_path: Path) -> None:
+    texts = ["a fine film", "a dull film", "so dull , so long , so sad"]
+    tokenizer = tokenization.train("wordpiece", texts * 3, 100)
+    small = {"hidden_size": 64, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 48}
+    changes = {} if name.startswith(("standard", "recurrent")) else small
+    model = build(name, vocab_size=len(tokenizer), pad_token_id=0, num_labels=3, **changes).eval()
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    opened = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    torch.testing.assert_close(opened(**batch).logits, model(**batch).logits)
+    assert isinstance(AutoModel.from_pretrained(tmp_path), Encoder)
+    answers = pipeline("text-classification", str(tmp_path), top_k=None)(texts)
+    expected = model(**batch).logits.softmax(dim=-1).max(dim=-1).values
+    assert [answer[0]["score"] for answer in answers] == pytest.approx(expected.tolist(), abs=1e-5)
+    shown = opened(**batch, output_attentions=True, output_hidden_states=True)
+    passes = model.config.effective_depth
+    assert len(shown.attentions) == passes and len(shown.hidden_states) == passes + 1
+    assert shown.attentions[0].shape == (3, model.config.num_attention_heads, *batch["input_ids"].shape[1:] * 2)
+
+
+@pytest.mark.parametrize("name", ["recurrent-1x2x32", "bert-tiny"])
+def test_trainer_trains_our_models(name: str, tmp_path: Path) -> None:
+    """The Trainer of transformers learns two words apart, and saves what AutoModel opens."""
+    rows = [{"input_ids": [2, 5 + i % 2, 7, 3], "attention_mask": [1] * 4, "labels": i % 2} for i in range(64)]
+    model = build(name, vocab_size=10, num_hidden_layers=1)
+    arguments = TrainingArguments(
+        str(tmp_path), per_device_train_batch_size=16, max_steps=40, learning_rate=5e-3, report_to=[], use_cpu=True,
+        disable_tqdm=True, save_strategy="no", logging_steps=40,
+    )  # fmt: skip
+    trainer = Trainer(model, arguments, train_dataset=rows)
+    before = trainer.evaluate(rows)["eval_loss"]
+    trainer.train()
+    assert trainer.evaluate(rows)["eval_loss"] < 0.2 * before
+    trainer.save_model(str(tmp_path / "kept"))
+    assert isinstance(AutoModelForSequenceClassification.from_pretrained(tmp_path / "kept").config, ModelConfig)

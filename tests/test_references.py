@@ -1,0 +1,379 @@
+"""Every encoder of the references agrees with the implementation that the field trusts, weight by weight.
+
+Weights are drawn so that every part matters: scores of about one, norms away from one, biases away from zero. A wrong
+sign, mask or angle then shows in the first digit.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertModel,
+    ModernBertConfig,
+    ModernBertModel,
+    PreTrainedConfig,
+)
+from transformers.initialization import no_init_weights
+
+from rtxlib.errors import InputError
+from rtxlib.models import Encoder, EncoderForSequenceClassification, ModelConfig, build, preset
+from rtxlib.models.masks import self_attention_view
+from rtxlib.models.positions import alibi_slopes
+from rtxlib.models.pretrained import assign
+from rtxlib.models.references import our_config, their_config
+
+WITHIN = {"atol": 1e-5, "rtol": 0.0}
+
+
+def random_weights(model: torch.nn.Module, seed: int = 0) -> None:
+    """Matrices that keep the size of what they multiply, norms away from one, biases away from zero."""
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.normal_(0.0, p.shape[1] ** -0.5 if p.ndim == 2 else 0.2)
+            if "orm" in name and name.endswith("weight"):
+                p.add_(1.0)
+
+
+def padded(vocab: int, lengths: tuple[int, ...], pad: int = 0) -> dict[str, torch.Tensor]:
+    """A batch of random ids, each row real up to its length."""
+    torch.manual_seed(1)
+    ids = torch.randint(pad + 5, vocab, (len(lengths), max(lengths)))
+    mask = torch.ones_like(ids)
+    for row, length in enumerate(lengths):
+        ids[row, length:], mask[row, length:] = pad, 0
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def both(theirs: PreTrainedConfig) -> tuple[torch.nn.Module, Encoder]:
+    """The reference and our encoder with its weights, in evaluation mode."""
+    reference = {"bert": BertModel, "modernbert": ModernBertModel}[theirs.model_type](theirs).eval()
+    random_weights(reference)
+    ours = Encoder(our_config(theirs)).eval()
+    assign(ours, reference.state_dict(), theirs.model_type)
+    return reference, ours
+
+
+def bert(**changes: object) -> BertConfig:
+    sizes = {
+        "vocab_size": 90,
+        "hidden_size": 48,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 80,
+    }
+    return BertConfig(**(sizes | {"max_position_embeddings": 40} | changes))
+
+
+def modern(**changes: object) -> ModernBertConfig:
+    ids = {"pad_token_id": 0, "cls_token_id": 1, "bos_token_id": 1, "sep_token_id": 2, "eos_token_id": 2}
+    sizes = {"vocab_size": 90, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 72}
+    return ModernBertConfig(**({"num_hidden_layers": 7, "local_attention": 8} | ids | sizes | changes))
+
+
+# ---------------------------------------- BERT and MiniLM
+
+MINILM = {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536}
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"hidden_act": "relu"},
+        {"layer_norm_eps": 1e-2},
+        {"type_vocab_size": 3},
+        MINILM | {"num_hidden_layers": 3},
+        MINILM | {"num_hidden_layers": 12},
+    ],
+    ids=["bert", "relu", "epsilon", "three segments", "minilm-l3", "minilm-l12"],
+)
+def test_bert_gives_what_bert_model_gives(changes: dict) -> None:
+    """States of every layer, attention weights and the pooler's output, on a padded batch with two segments."""
+    reference, ours = both(bert(**changes, attn_implementation="eager"))
+    batch = padded(90, (17, 1, 9, 16))
+    segments = (torch.arange(17) > 5).long().expand(4, 17)
+    asked = {"token_type_ids": segments, "output_attentions": True, "output_hidden_states": True}
+    expected, got = reference(**batch, **asked), ours(**batch, **asked)
+    real = batch["attention_mask"].bool()
+    torch.testing.assert_close(got.last_hidden_state[real], expected.last_hidden_state[real], **WITHIN)
+    torch.testing.assert_close(got.pooler_output, expected.pooler_output, **WITHIN)
+    for a, b in zip(got.hidden_states, expected.hidden_states, strict=True):
+        torch.testing.assert_close(a[real], b[real], **WITHIN)
+    for a, b in zip(got.attentions, expected.attentions, strict=True):
+        torch.testing.assert_close(a.transpose(1, 2)[real], b.transpose(1, 2)[real], **WITHIN)
+    fused = ours(**batch, token_type_ids=segments)
+    torch.testing.assert_close(fused.last_hidden_state[real], expected.last_hidden_state[real], **WITHIN)
+
+
+@torch.inference_mode()
+def test_bert_classifies_as_bert_for_sequence_classification() -> None:
+    theirs = bert(num_labels=3)
+    reference = BertForSequenceClassification(theirs).eval()
+    random_weights(reference)
+    ours = EncoderForSequenceClassification(our_config(theirs, num_labels=3)).eval()
+    assign(ours.encoder, reference.state_dict(), "bert")
+    ours.classifier.load_state_dict(reference.classifier.state_dict())
+    batch = padded(90, (12, 5))
+    torch.testing.assert_close(ours(**batch).logits, reference(**batch).logits, **WITHIN)
+
+
+@torch.inference_mode()
+def test_attention_is_the_sum_of_what_separate_heads_do() -> None:
+    """Each head with matrices of its own, as `bert_classifier.md` draws it: bmm, √head_dim, softmax, bmm, concatenate."""
+    layer = build("bert-tiny", vocab_size=50).encoder.stack.blocks[0][0].attention.eval()
+    random_weights(layer)
+    x = torch.randn(2, 7, 128)
+    heads = layer.per_head()
+    biases = layer.qkv.bias.unflatten(0, (3, 2, 64))
+    total = layer.output.bias.expand(2, 7, 128)
+    for h in range(2):
+        q, k, v = (F.linear(x, heads[name][h], biases[i, h]) for i, name in enumerate(("query", "key", "value")))
+        assert q.shape == (2, 7, 64)
+        weights = (torch.bmm(q, k.transpose(1, 2)) / 8).softmax(dim=-1)
+        total = total + torch.bmm(weights, v) @ heads["output"][h].T
+    torch.testing.assert_close(layer(x)[0], total, atol=1e-4, rtol=1e-5)
+    assert heads["query"].data_ptr() == layer.qkv.weight.data_ptr()  # views: nothing is stored twice
+
+
+@torch.inference_mode()
+def test_pre_norm_bert_follows_the_page() -> None:
+    """`bert_classifier.md` puts the norms first: x + attention(norm₁ x), then x + ffn(norm₂ x); the layers end bare."""
+    model = build(
+        "bert-tiny", vocab_size=50, norm_placement="pre", num_hidden_layers=1, pooler=False, pooling="cls"
+    ).eval()
+    random_weights(model)
+    encoder = model.encoder
+    layer = encoder.stack.blocks[0][0]
+    ids = padded(50, (9,))["input_ids"]
+    tables = encoder.embeddings
+    x = tables.norm(tables.token(ids) + tables.position.weight[:9] + tables.token_type.weight[0])
+    x = x + layer.attention(layer.attention_norm(x))[0]
+    inner = F.gelu(F.linear(layer.feedforward_norm(x), layer.feedforward.input.weight, layer.feedforward.input.bias))
+    x = x + F.linear(inner, layer.feedforward.output.weight, layer.feedforward.output.bias)
+    torch.testing.assert_close(encoder(ids).last_hidden_state, x)
+    torch.testing.assert_close(model(ids).logits, model.classifier(x[:, 0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("bert-base", 109_482_240),
+        ("minilm-l3", 17_389_824),
+        ("minilm-l6", 22_713_216),
+        ("minilm-l12", 33_360_000),
+        ("modernbert-base", 149_014_272),
+        ("modernbert-large", 394_781_696),
+    ],
+)
+def test_presets_have_the_parameters_of_the_released_models(name: str, parameters: int) -> None:
+    with torch.device("meta"):
+        assert sum(p.numel() for p in Encoder(preset(name)).parameters()) == parameters
+        theirs = their_config(preset(name))
+        model = {"bert": BertModel, "modernbert": ModernBertModel}[theirs.model_type](theirs)
+    assert sum(p.numel() for p in model.parameters()) == parameters
+
+
+# ---------------------------------------- ModernBERT
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"local_attention": 4, "global_attn_every_n_layers": 2},
+        {"local_attention": 64},
+        {"hidden_activation": "silu"},
+        {"norm_bias": True, "attention_bias": True, "mlp_bias": True},
+        {"global_rope_theta": 500.0, "local_rope_theta": 20.0},
+        {"num_hidden_layers": 1},
+    ],
+    ids=["every third", "every second", "wide window", "SiLU", "biases", "bases", "one layer"],
+)
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_modernbert_gives_what_modernbert_model_gives(changes: dict, implementation: str) -> None:
+    """Padded batches of lengths on both sides of the window."""
+    reference, ours = both(modern(**changes, attn_implementation=implementation))
+    batch = padded(90, (33, 3, 5, 21, 1))
+    expected = reference(**batch).last_hidden_state
+    real = batch["attention_mask"].bool()
+    torch.testing.assert_close(ours(**batch).last_hidden_state[real], expected[real], **WITHIN)
+    shown = ours(**batch, output_attentions=True).last_hidden_state
+    torch.testing.assert_close(shown[real], expected[real], **WITHIN)
+
+
+def test_modernbert_of_the_hub_gives_what_modernbert_model_gives(hub: None) -> None:
+    """The configuration as released: 22 layers, 149,014,272 parameters, a window of 128, texts on both sides of it."""
+    from transformers import AutoConfig
+
+    from rtxlib.models.pretrained import find
+
+    theirs = AutoConfig.from_pretrained(find("answerdotai/ModernBERT-base"))
+    with no_init_weights():
+        reference = ModernBertModel(theirs).eval()
+    random_weights(reference)
+    with torch.device("meta"):
+        ours = Encoder(our_config(theirs)).eval()
+    assign(ours, reference.state_dict(), "modernbert")
+    assert sum(p.numel() for p in ours.parameters()) == 149_014_272
+    batch = padded(50_000, (160, 70), pad=50_283 - 50_000)
+    batch["input_ids"][batch["attention_mask"] == 0] = 50_283
+    with torch.inference_mode():
+        expected = reference(**batch).last_hidden_state
+        got = ours(**batch).last_hidden_state
+    real = batch["attention_mask"].bool()
+    torch.testing.assert_close(got[real], expected[real], **WITHIN)
+
+
+@torch.inference_mode()
+def test_modernbert_reads_8192_tokens_and_not_one_more() -> None:
+    small = {"hidden_size": 32, "num_attention_heads": 1, "num_hidden_layers": 2, "intermediate_size": 16}
+    model = Encoder(preset("modernbert-base", vocab_size=50, pad_token_id=0, **small)).eval()
+    assert model(torch.ones(1, 8192, dtype=torch.long)).last_hidden_state.shape == (1, 8192, 32)
+    with pytest.raises(InputError, match="8193 tokens is longer than the 8192"):
+        model(torch.ones(1, 8193, dtype=torch.long))
+
+
+@torch.inference_mode()
+def test_a_local_layer_sees_half_its_window_to_each_side_and_no_further() -> None:
+    config = preset("modernbert-base", hidden_size=32, num_attention_heads=1, intermediate_size=16, num_hidden_layers=2,
+                    vocab_size=50, pad_token_id=0, local_attention=6)  # fmt: skip
+    model = Encoder(config).eval()
+    random_weights(model)
+    weights = model(torch.arange(5, 25)[None], output_attentions=True).attentions[1][0, 0]
+    seen = weights > 0
+    distance = torch.arange(20) - torch.arange(20)[:, None]
+    assert torch.equal(seen, distance.abs() <= 3)
+    assert (model(torch.arange(5, 25)[None], output_attentions=True).attentions[0] > 0).all()  # the first is global
+
+
+# ---------------------------------------- ALiBi
+
+
+def test_alibi_slopes_are_those_of_the_paper() -> None:
+    torch.testing.assert_close(alibi_slopes(8), 0.5 ** torch.arange(1, 9))  # 1/2, 1/4, …, 1/256
+    torch.testing.assert_close(alibi_slopes(16)[:4], torch.tensor([0.7071068, 0.5, 0.3535534, 0.25]))
+    # 12 heads: the 8 of the next lower power of two, then every second one of its double's 16
+    torch.testing.assert_close(alibi_slopes(12), torch.cat((alibi_slopes(8), alibi_slopes(16)[0:8:2])))
+    assert alibi_slopes(1).tolist() == [2.0**-8]
+
+
+@torch.inference_mode()
+def test_alibi_takes_slope_times_distance_from_the_scores() -> None:
+    model = build("standard-1x64", position="alibi", num_attention_heads=4, vocab_size=60).eval()
+    random_weights(model)
+    ids = padded(60, (9,))["input_ids"]
+    shown = model(ids, output_attentions=True, output_hidden_states=True)
+    layer = model.encoder.stack.blocks[0][0]
+    q, k, _ = layer.attention.qkv(layer.attention_norm(shown.hidden_states[0])).chunk(3, dim=-1)
+    q, k = (x.view(1, 9, 4, 16).transpose(1, 2) for x in (q, k))
+    for head, slope in enumerate((1 / 4, 1 / 16, 1 / 64, 1 / 256)):
+        scores = q[0, head] @ k[0, head].T / 4
+        for m, n in itertools.product(range(9), range(9)):
+            scores[m, n] -= slope * abs(m - n)
+        torch.testing.assert_close(shown.attentions[0][0, head], scores.softmax(dim=-1), atol=1e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_alibi_reads_backwards_as_it_reads_forwards() -> None:
+    """Distance has no direction: a text turned round gives the states turned round."""
+    model = build("recurrent-2x2x64", position="alibi", vocab_size=60, pooling="mean").eval()
+    random_weights(model)
+    ids = padded(60, (12,))["input_ids"]
+    forwards = model.encoder(ids).last_hidden_state
+    backwards = model.encoder(ids.flip(1)).last_hidden_state.flip(1)
+    torch.testing.assert_close(forwards, backwards, atol=1e-4, rtol=1e-4)
+    rotary = build("recurrent-2x2x64", vocab_size=60).eval()
+    random_weights(rotary)
+    states = rotary.encoder(ids).last_hidden_state
+    assert not torch.allclose(states, rotary.encoder(ids.flip(1)).last_hidden_state.flip(1), atol=1e-2)
+
+
+SHAPES = {
+    "standard": ("standard-3x64", {}),
+    "recurrent": ("recurrent-2x3x64", {}),
+    "unshared": ("recurrent-2x3x64", {"block_sharing": "unshared"}),
+    "mean": ("recurrent-2x3x64", {"pooling": "mean"}),
+    "learned": ("recurrent-2x3x64", {"position": "learned"}),
+    "sinusoidal": ("recurrent-2x3x64", {"position": "sinusoidal"}),
+    "alibi": ("recurrent-2x3x64", {"position": "alibi"}),
+    "local": ("standard-3x64", {"local_attention": 6, "global_attention_every": 2}),
+    "local alibi": ("standard-3x64", {"local_attention": 6, "global_attention_every": 2, "position": "alibi"}),
+    "local recurrent": ("recurrent-2x3x64", {"local_attention": 6, "global_attention_every": 2}),
+    "bert": ("bert-tiny", {}),
+    "modernbert": ("modernbert-base", {"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 48,
+                                       "num_hidden_layers": 4, "local_attention": 6, "pad_token_id": 0}),
+}  # fmt: skip
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("shape", SHAPES)
+def test_packed_equals_padded_equals_alone(shape: str) -> None:
+    name, changes = SHAPES[shape]
+    model = build(name, vocab_size=60, **changes).eval()
+    random_weights(model)
+    lengths = (11, 4, 17, 1, 9)
+    batch = padded(60, lengths)
+    together = model(**batch).logits
+    rows = [batch["input_ids"][i, :length] for i, length in enumerate(lengths)]
+    offsets = list(itertools.accumulate(lengths, initial=0))
+    packed = model(torch.cat(rows)[None], offsets=offsets).logits
+    alone = torch.cat([model(row[None]).logits for row in rows])
+    eager = model(**batch, output_attentions=True).logits
+    for logits in (packed, alone, eager):
+        torch.testing.assert_close(logits, together, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        model.encoder(torch.cat(rows)[None], offsets=offsets).last_hidden_state[0],
+        model.encoder(**batch).last_hidden_state[batch["attention_mask"].bool()],
+        atol=1e-4,
+        rtol=1e-4,
+    )
+
+
+def test_a_packed_row_refuses_what_it_cannot_show() -> None:
+    model = build("standard-1x32", vocab_size=60)
+    with pytest.raises(InputError, match="packed row"):
+        model(torch.ones(1, 6, dtype=torch.long), offsets=[0, 2, 6], output_attentions=True)
+
+
+def test_padding_far_from_any_word_gives_numbers() -> None:
+    """A padding token whose whole window is padding would divide nothing by nothing."""
+    config = ModelConfig(local_attention=2, global_attention_every=2)
+    view = self_attention_view(config, 9, torch.tensor([[1, 1] + [0] * 7]), torch.device("cpu"), local=True)
+    assert view.mask.any(dim=-1).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: our_config(bert(hidden_act="gelu_new")), "gelu_new"),
+        (lambda: our_config(modern(attention_bias=True)), "attention_bias and mlp_bias"),
+        (lambda: our_config(modern(layer_types=["sliding_attention"] * 7)), "start with a global layer"),
+        (lambda: their_config(preset("recurrent-3x2x256")), "neither a bert nor a modernbert"),
+        (lambda: their_config(preset("bert-mini", norm_placement="pre")), "neither a bert"),
+        (lambda: preset("bert-mini", pooler=False), "needs pooler=True"),
+        (lambda: preset("modernbert-base", local_attention=7), "even number"),
+        (lambda: preset("bert-mni"), "Did you mean 'bert-mini'"),
+    ],
+)
+def test_what_these_parts_do_not_have_is_told_in_a_sentence(call, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        call()
+
+
+@pytest.mark.parametrize("name", ["bert-mini", "minilm-l6", "modernbert-base", "modernbert-large"])
+def test_configurations_translate_there_and_back(name: str) -> None:
+    config = preset(name)
+    back = our_config(
+        their_config(config), pooling=config.pooling, normalize=config.normalize, max_seq_length=config.max_seq_length
+    )
+    differing = {k for k, v in config.to_dict().items() if back.to_dict().get(k) != v} - {"architectures"}
+    assert differing == set()
