@@ -17,6 +17,7 @@ from rtxlib.experiments.execute import fresh_model, lookup
 from rtxlib.experiments.profiles import Profile
 from rtxlib.experiments.spec import RunSpec
 from rtxlib.experiments.studies import STUDIES
+from rtxlib.models.pretrained import out_of_reach
 from rtxlib.training.device import autocast, pick_device, pick_precision
 
 FORWARD_AND_BACKWARD = 3  # a backward pass costs twice the forward one
@@ -58,13 +59,16 @@ def flops_per_second(spec: RunSpec) -> float:
 
 
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
-    """One row a study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first."""
+    """One row a study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
+
+    Runs that start from weights which cannot be had here are left out, as the notebook leaves them out.
+    """
     seen: set[str] = set()
     rows = []
     rate = None
     for notebook in notebooks:
         for name, study in STUDIES.get(notebook, {}).items():
-            specs = study(profile)
+            specs = [spec for spec in study(profile) if not spec.pretrained or not out_of_reach(spec.model)]
             found = lookup(specs, paths.runs_dir())
             new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
             seen.update(key for key, _, _ in new)

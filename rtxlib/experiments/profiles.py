@@ -31,8 +31,17 @@ class Profile:
     grid_depths: tuple[int, ...]
     grid_seeds: int
     fractions: tuple[float, ...]  # shares of the training rows
+    spam: DataSpec
+    small: str  # the encoder that learns spam from nothing …
+    small_recipe: Recipe
+    pretrained: str  # … and the checkpoint that is fine-tuned on spam and on the headline task
+    finetune: Recipe  # on the headline task
+    finetune_spam: Recipe
+    pretrained_seeds: int
+    searched_rows: int  # texts of each domain among which neighbours are searched
 
 
+_MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _SST2 = DataSpec(source="sst2")
 _DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
@@ -57,6 +66,14 @@ PROFILES: dict[str, Profile] = {
             grid_depths=(1, 2),
             grid_seeds=1,
             fractions=(1.0, 0.5),
+            spam=dataclasses.replace(_SMOKE, task="spam", rows=120),
+            small="bert-tiny",
+            small_recipe=RECIPES["smoke"],
+            pretrained=_MINILM,
+            finetune=named_recipe("finetune", epochs=0.5),
+            finetune_spam=named_recipe("finetune", epochs=0.5),
+            pretrained_seeds=1,
+            searched_rows=40,
         ),
         Profile(
             name="demo",
@@ -75,6 +92,14 @@ PROFILES: dict[str, Profile] = {
             grid_depths=(1, 2),
             grid_seeds=3,
             fractions=(1.0, 0.5, 0.1),
+            spam=dataclasses.replace(_DEMO, task="spam", rows=1500),
+            small="bert-tiny",
+            small_recipe=RECIPES["demo"],
+            pretrained=_MINILM,
+            finetune=named_recipe("finetune", epochs=1),
+            finetune_spam=named_recipe("finetune", epochs=1),
+            pretrained_seeds=1,
+            searched_rows=200,
         ),
         Profile(
             name="full",
@@ -93,6 +118,14 @@ PROFILES: dict[str, Profile] = {
             grid_depths=(1, 2, 3),
             grid_seeds=3,
             fractions=(1.0, 0.5, 0.1),
+            spam=DataSpec(source="sms_spam", task="spam"),
+            small="bert-mini",
+            small_recipe=RECIPES["small"],
+            pretrained=_MINILM,
+            finetune=named_recipe("finetune", epochs=1),
+            finetune_spam=RECIPES["finetune"],
+            pretrained_seeds=3,
+            searched_rows=1000,
         ),
     )
 }
@@ -119,11 +152,12 @@ def load(
     if seeds is not None:
         if seeds < 1:
             raise InputError(f"seeds must be at least 1, not {seeds}.")
-        profile = dataclasses.replace(profile, seeds=seeds, grid_seeds=min(seeds, profile.grid_seeds))
+        fewer = {name: min(seeds, getattr(profile, name)) for name in ("grid_seeds", "pretrained_seeds")}
+        profile = dataclasses.replace(profile, seeds=seeds, **fewer)
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
         profile = dataclasses.replace(profile, recipe=named_recipe(recipe or profile.recipe.name, **changes))
-    for field in ("data", "domains", "transfer_from", "transfer_to"):
+    for field in ("data", "domains", "transfer_from", "transfer_to", "spam"):
         own_rows = domain_rows if field in ("domains", "transfer_to") and domain_rows is not None else rows
         sizes = {"rows": own_rows, "max_length": max_length}
         changed = {size: value for size, value in sizes.items() if value is not None}

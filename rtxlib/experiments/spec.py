@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from rtxlib.data.sources import TASKS
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
@@ -108,7 +109,7 @@ def data_label(data: DataSpec) -> str:
     """A short name of the data: the source, and what part of it."""
     name = data.path.rsplit("/", 1)[-1] if data.source == "file" and data.path else data.source
     parts = [name]
-    if data.task != "sentiment":
+    if data.task != TASKS.get(data.source, ("sentiment",))[0]:  # where it is not what the source is for
         parts.append(data.task)
     if data.domain is not None:
         parts.append(data.domain)

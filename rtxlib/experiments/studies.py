@@ -97,10 +97,29 @@ def transfer(profile: Profile) -> list[RunSpec]:
     return _seeds(profile, [profile.standard, profile.recurrent], profile.transfer_from)
 
 
+def spam(profile: Profile) -> list[RunSpec]:
+    """Notebook 07: a small BERT learns spam from nothing."""
+    return [
+        RunSpec(profile.small, profile.spam, profile.small_recipe, seed) for seed in range(profile.pretrained_seeds)
+    ]
+
+
+def finetuning(profile: Profile) -> list[RunSpec]:
+    """Notebook 07: the pretrained encoder on spam, whole and frozen, and on the headline task; its tokenizer goes with it."""
+    frozen = dataclasses.replace(profile.finetune_spam, freeze_encoder=True)
+    tasks = ((profile.spam, profile.finetune_spam), (profile.spam, frozen), (profile.data, profile.finetune))
+    return [
+        RunSpec(profile.pretrained, dataclasses.replace(data, tokenizer=profile.pretrained), recipe, seed)
+        for data, recipe in tasks
+        for seed in range(profile.pretrained_seeds)
+    ]
+
+
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "02_baseline": {"baseline": baseline},
     "03_recurrent": {"baseline": baseline, "recurrent": recurrent},
     "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length},
     "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
     "06_domain_classification": {"domains": domains, "transfer": transfer},
+    "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
 }

@@ -78,7 +78,9 @@ _FAMILIES = (
     ("recurrent", ("recurrent",), _OKABE["vermillion"], "D"),
     ("standard", ("standard",), _OKABE["blue"], "o"),
     ("classical", ("tf-idf", "majority", "n-gram"), GREY, "X"),
-    ("other", ("",), _OKABE["green"], "^"),
+    ("pretrained", ("minilm", "modernbert"), _OKABE["green"], "P"),
+    ("bert", ("bert",), _OKABE["orange"], "v"),
+    ("other", ("",), _OKABE["black"], "^"),
 )
 _LINES = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (6, 1.5, 1.2, 1.5)))
 
@@ -129,6 +131,8 @@ _KEY_WORDS = {
     "recurrent": "recurrent, layers × iterations × width",
     "unshared": "recurrent, not shared",
     "classical": "no neural network",
+    "pretrained": "pretrained, then fine-tuned",
+    "bert": "BERT's layers, from scratch",
     "other": "other",
 }
 

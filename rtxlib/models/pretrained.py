@@ -77,6 +77,17 @@ def find(source: str, weights: str | None = None) -> Path:
             enable_progress_bars()
 
 
+def out_of_reach(source: str) -> str | None:
+    """Why a checkpoint cannot be had here, weights included, in a sentence; None where it can."""
+    try:
+        folder = find(source)
+        if not any(folder.glob("model*.safetensors")):
+            return f"{source} is here without its weights."
+    except InputError as error:
+        return str(error)
+    return None
+
+
 def version(source: str) -> str:
     """What tells this checkpoint from an earlier one of the same name: its commit on the Hub, or a hash of its files."""
     folder = find(source)

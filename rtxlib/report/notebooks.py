@@ -52,6 +52,7 @@ NOTEBOOKS: dict[str, tuple[str, ...]] = {
     "04_sensitivity": ("01_data_preparation",),
     "05_width_vs_depth": ("01_data_preparation",),
     "06_domain_classification": ("01_data_preparation",),
+    "07_pretrained_encoders": ("01_data_preparation",),
     "99_report": (
         "01_data_preparation",
         "02_baseline",
@@ -59,6 +60,7 @@ NOTEBOOKS: dict[str, tuple[str, ...]] = {
         "04_sensitivity",
         "05_width_vs_depth",
         "06_domain_classification",
+        "07_pretrained_encoders",
     ),
 }
 

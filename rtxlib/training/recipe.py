@@ -106,6 +106,16 @@ RECIPES: dict[str, Recipe] = {
             evaluations_per_epoch=2,
         ),
         Recipe(name="smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
+        # From nothing on a few thousand short texts, where one epoch is too few steps.
+        Recipe(
+            name="small",
+            learning_rate=5e-4,
+            epochs=8,
+            batch_rows=32,
+            weight_decay=0.05,
+            beta2=0.98,
+            word_dropout=0.1,
+        ),
         # For pretrained encoders: little change below, more on top, most in the head that starts from nothing.
         Recipe(
             name="finetune",
