@@ -339,7 +339,7 @@ def test_unknown_profiles_and_bad_sizes_are_refused() -> None:
 
 def test_labels_of_data_say_what_part_it_is() -> None:
     assert data_label(dataclasses.replace(DATA, train_fraction=0.1)) == "embedded 10%"
-    assert data_label(DataSpec(source="domains", task="domain")) == "domains domain"
+    assert data_label(DataSpec(source="domains", task="domain")) == "domains"
 
 
 def test_a_run_on_the_hubs_data_records_where_they_came_from(hub: str, home: Path) -> None:

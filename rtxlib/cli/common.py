@@ -52,17 +52,17 @@ def known_profile(name: str) -> str:
 
 def data_spec(data: str, **fields: Any) -> Any:
     """The DataSpec of a name or of a file; None leaves a field's default."""
-    from rtxlib.data.sources import HUB, TASKS
-    from rtxlib.data.spec import DataSpec
+    from rtxlib.data.sources import HUB
+    from rtxlib.data.spec import of_source
 
     given = {field: value for field, value in fields.items() if value is not None}
     known = ("embedded", "domains", *HUB)
     if data in known:
-        return DataSpec(source=data, **({"task": TASKS[data][0]} | given))
+        return of_source(data, **given)
     if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or Path(data).exists():
         if not Path(data).is_file():
             raise InputError(f"There is no file '{data}'.")
-        return DataSpec(source="file", path=str(Path(data).resolve()), **given)
+        return of_source("file", path=str(Path(data).resolve()), **given)
     raise InputError(f"There is no data '{data}'; name a file, or one of {', '.join(known)}.{nearest(data, known)}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from rtxlib.data import sources
 from rtxlib.errors import InputError, nearest
@@ -38,6 +39,14 @@ class DataSpec:
     stars: bool = False  # the labels are 1 to 5 stars: 1–2 negative, 3 dropped, 4–5 positive
     leak_words: int = 3  # a text of more words that stands on both sides of a split is a leak …
     allow_leaks: bool = False  # … which stops the run unless this is set
+
+
+def of_source(source: str, **fields: Any) -> DataSpec:
+    """A source with its own task, and with what its texts need: in spam a link tells, so it stays. ``fields`` go first."""
+    own: dict[str, Any] = {"task": sources.TASKS.get(source, ("sentiment",))[0]}
+    if own["task"] == "spam":
+        own["strip_urls"] = False
+    return DataSpec(source=source, **(own | fields))
 
 
 # fields that mean nothing to any other source; given there, they are a mistake

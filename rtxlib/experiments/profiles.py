@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError, nearest
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.recipe import recipe as named_recipe
@@ -118,7 +118,7 @@ PROFILES: dict[str, Profile] = {
             grid_depths=(1, 2, 3),
             grid_seeds=3,
             fractions=(1.0, 0.5, 0.1),
-            spam=DataSpec(source="sms_spam", task="spam"),
+            spam=of_source("sms_spam"),
             small="bert-mini",
             small_recipe=RECIPES["small"],
             pretrained=_MINILM,

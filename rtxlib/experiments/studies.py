@@ -9,6 +9,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.experiments.profiles import Profile
 from rtxlib.experiments.spec import RunSpec
 from rtxlib.models.presets import preset
+from rtxlib.training.recipe import RECIPES
 
 UNSHARED = {"block_sharing": "unshared"}
 
@@ -97,21 +98,24 @@ def transfer(profile: Profile) -> list[RunSpec]:
     return _seeds(profile, [profile.standard, profile.recurrent], profile.transfer_from)
 
 
+def _splits(profile: Profile) -> list[DataSpec]:
+    """The spam data split anew for each seed: one test split holds too few spam messages to tell models apart."""
+    return [dataclasses.replace(profile.spam, seed=seed) for seed in range(profile.pretrained_seeds)]
+
+
 def spam(profile: Profile) -> list[RunSpec]:
     """Notebook 07: a small BERT learns spam from nothing."""
-    return [
-        RunSpec(profile.small, profile.spam, profile.small_recipe, seed) for seed in range(profile.pretrained_seeds)
-    ]
+    return [RunSpec(profile.small, data, profile.small_recipe, data.seed) for data in _splits(profile)]
 
 
 def finetuning(profile: Profile) -> list[RunSpec]:
     """Notebook 07: the pretrained encoder on spam, whole and frozen, and on the headline task; its tokenizer goes with it."""
-    frozen = dataclasses.replace(profile.finetune_spam, freeze_encoder=True)
-    tasks = ((profile.spam, profile.finetune_spam), (profile.spam, frozen), (profile.data, profile.finetune))
+    frozen = dataclasses.replace(RECIPES["frozen"], epochs=profile.finetune_spam.epochs)
+    tasks = [(data, recipe, data.seed) for recipe in (profile.finetune_spam, frozen) for data in _splits(profile)]
+    tasks += [(profile.data, profile.finetune, seed) for seed in range(profile.pretrained_seeds)]
     return [
         RunSpec(profile.pretrained, dataclasses.replace(data, tokenizer=profile.pretrained), recipe, seed)
-        for data, recipe in tasks
-        for seed in range(profile.pretrained_seeds)
+        for data, recipe, seed in tasks
     ]
 
 

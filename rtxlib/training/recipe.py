@@ -128,6 +128,16 @@ RECIPES: dict[str, Recipe] = {
             layer_decay=0.9,
             evaluations_per_epoch=2,
         ),
+        # The same encoder left as it is, under a head that learns alone.
+        Recipe(
+            name="frozen",
+            learning_rate=5e-3,
+            epochs=3,
+            batch_rows=32,
+            schedule="linear",
+            warmup=0.1,
+            freeze_encoder=True,
+        ),
     )
 }
 
