@@ -465,8 +465,18 @@ def test_a_batch_decodes_as_each_source_alone_in_the_plainest_search(beams: int,
     assert sum(a.ids != b.ids for a, b in zip(together, greedy, strict=True)) > 2  # the beams are of use
 
 
+def test_when_nothing_ends_in_time_the_likeliest_beginning_is_returned(learners: tuple) -> None:
+    unseen = reversals(6, held_out=True, generator=torch.Generator().manual_seed(4))
+    for row, length in zip(unseen["input_ids"], unseen["attention_mask"].sum(1), strict=True):
+        settings = {"bos_id": BOS, "eos_id": EOS, "beams": 3, "max_new_tokens": 2}
+        (found,) = decode(learners[0], row[None, :length], **settings)
+        expected = plain_search(learners[0], row[:length], 3, 2)
+        assert found.ids == expected.ids == row[:length].flip(0)[:2].tolist()
+        assert found.score == pytest.approx(expected.score, abs=1e-4)
+
+
 def test_search_stops_when_no_beam_can_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
-    """eos has p = 0.9 after any text, so the empty target wins at once: log 0.9 beats log 0.1 over any penalty."""
+    """eos has p = 0.9 after any text, so the empty target wins at once: log(0.1/29) over any penalty here is far lower."""
     model = tiny()
     reads = []
     read = model.read
@@ -475,7 +485,9 @@ def test_search_stops_when_no_beam_can_overtake(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(model, "project", lambda states: favour.expand(*states.shape[:-1], 30))
     settings = {"bos_id": BOS, "eos_id": EOS, "beams": 3, "max_new_tokens": 15}
     assert decode(model, torch.full((2, 4), 5), **settings)[1].ids == [] and len(reads) == 1
-    # With a penalty this steep, fourteen steps at p = 0.1/29 would still cost too little: the search has to go on.
+    with pytest.raises(InputError, match="21 tokens"):  # told at once, though the search would never get that far
+        decode(model, torch.full((2, 4), 5), **settings | {"max_new_tokens": 21})
+    # Over a penalty this steep even fourteen tokens of p = 0.1/29 score above log 0.9, so the search has to go on.
     reads.clear()
     assert len(decode(model, torch.full((2, 4), 5), length_penalty=6.0, **settings)[1].ids) > 0 and len(reads) > 1
 

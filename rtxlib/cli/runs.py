@@ -19,7 +19,12 @@ from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, setting
     "Hub id or folder.",
 )
 @click.option("--data", required=True, help="A source (sst2, embedded, …) or a CSV, TSV, JSONL or Parquet file.")
-@click.option("--recipe", default="default", show_default=True, help="published, default, demo, smoke, small, finetune or frozen.")
+@click.option(
+    "--recipe",
+    default="default",
+    show_default=True,
+    help="published, default, demo, smoke, small; finetune or frozen for a pretrained model.",
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
 @click.option("--task", help="sentiment, domain or spam.")
 @click.option("--text-column", help="Of a file.")

@@ -217,6 +217,6 @@ def _search(
         ids, logp, memory, real = ids[going], logp[going], memory[going], real[going]
 
     for i, row in enumerate(rows):
-        if best[row].score == -torch.inf:  # nothing ended in time
-            best[row] = Hypothesis(ids[i, logp[i].argmax(), 1:].tolist(), logp[i].max().item() / longest)
+        if best[row].score == -torch.inf:  # none has ended, so the likeliest is the first, as topk sorted them
+            best[row] = Hypothesis(ids[i, 0, 1:].tolist(), logp[i, 0].item() / longest)
     return best

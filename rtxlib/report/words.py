@@ -84,6 +84,25 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
     return "\n".join(lines)
 
 
+def reached(runs: pd.DataFrame, model: str, value: str, aim: float) -> str:
+    """One sentence on whether a model's mean ``value`` (0..1) over its runs reaches an aim, with every run beside it."""
+    own = runs.loc[runs["model"] == model, value]
+    verb = "reaches" if own.mean() >= aim else "does not reach"
+    each = ", ".join(f"{score:.3f}" for score in own)
+    return f"**{model}** {verb} the aim of {aim:.2f} on average: {value} {own.mean():.3f} (n = {len(own)}: {each})."
+
+
+def _origin(runs: pd.DataFrame) -> str:
+    """What the models had read before they were trained here."""
+    pretrained = runs.loc[runs["family"] == "pretrained", "model"].unique()
+    if not len(pretrained):
+        return "- All encoders are trained from scratch; none has been pretrained."
+    return (
+        f"- {', '.join(pretrained)} start{'s' if len(pretrained) == 1 else ''} from weights that others trained on other "
+        "texts, and whether those held any of the test texts is not known; all other encoders are trained from scratch."
+    )
+
+
 def _same_parameters(recurrent: str, comparisons: pd.DataFrame) -> pd.Series | None:
     """The comparison with the standard encoder that has exactly the recurrent one's parameters, when it was made."""
     layers, _, width = recurrent.removeprefix("recurrent-").split("x")
@@ -100,7 +119,7 @@ def limits(runs: pd.DataFrame) -> str:
         + ("; one seed has no interval, and its differences may be noise." if seeds.min() == 1 else "."),
         f"- Times are of {', '.join(devices)}; other devices were not measured.",
         f"- Data: {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
-        "- All encoders are trained from scratch; none has been pretrained.",
+        _origin(runs),
     ]
     if runs["data"].str.startswith("embedded").any():
         lines.append(
