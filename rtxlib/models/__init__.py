@@ -1,4 +1,4 @@
-"""Every encoder of the study, from one configuration and one set of parts."""
+"""Every model of the study and of its references, from one configuration and one set of parts."""
 
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
