@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from rtxlib.errors import InputError, nearest
 
@@ -131,6 +131,30 @@ def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
     if not (Path(path) / "tokenizer.json").is_file():
         raise InputError(f"{path} holds no tokenizer.json.")
     return PreTrainedTokenizerFast.from_pretrained(str(path))
+
+
+def pretrained_tokenizer(folder: Path | str) -> PreTrainedTokenizerFast:
+    """The tokenizer that came with a pretrained model, without the padding and truncation that some bring along.
+
+    It is read from ``tokenizer.json``, or made from ``vocab.txt`` as the folder's configuration says.
+
+    Raises:
+        InputError: the folder holds neither, what it holds is damaged, or the vocabulary lacks [CLS], [SEP] or [PAD].
+    """
+    folder = Path(folder)
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+        raise InputError(f"{folder} holds neither tokenizer.json nor vocab.txt, so its model cannot read text.")
+    try:
+        if (folder / "tokenizer.json").is_file():
+            backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        else:
+            backend = AutoTokenizer.from_pretrained(folder).backend_tokenizer
+    except Exception as error:  # tokenizers raises nothing narrower
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"The tokenizer of {folder} cannot be read ({reason}); fetch it again.") from error
+    if missing := [token for token in (CLS, SEP, PAD) if backend.token_to_id(token) is None]:
+        raise InputError(f"The vocabulary of {folder} has no {' and no '.join(missing)}, which an encoder here needs.")
+    return wrap(backend)
 
 
 def encode(

@@ -1,0 +1,132 @@
+"""``rtx embed`` and ``rtx similarity``: texts as vectors of a pretrained encoder."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rtxlib.cli.common import cli, json_option, read_texts
+from rtxlib.cli.output import write_whole
+from rtxlib.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from transformers import PreTrainedTokenizerBase
+
+    from rtxlib.models.config import ModelConfig
+    from rtxlib.models.encoder import Encoder
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
+model_option = click.option(
+    "--model", default=MINILM, show_default=True, help="A pretrained model: a Hub id, or a folder."
+)
+weights_option = click.option("--weights", help="Another weights file of the model; a pickle opens only if named here.")
+
+
+def _open(model: str, weights: str | None) -> tuple[Encoder, PreTrainedTokenizerBase]:
+    from rtxlib.data.tokenization import pretrained_tokenizer
+    from rtxlib.models.pretrained import find, load
+
+    return load(model, weights), pretrained_tokenizer(find(model))
+
+
+@cli.command()
+@click.argument("file")
+@click.option("--text-column", help="Of a table; 'text' by default.")
+@model_option
+@weights_option
+@click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The Parquet file to write."
+)
+def embed(file: str, text_column: str | None, model: str, weights: str | None, out: Path) -> None:
+    """Write the sentence embedding of every text in FILE: a text file (one a line), CSV, TSV, JSONL or Parquet."""
+    if out.suffix.lower() != ".parquet":
+        raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
+    if not os.access(out.parent, os.W_OK):  # better told now than after an hour's work
+        raise InputError(f"There is no folder '{out.parent}' that can be written to.")
+    if not Path(file).is_file():
+        raise InputError(f"There is no file '{file}'.")
+    if out.resolve() == Path(file).resolve():
+        raise InputError(f"--out would replace {file}, which is read; name another file.")
+    table, column = read_texts(file, text_column)
+    # JSON may hold half of a surrogate pair, which is no character and which Parquet refuses
+    texts = [str(text).encode("utf-8", "replace").decode("utf-8") for text in table[column]]
+    if not texts:
+        raise InputError(f"{file} holds no text to embed.")
+    from tqdm import tqdm
+
+    from rtxlib.training.embed import embed as vectors
+
+    started = time.monotonic()
+    try:
+        encoder, tokenizer = _open(model, weights)
+        every = 0.2 if sys.stderr.isatty() else 30  # seconds; a log keeps each line that a terminal redraws
+        with tqdm(total=len(texts), unit=" texts", file=sys.stderr, mininterval=every) as bar:
+            embeddings = vectors(texts, encoder, tokenizer, report=lambda done, _: bar.update(done - bar.n))
+        _write(out, texts, embeddings, model, weights, encoder.config)
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted; {out} was not written.", err=True)
+        sys.exit(130)
+    click.echo(
+        f"{len(texts):,} text{'' if len(texts) == 1 else 's'}, {embeddings.shape[1]} dimensions, "
+        f"{time.monotonic() - started:.1f} s, written to {out}",
+        err=True,
+    )
+
+
+def _write(
+    out: Path, texts: list[str], embeddings: np.ndarray, model: str, weights: str | None, config: ModelConfig
+) -> None:
+    """``text`` and ``embedding``, the file whole or not at all; what made it stands in its metadata."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from rtxlib.models.pretrained import version
+
+    described = {
+        "model": model,
+        "revision": version(model),
+        "weights": weights or "",
+        "pooling": config.pooling,
+        "normalized": json.dumps(config.normalize),  # metadata are text: true or false
+    }
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), embeddings.shape[1])
+    table = pa.table({"text": pa.array(texts, pa.string()), "embedding": vectors}, metadata=described)
+    write_whole(out, lambda path: parquet.write_table(table, path))
+
+
+@cli.command()
+@click.argument("texts", nargs=-1)
+@model_option
+@weights_option
+@json_option
+def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json: bool) -> None:
+    """How alike TEXTS are: the cosine of two embeddings, or the matrix of more than two."""
+    if len(texts) < 2:
+        given = "there is one" if texts else "there is none"
+        raise InputError(f"Give at least two texts to compare, each in quotes; {given}.")
+    from rtxlib.training.embed import embed as vectors
+    from rtxlib.training.embed import similarity as cosines
+
+    embeddings = vectors(texts, *_open(model, weights))
+    matrix = cosines(embeddings, embeddings)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"model": model, "texts": texts, "similarity": matrix.astype(float).round(6).tolist()},
+                ensure_ascii=False,
+            )
+        )
+    elif len(texts) == 2:
+        click.echo(f'{matrix[0, 1]:.4f}  "{texts[0]}" and "{texts[1]}"')
+    else:
+        click.echo("    " + "".join(f"{number:>9}" for number in range(1, len(texts) + 1)))
+        for number, (text, row) in enumerate(zip(texts, matrix, strict=True), start=1):
+            click.echo(f"{number:>4}{''.join(f'{cosine:9.4f}' for cosine in row)}  {text}")

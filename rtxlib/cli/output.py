@@ -1,0 +1,28 @@
+"""Writing what a person asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from rtxlib.errors import InputError
+from rtxlib.hub import disk_full
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` make a file beside ``path`` that takes its place when it is whole; otherwise nothing is left.
+
+    Raises InputError when the disk is full or the place cannot be written to.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write(temporary)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        reason = "the disk is full" if disk_full(error) else error.strerror or error
+        raise InputError(f"{path} could not be written: {reason}.") from error
