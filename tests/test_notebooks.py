@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,8 +66,8 @@ def test_each_profile_makes_things_in_its_own_place(report: Path) -> None:
 
 def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     figures = {file.stem for file in (report / "figures/smoke").glob("*.svg")}
-    assert {stem[:2] for stem in figures} == {"01", "02", "03", "04", "05", "06", "99"}
-    assert {"04_bubble", "04_pareto_time", "03_gradient_by_iteration", "01_overlap"} <= figures
+    assert {stem[:2] for stem in figures} == {"01", "02", "03", "04", "05", "06", "07", "99"}
+    assert {"04_bubble", "04_pareto_time", "03_gradient_by_iteration", "01_overlap", "07_spam"} <= figures
     results = report / "data/results/smoke"
     runs = pd.read_parquet(results / "runs.parquet")
     assert runs["key"].is_unique and runs["ms_median"].gt(0).all() and runs["accuracy"].between(0, 1).all()
@@ -77,8 +78,33 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
         "width_vs_depth",
         "domains",
         "transfer",
+        "spam",
+        "pretraining",
     }
     assert "tf-idf + logistic regression" in set(pd.read_parquet(results / "classical.parquet")["model"])
+
+
+def test_pretrained_weights_are_used_where_they_can_be_had(hub: str, report: Path) -> None:
+    runs = pd.read_parquet(report / "data/results/smoke/runs.parquet")
+    assert {"all-MiniLM-L6-v2", "all-MiniLM-L6-v2 frozen", "bert-tiny"} <= set(runs["model"])
+    assert (report / "figures/smoke/07_similarity.svg").is_file()
+    assert "Skipped" not in (report / "reports/smoke/07_pretrained_encoders.ipynb").read_text()
+
+
+def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(report: Path, tmp_path: Path) -> None:
+    shutil.copytree(report / "data" / "runs", tmp_path / "data" / "runs")
+    done = subprocess.run(
+        [sys.executable, "-m", "rtxlib", "notebook", "07", "--profile", "smoke"],
+        env=environment(tmp_path, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path / "empty")),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    text = (tmp_path / "reports/smoke/07_pretrained_encoders.ipynb").read_text()
+    assert text.count("Skipped, since it needs pretrained weights") == 4
+    assert "could be read neither from the Hub nor from its cache" in text
+    assert (tmp_path / "figures/smoke/07_spam.svg").is_file()
+    assert not (tmp_path / "figures/smoke/07_similarity.svg").exists()
 
 
 def test_figures_again_without_training_are_the_same_to_the_byte(report: Path) -> None:

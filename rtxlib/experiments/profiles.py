@@ -139,21 +139,26 @@ def load(
     max_length: int | None = None,
     epochs: float | None = None,
     domain_rows: int | None = None,
+    pretrained_seeds: int | None = None,
 ) -> Profile:
     """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
 
     seeds: of every arm. recipe: the name of one for every run; epochs: instead of the recipe's. rows: of each data set at
-    most; domain_rows: of the domain and the transfer data alone. max_length: tokens of a text at most.
+    most; domain_rows: of the domain and the transfer data alone. max_length: tokens of a text at most. pretrained_seeds: of
+    each fine-tuning, whatever seeds says.
     Raises InputError for an unknown name or a value out of range.
     """
     if name not in PROFILES:
         raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
     profile = PROFILES[name]
+    for setting, value in (("seeds", seeds), ("pretrained_seeds", pretrained_seeds)):
+        if value is not None and value < 1:
+            raise InputError(f"{setting} must be at least 1, not {value}.")
     if seeds is not None:
-        if seeds < 1:
-            raise InputError(f"seeds must be at least 1, not {seeds}.")
         fewer = {name: min(seeds, getattr(profile, name)) for name in ("grid_seeds", "pretrained_seeds")}
         profile = dataclasses.replace(profile, seeds=seeds, **fewer)
+    if pretrained_seeds is not None:
+        profile = dataclasses.replace(profile, pretrained_seeds=pretrained_seeds)
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
         profile = dataclasses.replace(profile, recipe=named_recipe(recipe or profile.recipe.name, **changes))
