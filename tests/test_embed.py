@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -16,6 +20,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
+from rtxlib.cli import main
 from rtxlib.data import tokenization
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
@@ -220,12 +225,20 @@ def test_a_folder_without_a_usable_tokenizer_is_refused(tmp_path: Path) -> None:
 
 # ---------------------------------------- the command line
 
-RTX = [sys.executable, "-m", "rtxlib"]
 
-
-def rtx(*arguments: object, **options: object) -> subprocess.CompletedProcess:
-    quiet = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([*RTX, *map(str, arguments)], env=quiet, capture_output=True, timeout=300, **options)
+def rtx(*arguments: object) -> SimpleNamespace:
+    """One command, in this process: loading torch again for each would take most of the time."""
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with (
+        mock.patch.object(sys, "argv", ["rtx", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code
+    return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def test_embed_writes_texts_and_vectors_in_order(
@@ -235,8 +248,8 @@ def test_embed_writes_texts_and_vectors_in_order(
     kept = [text for text in texts if len(text) < 400]
     pd.DataFrame({"review": kept, "stars": 3}).to_parquet(file)
     done = rtx("embed", file, "--text-column", "review", "--out", out)
-    assert done.returncode == 0, done.stderr.decode()
-    said = done.stderr.decode()
+    assert done.returncode == 0, done.stderr
+    said = done.stderr
     assert f"{len(kept)}/{len(kept)}" in said and f"{len(kept)} texts, 384 dimensions, " in said.splitlines()[-1]
     table = parquet.read_table(out)
     assert table.schema.field("embedding").type == pa.list_(pa.float32(), 384)
@@ -261,7 +274,7 @@ def test_embed_reads_every_kind_of_file(minilm: Path, tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
         done = rtx("embed", tmp_path / name, "--model", minilm, "--out", tmp_path / "out.parquet")
-        assert done.returncode == 0, done.stderr.decode()
+        assert done.returncode == 0, done.stderr
         found.append(parquet.read_table(tmp_path / "out.parquet"))
         assert found[-1]["text"].to_pylist() == [SAMPLE, "", ANOTHER]
     assert all(table["embedding"].equals(found[0]["embedding"]) for table in found)
@@ -271,15 +284,15 @@ def test_embed_reads_every_kind_of_file(minilm: Path, tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_is_no_text_but_no_obstacle(minilm: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl").write_text('{"text": "cut in half \\ud83d"}\n')
     done = rtx("embed", tmp_path / "cut.jsonl", "--model", minilm, "--out", tmp_path / "out.parquet")
-    assert done.returncode == 0, done.stderr.decode()
-    assert "1 text, 384 dimensions" in done.stderr.decode()
+    assert done.returncode == 0, done.stderr
+    assert "1 text, 384 dimensions" in done.stderr
     assert parquet.read_table(tmp_path / "out.parquet")["text"].to_pylist() == ["cut in half ?"]
 
 
 def test_similarity_of_two_is_a_number_and_of_more_a_matrix(minilm: Path) -> None:
     two = rtx("similarity", SAMPLE, ANOTHER)
-    assert two.stdout.decode() == f'0.5552  "{SAMPLE}" and "{ANOTHER}"\n', two.stderr.decode()
-    three = rtx("similarity", SAMPLE, ANOTHER, SAMPLE, "--model", minilm).stdout.decode().splitlines()
+    assert two.stdout == f'0.5552  "{SAMPLE}" and "{ANOTHER}"\n', two.stderr
+    three = rtx("similarity", SAMPLE, ANOTHER, SAMPLE, "--model", minilm).stdout.splitlines()
     assert [line.split()[:4] for line in three] == [
         ["1", "2", "3"],
         ["1", "1.0000", "0.5552", "1.0000"],
@@ -317,7 +330,7 @@ def test_bad_input_is_one_sentence_and_a_status(minilm: Path, tmp_path: Path) ->
         (["similarity", "a", "b", "--model", tmp_path], "config.json"),
     ):
         done = rtx(*arguments)
-        error = done.stderr.decode()
+        error = done.stderr
         assert done.returncode == 2 and says in error and "Traceback" not in error, (arguments, error)
         assert not done.stdout and "texts/s" not in error
     assert not out.exists() and not list(tmp_path.glob(".*"))
@@ -327,7 +340,7 @@ def test_ctrl_c_leaves_no_half_a_file(minilm: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "long.txt", tmp_path / "out.parquet"
     file.write_text("a sentence of seven words and more " * 40 + "\n" * 3000 + "a long text again " * 90 + "\n" * 3000)
     running = subprocess.Popen(
-        [*RTX, "embed", str(file), "--model", str(minilm), "--out", str(out)],
+        [sys.executable, "-m", "rtxlib", "embed", str(file), "--model", str(minilm), "--out", str(out)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.

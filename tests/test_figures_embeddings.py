@@ -131,7 +131,9 @@ def test_a_value_has_one_colour_in_every_figure_and_the_scale_shows_red_only_whe
 
 
 def test_sentences_are_cut_at_words_and_dollars_are_no_formula() -> None:
-    labels = [text.get_text() for text in embeddings.similarity_heatmap(similar(6)).axes[0].get_yticklabels()]
+    ticks = embeddings.similarity_heatmap(similar(6)).axes[0].get_yticklabels()
+    labels = [text.get_text() for text in ticks]
+    assert not any(text.get_parse_math() for text in ticks)
     assert [label.split("\u2007")[1 if i < 9 else 0] for i, label in enumerate(labels)] == list("123456")
     plain = [" ".join(label.replace("\u2007", " ").split()[1:]) for label in labels]
     assert plain[0] == SENTENCES[0] and plain[2] == SENTENCES[2]
