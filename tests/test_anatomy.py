@@ -12,7 +12,8 @@ from torch import nn
 
 from rtxlib.errors import InputError
 from rtxlib.evaluation import retrieval
-from rtxlib.evaluation.anatomy import anatomy, claims, norms_by_layer, reach
+from rtxlib.evaluation.anatomy import anatomy, claims
+from rtxlib.evaluation.behaviour import norms_by_layer, reach
 from rtxlib.models import Encoder, preset
 
 SMALL = {"vocab_size": 60, "hidden_size": 48, "num_attention_heads": 4, "pad_token_id": 0}

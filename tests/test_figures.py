@@ -347,7 +347,7 @@ def test_parts_of_a_check_are_segments_of_its_bar_and_no_lines_of_their_own():
 
 def test_colours_of_text_can_be_read_and_families_differ_by_marker_too():
     looks = style.looks(
-        ["standard-2x64", "recurrent-1x2x64", "recurrent-1x2x64 unshared", "majority class", "bert-base"]
+        ["standard-2x64", "recurrent-1x2x64", "recurrent-1x2x64 unshared", "majority class", "mine"]
     )
     assert [seen.family for seen in looks.values()] == ["standard", "recurrent", "unshared", "classical", "other"]
     assert len({seen.marker for seen in looks.values()}) == len({seen.colour for seen in looks.values()}) == 5

@@ -78,6 +78,11 @@ CASES = {
     "heat map, twelve, none negative": lambda: embeddings.similarity_heatmap(similar(12, 0), grouped(12)),
     "heat map, as many as there may be": lambda: embeddings.similarity_heatmap(similar(36), grouped(36)),
     "retrieval": lambda: embeddings.retrieval(precisions((1, 10), ("same domain", "same sentiment"))),
+    "retrieval, long names": lambda: embeddings.retrieval(
+        precisions(
+            (1, 10), ("the same domain · my own reviews of 2023 and some more of 2024", "the same sentiment · sst2")
+        )
+    ),
     "retrieval, one k": lambda: embeddings.retrieval(precisions((10,), ("same domain",))),
     "reach, two models": lambda: embeddings.attention_reach(side_by_side()),
     "reach, two layers": lambda: embeddings.attention_reach(reaching(192, 2, 128)),

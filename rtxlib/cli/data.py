@@ -41,7 +41,10 @@ def data() -> None:
 def generate(
     task: str, rows: int, depth: int, noise: float, seed: int, out: Path | None, ending: str, force: bool
 ) -> None:
-    """Write labelled texts of our own, for `rtx train --data data/generated/spam.csv`."""
+    """Write labelled texts of our own.
+
+    One file for each task, ready for `rtx train --data data/generated/spam.csv`.
+    """
     from rtxlib import paths
     from rtxlib.data import synthetic
 

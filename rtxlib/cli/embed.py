@@ -46,7 +46,10 @@ def _open(model: str, weights: str | None) -> tuple[Encoder, PreTrainedTokenizer
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The Parquet file to write."
 )
 def embed(file: str, text_column: str | None, model: str, weights: str | None, out: Path) -> None:
-    """Write the sentence embedding of every text in FILE: a text file (one a line), CSV, TSV, JSONL or Parquet."""
+    """Write the sentence embedding of every text in FILE.
+
+    FILE is a text file (one text a line), CSV, TSV, JSONL or Parquet. Empty texts keep their rows.
+    """
     if out.suffix.lower() != ".parquet":
         raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
     if not os.access(out.parent, os.W_OK):  # better told now than after an hour's work
@@ -108,7 +111,10 @@ def _write(
 @weights_option
 @json_option
 def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json: bool) -> None:
-    """How alike TEXTS are: the cosine of two embeddings, or the matrix of more than two."""
+    """Say how alike two or more TEXTS are.
+
+    Two give the cosine of their embeddings, −1 to 1; more give the matrix of all pairs.
+    """
     if len(texts) < 2:
         given = "there is one" if texts else "there is none"
         raise InputError(f"Give at least two texts to compare, each in quotes; {given}.")

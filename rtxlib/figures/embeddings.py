@@ -142,18 +142,25 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
     drawn = table[table["model"] != CHANCE]
     require(drawn, (), "retrieval")
     look, ks = looks(drawn["model"]), sorted(drawn["k"].unique())
-    panels = list(drawn.groupby("panel", sort=False))
     k = f"{ks[0]}" if len(ks) == 1 else "k"
+    labels = drawn["model"] if len(ks) == 1 else drawn["model"] + ", k = " + drawn["k"].astype(str)
+    panels = list(drawn.assign(label=labels).groupby("panel", sort=False))
+    room = style.WIDTH * 72 - max(extent(label, style.BODY)[0] for label in labels) - 3 * style.PAD  # points
+    sizes = [" to ".join(f"{n:,}" for n in sorted(set(part["n"]))) for _, part in panels]
+    heads = [
+        wrap(f"{name} ({size}\xa0texts)", room, style.BODY, "bold")
+        for (name, _), size in zip(panels, sizes, strict=True)
+    ]
     figure, axes = canvas(
         title,
         f"Share of a text's {k} nearest neighbours that have its label. Marks: mean over texts; bars: 95%\xa0interval"
         f"{'; dashed: chance' if len(drawn) < len(table) else ''}.",
-        0.3 + 0.33 * len(panels) + 0.34 * len(drawn),
+        0.3 + 0.14 * len(panels) + 0.19 * sum(map(len, heads)) + 0.34 * len(drawn),
         rows=len(panels),
         sharex=True,
         height_ratios=[len(part) + 0.6 for _, part in panels],
     )
-    for ax, (name, part) in zip(axes[:, 0], panels, strict=True):
+    for ax, (name, part), head in zip(axes[:, 0], panels, heads, strict=True):
         part = part.sort_values("k", kind="stable")
         for expected in table.loc[(table["model"] == CHANCE) & (table["panel"] == name), "mean"].unique():
             ax.axvline(expected, color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
@@ -165,13 +172,8 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
                 words += f" ± {100 * (row.high - row.mean):.1f}"
             ax.plot(row.mean, y, marker, color=colour, markersize=8, markeredgecolor="white", markeredgewidth=0.8)
             style.beside(ax, y, words)
-        models = (
-            part["model"] if len(ks) == 1 else [f"{m}, k = {k}" for m, k in zip(part["model"], part["k"], strict=True)]
-        )
-        style.bare_rows(ax, models)
-        ax.set_title(
-            f"{name} ({' to '.join(f'{n:,}' for n in sorted(set(part['n'])))} texts)", loc="left", weight="bold"
-        )
+        style.bare_rows(ax, part["label"])
+        ax.set_title("\n".join(head), loc="left", weight="bold")
         ax.margins(x=0.08)
         style.grid(ax, "x")
     last = axes[-1, 0]
@@ -185,7 +187,7 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
 def attention_reach(table: pd.DataFrame, title: str = "Which tokens does a token see?") -> Figure:
     """Queries down, keys across, blue where a token sees the other; layers of a model that see alike share a panel.
 
-    ``table``: ``layer``, ``token``, ``first``, ``last`` (from 1), as :func:`rtxlib.evaluation.anatomy.reach` gives
+    ``table``: ``layer``, ``token``, ``first``, ``last`` (from 1), as :func:`rtxlib.evaluation.behaviour.reach` gives
     them, and optionally ``model``. Raises ``InputError`` for a missing column or an empty table.
     """
     require(table, ("layer", "token", "first", "last"), "attention_reach")
@@ -236,7 +238,7 @@ def _numbers(numbers: Sequence[int]) -> str:
 def norms_by_layer(table: pd.DataFrame, title: str = "Does a token's state grow from layer to layer?") -> Figure:
     """Mean length of a token's state after each layer over the root of its width, a line a model; layer 0: the embedding.
 
-    ``table``: ``model``, ``layer``, ``norm``, as :func:`rtxlib.evaluation.anatomy.norms_by_layer` gives them for a
+    ``table``: ``model``, ``layer``, ``norm``, as :func:`rtxlib.evaluation.behaviour.norms_by_layer` gives them for a
     model. The axis is logarithmic where norms span more than a factor of five. Raises ``InputError`` for a missing
     column, an empty table, or a model's layer that stands twice.
     """

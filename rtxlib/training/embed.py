@@ -15,8 +15,8 @@ from rtxlib.models.encoder import Encoder
 from rtxlib.training.device import pick_device
 
 # Padded tokens a batch. A CPU wants few: what a layer makes of 512 tokens stays in its cache, and texts so few are nearly
-# of one length. On one core of an EPYC 7003, MiniLM-L6 took 7.4 s for 300 film and business reviews with 512, 7.5 s with
-# 1,024, 8.3 s with 4,096 and 11.2 s with 8,192. A GPU wants many, to be busy at all; its figure is not tuned.
+# of one length. For 300 film and business reviews MiniLM-L6 took 7.4 s of one EPYC 7003 core with 512, 7.5 s with 1,024,
+# 8.3 s with 4,096 and 11.2 s with 8,192 (least of 3). A GPU wants many, to be busy at all; its figure is not tuned.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 16_384}
 
 
