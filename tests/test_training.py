@@ -207,6 +207,23 @@ def test_each_group_moves_at_its_own_rate() -> None:
         assert moved[f"encoder.stack.blocks.0.{i}.feedforward.output.weight"] == pytest.approx(expected, rel=1e-2)
 
 
+def test_keep_says_whether_the_best_or_the_last_weights_are_left(monkeypatch) -> None:
+    """Validation losses from a script, lowest at the second of six evaluations."""
+    for keep, place in (("best", 1), ("last", 5)):
+        model, seen = tiny(), []
+
+        def scripted(logits: np.ndarray, labels: np.ndarray, model=model, seen=seen) -> float:
+            seen.append(weights(model).clone())
+            return (3.0, 1.0, 2.0, 4.0, 5.0, 6.0)[len(seen) - 1]
+
+        monkeypatch.setattr(loop, "cross_entropy", scripted)
+        went = train(
+            model, order_task(60, 0), order_task(20, 1), dataclasses.replace(QUICK, keep=keep), 0, SPECIAL, CPU
+        )
+        assert len(seen) == 6 and torch.equal(weights(model), seen[place])
+        assert went.best_epoch == went.curve["epoch"][place]
+
+
 def test_a_frozen_encoder_stays_as_it_was_and_the_head_learns() -> None:
     frozen = dataclasses.replace(QUICK, freeze_encoder=True, epochs=1)
     model = tiny()

@@ -24,7 +24,7 @@ A {family} transformer encoder for text classification: {num_hidden_layers} laye
 | texts | {n_test} |
 
 Labels: {labels}. {start} with recipe `{recipe}`, seed {seed}, on {train_rows:,} rows for {epochs:.2f} epochs
-({train_seconds:.0f} s on {device}, {dtype}); the weights with the lowest validation loss (epoch {best_epoch:.2f}) were kept.
+({train_seconds:.0f} s on {device}, {dtype}); the weights of epoch {best_epoch:.2f} were kept.
 
 ```python
 import rtxlib  # makes transformers know this architecture

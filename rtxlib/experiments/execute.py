@@ -112,7 +112,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     pad = data.tokenizer.pad_token_id
     logits = predict_logits(model, test, pad, device, training.precision)
     scores = classification_report(test.labels, logits.argmax(axis=1), data.label_names)
-    best = training.curve.loc[training.curve["val_loss"].idxmin()]
+    kept = training.curve[training.curve["epoch"] == training.best_epoch].iloc[-1]
     config, count = model.config, cost.parameters(model)
     metrics = {
         "model": spec.name,
@@ -131,8 +131,8 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
         "seed": spec.seed,
         **{name: scores[name] for name in ("accuracy", "f1", "precision", "recall")},
         "test_loss": cross_entropy(logits, test.labels),
-        "val_accuracy": float(best["val_accuracy"]),
-        "val_loss": float(best["val_loss"]),
+        "val_accuracy": float(kept["val_accuracy"]),
+        "val_loss": float(kept["val_loss"]),
         "n_test": len(test),
         "parameters": count["total"],
         "embedding_parameters": count["embedding"],

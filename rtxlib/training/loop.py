@@ -34,12 +34,12 @@ MIXED = 8  # micro-batches of different lengths in a step, then
 
 @dataclass
 class Training:
-    """How a training went; the model it was given now holds the best weights."""
+    """How a training went; the model it was given now holds the weights that were kept."""
 
     curve: (
         pd.DataFrame
     )  # one row an evaluation: epoch, step, train_loss, val_loss, val_accuracy, learning_rate, seconds, grad_norm
-    best_epoch: float
+    best_epoch: float  # whose weights were kept
     seconds: float  # spent training and validating, over all sittings
     cpu_seconds: float  # of processor time in them: what the training costs, however busy the machine was
     rows_per_second: float  # training rows over the time spent in training steps alone
@@ -56,8 +56,8 @@ class _Progress:
     cpu_seconds: float = 0.0
     training_seconds: float = 0.0
     rows: int = 0
-    best_loss: float = math.inf  # the lowest validation loss: whose weights are kept
-    best_epoch: float = 0.0
+    best_loss: float = math.inf  # the lowest validation loss
+    best_epoch: float = 0.0  # whose weights are kept
     reference_loss: float = math.inf  # the loss that early stopping must beat by min_delta
     stale: int = 0  # evaluations since reference_loss fell
     stalled: int = 0  # evaluations since the plateau schedule last saw a better loss or cut the rate
@@ -118,7 +118,7 @@ def train(
     checkpoint: Path | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Training:
-    """Train ``model`` in place and leave the weights with the lowest validation loss in it.
+    """Train ``model`` in place and leave in it the weights with the lowest validation loss, or the last (``recipe.keep``).
 
     special_ids: the tokenizer's "pad", "mask" (or "unk") and every other id that word dropout must spare.
     checkpoint: a file written every minute and read at the start if it is there; a training that was killed goes on from
@@ -211,9 +211,11 @@ def train(
             }
         )
         now.losses, now.grad_norms = [], []
-        if loss < now.best_loss:
-            now.best_loss, now.best_epoch, now.stalled = loss, epoch, 0
+        if loss < now.best_loss or recipe.keep == "last":
+            now.best_epoch = epoch
             best = {name: x.detach().clone() for name, x in model.state_dict().items()}
+        if loss < now.best_loss:
+            now.best_loss, now.stalled = loss, 0
         else:
             now.stalled += 1
             if now.stalled > recipe.plateau_patience:

@@ -32,6 +32,7 @@ class Recipe:
     clip_norm: float = 1.0  # gradients are scaled down to this norm
     evaluations_per_epoch: int = 1
     patience: int | None = None  # stop after so many evaluations without a better validation loss; None: never
+    keep: str = "best"  # the weights with the lowest validation loss, or the "last" ones
     min_delta: float = 0.0  # nats by which a loss must fall to count as better (for `patience`)
     dropout: float | None = None  # replaces the model's hidden, attention and classifier dropout
     word_dropout: float = 0.0  # share of tokens hidden behind [MASK] or [UNK] in training
@@ -43,6 +44,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule={self.schedule!r} is not one of {', '.join(SCHEDULES)}.")
+        if self.keep not in ("best", "last"):
+            raise InputError(f"keep={self.keep!r} is not one of best, last.")
         positive = (
             "learning_rate",
             "epochs",
@@ -116,7 +119,8 @@ RECIPES: dict[str, Recipe] = {
             beta2=0.98,
             word_dropout=0.1,
         ),
-        # For pretrained encoders: little change below, more on top, most in the head that starts from nothing.
+        # For pretrained encoders: little change below, more on top, most in the head that starts from nothing; the rate ends
+        # at zero and the last weights are kept, as Devlin et al. 2019 do.
         Recipe(
             name="finetune",
             learning_rate=1e-4,
@@ -127,6 +131,7 @@ RECIPES: dict[str, Recipe] = {
             head_rate=5.0,
             layer_decay=0.9,
             evaluations_per_epoch=2,
+            keep="last",
         ),
         # The same encoder left as it is, under a head that learns alone.
         Recipe(
