@@ -98,7 +98,7 @@ class RecurrentStack(nn.Module):
         for iteration in range(depth):
             final = iteration == depth - 1 and not self.coda
             before = h
-            h = self.prepare(h, entered, iteration, everywhere)
+            h = self.prepare(h, entered, iteration, everywhere, eager)
             block = self.blocks[iteration % len(self.blocks)]
             for number, layer in enumerate(block, start=1):
                 h = run(layer, h, last=final and number == len(block))
@@ -109,7 +109,7 @@ class RecurrentStack(nn.Module):
             h = run(layer, h, last=number == len(self.coda))
         return out._replace(last=h)
 
-    def prepare(self, h: Tensor, entered: Tensor, iteration: int, view: View) -> Tensor:
+    def prepare(self, h: Tensor, entered: Tensor, iteration: int, view: View, eager: bool = False) -> Tensor:
         """What a pass reads: the state, with what the configuration adds to it before a pass."""
         config = self.config
         if config.input_injection and iteration > 0:
@@ -117,7 +117,7 @@ class RecurrentStack(nn.Module):
         if config.iteration_embedding:
             h = h + self.iteration.weight[min(iteration, config.recurrent_depth - 1)]
         if config.conditioning_size is not None and iteration > 0:
-            h, _ = self.conditioning[min(iteration, config.recurrent_depth - 1) - 1](h, view)
+            h, _ = self.conditioning[min(iteration, config.recurrent_depth - 1) - 1](h, view, eager=eager)
         return h
 
     def check_depth(self, depth: int | None) -> int:
