@@ -29,13 +29,17 @@ def size_mb(model: nn.Module) -> float:
     return sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
 
 
-def forward_flops(config: PretrainedConfig, length: int, cls_only_last_layer: bool = True) -> int:
+def forward_flops(
+    config: PretrainedConfig, length: int, cls_only_last_layer: bool = True, recurrent_depth: int | None = None
+) -> int:
     """Floating-point operations of one forward pass over one text of ``length`` tokens; a multiply-add counts as two.
 
     Matrix products only, which is what ``torch.utils.flop_counter`` counts: norms, activations, rotations, softmax
     and biases are left out. With width d, T tokens and feed-forward width m, a layer costs 8Td² (query, key, value,
     output) + 4T²d (scores and their weighted sum) + 2kTdm, where k is 3 for gated feed-forwards and 2 otherwise. A
-    layer runs ``recurrent_depth`` times, shared or not: sharing saves parameters and no arithmetic.
+    layer runs ``recurrent_depth`` times (R unless given), shared or not: sharing saves parameters and no arithmetic.
+    Prelude and coda run once, a conditioning layer before each later pass; a gate on the residual costs 4Td² a pass, a
+    token table of width E another 2TEd.
 
     ``cls_only_last_layer`` (and a pooling that reads [CLS]): the very last layer makes keys and values for all
     tokens and everything else for [CLS] alone, 4Td² + 4d² + 4Td + 2kdm, as the models here do; False counts it in
@@ -46,12 +50,24 @@ def forward_flops(config: PretrainedConfig, length: int, cls_only_last_layer: bo
     if config.feedforward not in _MATRICES:
         raise InputError(f"Feed-forward '{config.feedforward}' is none of {', '.join(_MATRICES)}.")
     d, t, m, k = config.hidden_size, length, config.resolved_intermediate_size, _MATRICES[config.feedforward]
-    layer = 8 * t * d * d + 4 * t * t * d + 2 * k * t * d * m
+    passes = recurrent_depth or config.recurrent_depth
+    attention = 8 * t * d * d + 4 * t * t * d
+    layer = attention + 2 * k * t * d * m
     last = 4 * t * d * d + 4 * d * d + 4 * t * d + 2 * k * d * m
-    layers = config.num_hidden_layers * config.recurrent_depth
+    total = layer * (config.prelude_layers + config.num_hidden_layers * passes + config.coda_layers)
     read_cls = cls_only_last_layer and config.pooling in ("cls", "pooler")
-    pooler = 2 * d * d if config.pooling == "pooler" else 0
-    return layer * layers + (last - layer if read_cls else 0) + pooler + 2 * d * config.num_labels
+    if read_cls:
+        total += last - layer
+    if config.residual == "gated":
+        gate = 4 * d * d  # of one token
+        total += gate * (t * passes - (t - 1 if read_cls and not config.coda_layers else 0))
+    if config.conditioning_size is not None:
+        total += (attention + 2 * k * t * d * config.conditioning_size) * (passes - 1)
+    if config.embedding_size not in (None, d):
+        total += 2 * t * config.embedding_size * d
+    if config.pooling == "pooler":
+        total += 2 * d * d
+    return total + 2 * d * config.num_labels
 
 
 def latency(

@@ -11,11 +11,12 @@ from rtxlib.errors import InputError, nearest
 CHOICES: dict[str, tuple[str, ...]] = {
     "position": ("rotary", "learned", "sinusoidal", "alibi", "none"),
     "norm": ("rmsnorm", "layernorm"),
-    "norm_placement": ("pre", "post"),
+    "norm_placement": ("pre", "post", "sandwich"),
     "feedforward": ("swiglu", "geglu", "gelu", "relu"),
     "pooling": ("cls", "mean", "pooler"),
     "block_sharing": ("shared", "unshared"),
-    "residual": ("none", "every", "from_second"),
+    "residual": ("none", "every", "from_second", "learned", "damped", "gated"),
+    "depth_sampling": ("fixed", "uniform"),
     "output_initializer": ("plain", "depth_scaled"),
 }
 GATED = ("swiglu", "geglu")
@@ -63,8 +64,16 @@ class ModelConfig(PreTrainedConfig):
 
     recurrent_depth: int = 1  # R, passes through the block; 1 is the standard encoder
     block_sharing: str = "shared"  # "unshared": every pass has weights of its own
-    residual: str = "from_second"  # which passes add residual_scale · (the state they started from)
+    residual: str = "from_second"  # how a pass joins what it made to the state it started from (models/residual)
     residual_scale: float | int = 0.5  # α
+    input_injection: bool = False  # from the second pass on, what entered the loop is added to the state again
+    loop_norm: bool = False  # a norm after each pass
+    iteration_embedding: bool = False  # each pass adds a vector of its own to the state
+    conditioning_size: int | None = None  # width inside the light layer before each later pass; None: no such layer
+    prelude_layers: int = 0  # layers before the loop, and
+    coda_layers: int = 0  # after it, passed once
+    embedding_size: int | None = None  # E, width of the token table, widened to d by a matrix; None: d
+    depth_sampling: str = "fixed"  # in training: R passes, or "uniform": 1 to R, drawn for each batch
 
     hidden_dropout: float | int = 0.1  # of the embedding and of every sub-layer's output
     attention_dropout: float | int = 0.1  # of the attention weights
@@ -89,8 +98,12 @@ class ModelConfig(PreTrainedConfig):
             "recurrent_depth",
             "global_attention_every",
         ):
-            if not isinstance(getattr(self, field), int) or getattr(self, field) < 1:
-                raise InputError(f"{field} must be a whole number of at least 1, not {getattr(self, field)!r}.")
+            _check_whole(field, getattr(self, field), 1)
+        for field in ("prelude_layers", "coda_layers", "num_decoder_layers", "type_vocab_size"):
+            _check_whole(field, getattr(self, field), 0)
+        for field in ("embedding_size", "conditioning_size", "intermediate_size", "max_seq_length"):
+            if getattr(self, field) is not None:
+                _check_whole(field, getattr(self, field), 1)
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} cannot be divided among {self.num_attention_heads} attention heads; "
@@ -102,9 +115,33 @@ class ModelConfig(PreTrainedConfig):
             raise InputError("pooling='pooler' reads BERT's pooler, so it needs pooler=True.")
         if self.local_attention is not None and (self.local_attention < 2 or self.local_attention % 2):
             raise InputError(f"local_attention is an even number of tokens, not {self.local_attention!r}.")
+        self._check_loop()
         for field in ("hidden_dropout", "attention_dropout", "activation_dropout", "classifier_dropout"):
             if not 0 <= getattr(self, field) < 1:
                 raise InputError(f"{field} is a probability below 1, not {getattr(self, field)!r}.")
+
+    def _check_loop(self) -> None:
+        """Raises InputError for words about the loop that contradict each other."""
+        if self.residual in ("learned", "damped") and not 0 < self.residual_scale < 1:
+            raise InputError(
+                f"residual={self.residual!r} needs a residual_scale between 0 and 1, not {self.residual_scale!r}: "
+                + ("it starts there and stays inside." if self.residual == "learned" else "it is the part taken on.")
+            )
+        if self.depth_sampling == "uniform" and self.block_sharing == "unshared":
+            raise InputError(
+                "depth_sampling='uniform' trains one block for every depth; with block_sharing='unshared' the later "
+                "blocks would be trained less than the earlier ones."
+            )
+        if self.recurrent_depth > 1:
+            return
+        for field, default in (
+            ("input_injection", False), ("iteration_embedding", False), ("conditioning_size", None),
+            ("depth_sampling", "fixed"),
+        ):  # fmt: skip
+            if getattr(self, field) != default:
+                raise InputError(
+                    f"{field} is about the passes after the first, and recurrent_depth=1 has none of them."
+                )
 
     @property
     def head_dim(self) -> int:
@@ -120,10 +157,15 @@ class ModelConfig(PreTrainedConfig):
 
     @property
     def effective_depth(self) -> int:
-        """Layers that a token passes through, N·R."""
-        return self.num_hidden_layers * self.recurrent_depth
+        """Layers that a token passes through: prelude, N·R and coda (light conditioning layers are not counted)."""
+        return self.prelude_layers + self.num_hidden_layers * self.recurrent_depth + self.coda_layers
 
     @property
     def family(self) -> str:
         """``"recurrent"`` when the block is passed more than once, else ``"standard"``."""
         return "recurrent" if self.recurrent_depth > 1 else "standard"
+
+
+def _check_whole(field: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        raise InputError(f"{field} must be a whole number of at least {least}, not {value!r}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -16,16 +17,23 @@ from rtxlib.models.layers import make_norm
 from rtxlib.models.masks import packed, packed_positions, self_attention_view
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.recurrence import RecurrentStack
+from rtxlib.models.residual import IterationResidual
 
 
 class Embeddings(nn.Module):
-    """Token (times √d), token type, learned or sinusoidal position, as configured; then a norm and dropout."""
+    """Token (times √d), token type, learned or sinusoidal position, as configured; then a norm and dropout.
+
+    With ``embedding_size`` E below d the table is (vocabulary, E) and a matrix E → d widens its vectors (ALBERT, Lan et al.
+    2020), so that the table does not drown the count of a small model.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.token = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
+        width = config.embedding_size or config.hidden_size
+        self.token = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
         self.token.initial_std = config.embedding_initializer_range
+        self.widen = nn.Identity() if width == config.hidden_size else nn.Linear(width, config.hidden_size, bias=False)
         if config.type_vocab_size:
             self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
         if config.position == "learned":
@@ -38,7 +46,7 @@ class Embeddings(nn.Module):
     ) -> Tensor:
         """(batch, length) token ids → (batch, length, hidden); positions (length,) where they are not 0, 1, 2, …"""
         length = input_ids.shape[1]
-        x = self.token(input_ids)
+        x = self.widen(self.token(input_ids))
         if self.config.embedding_scale:
             x = x * self.config.hidden_size**0.5
         if self.config.type_vocab_size:  # texts here are single segments, so without ids every token is of type 0
@@ -66,8 +74,17 @@ class EncoderBase(PreTrainedModel):
             initialization.normal_(module.weight, std=std)
         elif isinstance(module, nn.RMSNorm | nn.LayerNorm):
             initialization.ones_(module.weight)
+        elif isinstance(module, IterationResidual) and module.form == "learned":
+            initialization.constant_(module.logit, module.initial_logit())
         if getattr(module, "bias", None) is not None:
             initialization.zeros_(module.bias)
+
+
+@dataclass
+class EncoderOutput(BaseModelOutputWithPooling):
+    """What transformers' encoders return, and ``iteration_states``: what entered the loop and the state after each pass."""
+
+    iteration_states: tuple[Tensor, ...] | None = None
 
 
 def check_length(length: int, config: ModelConfig) -> None:
@@ -107,17 +124,19 @@ class Encoder(EncoderBase):
         return_dict: bool | None = None,
         queries: int | None = None,
         offsets: Sequence[int] | None = None,
-    ) -> BaseModelOutputWithPooling | tuple:
+        recurrent_depth: int | None = None,
+    ) -> EncoderOutput | tuple:
         """Encode a batch.
 
         input_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None: all are.
         queries: compute the last layer for the first so many positions only. offsets: the one row holds many texts end
         to end, without padding; text i stands at offsets[i] to offsets[i + 1] and sees itself alone, which gives what
-        the padded batch gives.
+        the padded batch gives. recurrent_depth: so many passes instead of R; in training with
+        ``depth_sampling="uniform"`` and no number given it is drawn from 1 to R.
 
         Returns last_hidden_state (batch, length or queries, hidden) and, with a pooler, pooler_output (texts, hidden);
-        with output_hidden_states the embedding and the state after each layer of each pass, so that
-        ``hidden_states[N * r]`` is the state after pass r; with output_attentions the weights (batch, heads, length,
+        with output_hidden_states the embedding and the state after each layer of each pass, and iteration_states: what
+        entered the loop and the state after each pass; with output_attentions the weights (batch, heads, length,
         length) of each layer of each pass. Raises InputError when a text is longer than ``max_position_embeddings``, or
         attention weights are asked of a packed row.
         """
@@ -136,14 +155,17 @@ class Encoder(EncoderBase):
         if offsets is not None:
             everywhere = packed(everywhere, offsets, positions)
             nearby = nearby and packed(nearby, offsets, positions)
-        h, states, attentions = self.stack(embedded, everywhere, nearby, queries, eager)
-        h = self.final_norm(h)
+        if recurrent_depth is None and self.training and config.depth_sampling == "uniform":
+            recurrent_depth = int(torch.randint(1, config.recurrent_depth + 1, ()))
+        passed = self.stack(embedded, everywhere, nearby, queries, eager, recurrent_depth)
+        h = self.final_norm(passed.last)
         firsts = h[:, 0] if offsets is None else h[0, list(offsets[:-1])]
-        output = BaseModelOutputWithPooling(
+        output = EncoderOutput(
             last_hidden_state=h,
             pooler_output=self.pooler(firsts).tanh() if config.pooler else None,
-            hidden_states=(embedded, *states) if output_hidden_states else None,
-            attentions=tuple(attentions) if output_attentions else None,
+            hidden_states=(embedded, *passed.layers) if output_hidden_states else None,
+            attentions=tuple(passed.attentions) if output_attentions else None,
+            iteration_states=tuple(passed.iterations) if output_hidden_states else None,
         )
         return output if return_dict is not False else output.to_tuple()
 

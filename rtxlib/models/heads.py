@@ -36,6 +36,7 @@ class EncoderForSequenceClassification(EncoderBase):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         offsets: Sequence[int] | None = None,
+        recurrent_depth: int | None = None,
     ) -> SequenceClassifierOutput | tuple:
         """Classify a batch; arguments as in :meth:`Encoder.forward`.
 
@@ -55,6 +56,7 @@ class EncoderForSequenceClassification(EncoderBase):
             output_hidden_states=output_hidden_states,
             queries=1 if cls_only else None,
             offsets=offsets,
+            recurrent_depth=recurrent_depth,
         )
         logits = self.classify(encoded.last_hidden_state, attention_mask, offsets)
         loss = None if labels is None else F.cross_entropy(logits.float(), labels)

@@ -19,6 +19,7 @@ def make_norm(config: ModelConfig) -> nn.Module:
 
 class EncoderLayer(nn.Module):
     """Pre-norm: x + sublayer(norm(x)) (Xiong et al. 2020). Post-norm: norm(x + sublayer(x)) (Vaswani et al. 2017).
+    Sandwich: x + norm(sublayer(norm(x))) (Ding et al. 2021), which bounds what a layer can add.
 
     ``index``: its place among the layers that have weights of their own. It decides whether the layer is local
     (``local_attention``), and whether it is the very first, whose attention may go without a norm.
@@ -26,7 +27,10 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig, index: int = 0) -> None:
         super().__init__()
-        self.pre_norm = config.norm_placement == "pre"
+        self.pre_norm = config.norm_placement != "post"
+        sandwich = config.norm_placement == "sandwich"
+        self.attention_out_norm = make_norm(config) if sandwich else nn.Identity()
+        self.feedforward_out_norm = make_norm(config) if sandwich else nn.Identity()
         self.local = config.local_attention is not None and index % config.global_attention_every > 0
         bare = self.pre_norm and index == 0 and not config.first_attention_norm
         self.attention_norm = nn.Identity() if bare else make_norm(config)
@@ -49,8 +53,8 @@ class EncoderLayer(nn.Module):
         """
         if self.pre_norm:
             attended, weights = self.attention(self.attention_norm(x), view, queries, eager)
-            x = x[:, : attended.shape[1]] + self.dropout(attended)
-            return x + self.dropout(self.feedforward(self.feedforward_norm(x))), weights
+            x = x[:, : attended.shape[1]] + self.dropout(self.attention_out_norm(attended))
+            return x + self.dropout(self.feedforward_out_norm(self.feedforward(self.feedforward_norm(x)))), weights
         attended, weights = self.attention(x, view, queries, eager)
         x = self.attention_norm(x[:, : attended.shape[1]] + self.dropout(attended))
         return self.feedforward_norm(x + self.dropout(self.feedforward(x))), weights

@@ -2,32 +2,68 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import NamedTuple
+
 from torch import Tensor, nn
 
+from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.layers import EncoderLayer
+from rtxlib.models.layers import EncoderLayer, make_norm
 from rtxlib.models.masks import View
+from rtxlib.models.residual import IterationResidual
+
+
+class Passed(NamedTuple):
+    """What a stack made of a batch.
+
+    last: the last state (batch, queries, hidden). layers: the state after each layer of prelude, passes and coda, a pass'
+    last one after its residual. iterations: the state that entered the loop, and the state after each pass. attentions:
+    of each of those layers (batch, heads, queries, length), on the eager path.
+    """
+
+    last: Tensor
+    layers: list[Tensor]
+    iterations: list[Tensor]
+    attentions: list[Tensor]
 
 
 class RecurrentStack(nn.Module):
-    """h ← block(h) + α·h, R times; the α term is left out on the first pass by default.
+    """prelude → R times: h ← join(h, block(h)) → coda; everything but the block and the join is off by default.
 
-    ``blocks`` holds one block when the weights are shared, R blocks when they are not. With R = 1 this *is* the standard
-    encoder, whatever α. With unshared weights and no residual it is a standard encoder of N·R layers.
+    ``blocks`` holds one block when the weights are shared, R blocks when they are not. With R = 1 and no residual on the
+    first pass this *is* the standard encoder. With unshared weights and no residual it is a standard encoder of N·R
+    layers. How a pass joins its state is :class:`~rtxlib.models.residual.IterationResidual`.
+
+    What may be added, each a word in the configuration: ``input_injection`` (h + e, e being what entered the loop; Bai et
+    al. 2019), ``iteration_embedding`` (a vector for each pass; Dehghani et al. 2019), ``conditioning_size`` (plan B of the
+    proposal: a light layer of its own before each later pass, h ← block(conditioningᵣ(h))), ``loop_norm`` (a norm after
+    each pass), prelude and coda (Geiping et al. 2025).
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.recurrent_depth, self.residual, self.alpha = config.recurrent_depth, config.residual, config.residual_scale
-        copies = 1 if config.block_sharing == "shared" else config.recurrent_depth
-        layers = config.num_hidden_layers
+        self.config, self.recurrent_depth = config, config.recurrent_depth
+        shared = config.block_sharing == "shared"
+        copies, layers = 1 if shared else config.recurrent_depth, config.num_hidden_layers
+        first = config.prelude_layers
+        self.prelude = nn.ModuleList(EncoderLayer(config, number) for number in range(first))
         self.blocks = nn.ModuleList(
-            nn.ModuleList(EncoderLayer(config, copy * layers + number) for number in range(layers))
+            nn.ModuleList(EncoderLayer(config, first + copy * layers + number) for number in range(layers))
             for copy in range(copies)
         )
+        after = first + copies * layers
+        self.coda = nn.ModuleList(EncoderLayer(config, after + number) for number in range(config.coda_layers))
+        self.residual = IterationResidual(config)
+        if config.iteration_embedding:
+            self.iteration = nn.Embedding(config.recurrent_depth, config.hidden_size)
+        if config.conditioning_size is not None:
+            light = dataclasses.replace(config, intermediate_size=config.conditioning_size, local_attention=None)
+            self.conditioning = nn.ModuleList(EncoderLayer(light, 1) for _ in range(config.recurrent_depth - 1))
+        self.loop_norm = make_norm(config) if config.loop_norm else nn.Identity()
         if config.output_initializer == "depth_scaled":
-            # Each of the 2·N·R sub-layers adds to the state; smaller output projections keep its variance near one.
-            for layer in (layer for block in self.blocks for layer in block):
+            # Each of the 2·depth sub-layers adds to the state; smaller output projections keep its variance near one.
+            for layer in (*self.prelude, *(layer for block in self.blocks for layer in block), *self.coda):
                 for part in (layer.attention, layer.feedforward):
                     part.output.initial_std = config.initializer_range / (2 * config.effective_depth) ** 0.5
 
@@ -38,25 +74,61 @@ class RecurrentStack(nn.Module):
         nearby: View | None = None,
         queries: int | None = None,
         eager: bool = False,
-    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Run every pass on h (batch, length, hidden).
+        depth: int | None = None,
+    ) -> Passed:
+        """Run prelude, ``depth`` passes (R by default) and coda on h (batch, length, hidden).
 
-        everywhere: the view of global layers; nearby: that of local ones, where there are any. Returns the last state
-        (batch, queries, hidden), the state after each layer of each pass (after a pass' last layer with its α term), and
-        with ``eager`` the attention weights of each layer of each pass, in order. ``queries`` limits the very last layer
-        to the first positions.
+        everywhere: the view of global layers; nearby: that of local ones, where there are any. ``queries`` limits the very
+        last layer to the first positions. Raises InputError for a depth below 1, or above R where passes share no weights.
         """
-        states: list[Tensor] = []
-        attentions: list[Tensor] = []
-        for iteration in range(self.recurrent_depth):
-            start = h
+        depth = self.check_depth(depth)
+        out = Passed(h, [], [], [])
+
+        def run(layer: EncoderLayer, h: Tensor, last: bool = False) -> Tensor:
+            h, weights = layer(h, nearby if layer.local else everywhere, queries if last else None, eager)
+            out.layers.append(h)
+            if weights is not None:
+                out.attentions.append(weights)
+            return h
+
+        for layer in self.prelude:
+            h = run(layer, h)
+        entered = h
+        out.iterations.append(h)
+        for iteration in range(depth):
+            final = iteration == depth - 1 and not self.coda
+            before = h
+            h = self.prepare(h, entered, iteration, everywhere, eager)
             block = self.blocks[iteration % len(self.blocks)]
             for number, layer in enumerate(block, start=1):
-                last = iteration == self.recurrent_depth - 1 and number == len(block)
-                h, weights = layer(h, nearby if layer.local else everywhere, queries if last else None, eager)
-                states.append(h)
-                if weights is not None:
-                    attentions.append(weights)
-            if self.residual == "every" or (self.residual == "from_second" and iteration > 0):
-                states[-1] = h = h + self.alpha * start[:, : h.shape[1]]
-        return h, states, attentions
+                h = run(layer, h, last=final and number == len(block))
+            h = self.loop_norm(self.residual(before[:, : h.shape[1]], h, iteration))
+            out.layers[-1] = h
+            out.iterations.append(h)
+        for number, layer in enumerate(self.coda, start=1):
+            h = run(layer, h, last=number == len(self.coda))
+        return out._replace(last=h)
+
+    def prepare(self, h: Tensor, entered: Tensor, iteration: int, view: View, eager: bool = False) -> Tensor:
+        """What a pass reads: the state, with what the configuration adds to it before a pass."""
+        config = self.config
+        if config.input_injection and iteration > 0:
+            h = h + entered
+        if config.iteration_embedding:
+            h = h + self.iteration.weight[min(iteration, config.recurrent_depth - 1)]
+        if config.conditioning_size is not None and iteration > 0:
+            h, _ = self.conditioning[min(iteration, config.recurrent_depth - 1) - 1](h, view, eager=eager)
+        return h
+
+    def check_depth(self, depth: int | None) -> int:
+        """The depth asked for, R by default. Raises InputError where the stack has no such depth."""
+        if depth is None:
+            return self.config.recurrent_depth
+        if depth < 1:
+            raise InputError(f"recurrent_depth must be at least 1, not {depth}.")
+        if len(self.blocks) > 1 and depth > len(self.blocks):
+            raise InputError(
+                f"This model has {len(self.blocks)} blocks that share no weights, so it cannot be passed {depth} times; "
+                "only a shared block can be passed more often than it was trained."
+            )
+        return depth
