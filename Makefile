@@ -12,7 +12,7 @@ report: setup            ## run the notebooks and make reports/$(PROFILE)/report
 	$(BIN)/rtx report --profile $(PROFILE)
 
 test: setup              ## every test
-	$(BIN)/ruff check rtxlib tests
+	$(BIN)/ruff check rtxlib tests benchmarks
 	$(BIN)/python -m pytest
 
 lab: setup               ## JupyterLab on notebooks/, with this environment as its kernel

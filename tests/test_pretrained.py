@@ -261,7 +261,7 @@ def test_what_we_save_transformers_opens_without_us(name: str, tmp_path: Path, i
 def test_a_minilm_saved_by_us_opens_in_sentence_transformers(hub: str, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    tokenizer = tokenization.read_tokenizer(pretrained.find(MINILM) / "tokenizer.json")
+    tokenizer = tokenization.pretrained_tokenizer(pretrained.find(MINILM))
     pretrained.save(pretrained.load(MINILM), tmp_path / "minilm", tokenizer)
     texts = ["This is a sample sentence.", "Another example text.", "long " * 400]
     ours, theirs = SentenceTransformer(str(tmp_path / "minilm")), SentenceTransformer(MINILM)

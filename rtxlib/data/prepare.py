@@ -311,7 +311,7 @@ def _tokenizer(
     """The tokenizer of a spec and what to call it in a report; ``ready``: whose it is, its file and its version."""
     if ready is not None:
         name, path, version = ready
-        tokenizer = tokenization.read_tokenizer(path)
+        tokenizer = tokenization.pretrained_tokenizer(path.parent)
         if not spec.lowercase and tokenizer.backend_tokenizer.normalizer.normalize_str("A") == "a":
             notes.append(f"{name} lower-cases all text, also with lowercase=False.")
         return tokenizer, f"{name} at {version[:12]}"

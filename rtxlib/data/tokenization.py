@@ -117,11 +117,6 @@ def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
     )
 
 
-def read_tokenizer(file: Path | str) -> PreTrainedTokenizerFast:
-    """A ``tokenizer.json`` with BERT's special tokens."""
-    return wrap(Tokenizer.from_file(str(file)))
-
-
 def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
     """The tokenizer saved in a folder (of prepared data or of a run).
 
