@@ -42,6 +42,25 @@ def test_the_interval_is_that_of_the_committed_comparison() -> None:
     assert (low, high) == pytest.approx((100 * row["low"], 100 * row["high"]), abs=0.051)
 
 
+def test_what_is_said_of_pretraining_are_means_of_the_committed_runs() -> None:
+    said = re.search(
+        r"reaches (0\.\d+)\s+\(mean of three seeds.*?F1 of (0\.\d+), BERT-mini from nothing (0\.\d+), counting words\s+(0\.\d+)",
+        README,
+        flags=re.S,
+    )
+    runs, classical = (pd.read_parquet(RESULTS / f"{name}.parquet") for name in ("runs", "classical"))
+    words = classical[(classical["study"] == "spam") & classical["model"].str.startswith("tf-idf")]["f1"]
+    found = [
+        runs[(runs["data"] == "sst2") & (runs["model"] == "all-MiniLM-L6-v2")]["accuracy"],
+        runs[(runs["data"] == "sms_spam") & (runs["model"] == "all-MiniLM-L6-v2")]["f1"],
+        runs[(runs["data"] == "sms_spam") & (runs["model"] == "bert-mini")]["f1"],
+        words,
+    ]
+    assert [len(part) for part in found] == [3, 3, 3, 3]
+    for number, part in zip(said.groups(), found, strict=True):
+        assert float(number) == pytest.approx(part.mean(), abs=6e-4)
+
+
 def test_both_headline_models_reach_the_aim_on_the_official_dev_set() -> None:
     runs = pd.read_parquet(RESULTS / "runs.parquet")
     headline = runs[(runs["data"] == "sst2") & runs["model"].isin(["standard-6x384", "recurrent-3x2x256"])]
