@@ -284,6 +284,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return html.build([ran[0].path, folder / "more" / "02_baseline.ipynb"], folder / "report.html", "Is it whole?")
 
 
+def wait_until(page: Any, expression: str) -> None:
+    """Ask until it is true. Playwright's own wait_for_function polls with eval, which the page's content policy forbids."""
+    for _ in range(100):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"never true: {expression}")
+
+
 def opened(browser: Any, report: Path, width: int, scheme: str = "light") -> tuple[Any, list[str]]:
     """The report in a window with the network off, and everything it asked for or complained about."""
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
@@ -292,7 +301,7 @@ def opened(browser: Any, report: Path, width: int, scheme: str = "light") -> tup
     page.on("console", lambda message: heard.append(message.text))
     page.on("pageerror", lambda error: heard.append(str(error)))
     page.goto(report.as_uri())
-    page.wait_for_function("[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))")
+    wait_until(page, "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))")
     return page, heard
 
 
@@ -325,7 +334,7 @@ def test_the_contents_stand_open_on_a_desk_and_closed_on_a_phone(browser: Any, r
     page, _ = opened(browser, report, 1280)
     assert page.locator("nav ol a").first.is_visible()
     page.evaluate("document.getElementById('02_baseline-how-long').scrollIntoView()")
-    page.wait_for_function("document.querySelector('nav a[aria-current=true]').textContent.trim() === 'How long?'")
+    wait_until(page, "document.querySelector('nav a[aria-current=true]')?.textContent.trim() === 'How long?'")
     page.context.close()
     page, _ = opened(browser, report, 390)
     assert not page.locator("nav ol a").first.is_visible()
@@ -333,7 +342,7 @@ def test_the_contents_stand_open_on_a_desk_and_closed_on_a_phone(browser: Any, r
     page.get_by_role("link", name="And this?").click()
     page.locator("nav ol a").first.wait_for(state="hidden")  # a busy machine closes it and scrolls a moment later
     top = "document.getElementById('02_baseline').getBoundingClientRect().top"
-    page.wait_for_function(f"0 <= {top} && {top} < 200")
+    wait_until(page, f"0 <= {top} && {top} < 200")
     page.context.close()
 
 
