@@ -312,7 +312,8 @@ def _tokenizer(
     if ready is not None:
         name, path, version = ready
         tokenizer = tokenization.pretrained_tokenizer(path.parent)
-        if not spec.lowercase and tokenizer.backend_tokenizer.normalizer.normalize_str("A") == "a":
+        normalizer = tokenizer.backend_tokenizer.normalizer  # None: text is taken as it is
+        if not spec.lowercase and normalizer and normalizer.normalize_str("A") == "a":
             notes.append(f"{name} lower-cases all text, also with lowercase=False.")
         return tokenizer, f"{name} at {version[:12]}"
     kind = "wordpiece" if spec.tokenizer == "auto" else spec.tokenizer

@@ -24,6 +24,7 @@ from rtxlib.data.sources import GENERATOR
 from rtxlib.data.spec import DataSpec
 
 SPLITS = ("train", "validation", "test")
+COLUMNS = ("text", "label", "label_name", "domain", "words", "tokens", "depth")  # depth: of embedded rows alone
 _RECORD = "data.json"
 
 
@@ -61,7 +62,9 @@ class Prepared:
         return known | {"fingerprint": self.fingerprint[:16]}
 
     def rows(self, split: str) -> pd.DataFrame:
-        """Columns text (cleaned), label (int), label_name, domain, words and tokens, the last before any cut."""
+        """Columns text (cleaned), label (int), label_name, domain, words and tokens (before any cut); embedded rows also
+        have depth, the operators that their verdict is composed of.
+        """
         return pd.read_parquet(self.folder / f"{split}.parquet")
 
     def texts(self, split: str) -> list[str]:
@@ -106,8 +109,8 @@ def write(
         for name, tokens in arrays.items():
             for part in ("ids", "offsets", "labels"):
                 np.save(aside / f"{name}.{part}.npy", getattr(tokens, part))
-            columns = ["text", "label", "label_name", "domain", "words", "tokens"]
-            parts[name][columns].to_parquet(aside / f"{name}.parquet", index=False)
+            kept = [column for column in COLUMNS if column in parts[name]]
+            parts[name][kept].to_parquet(aside / f"{name}.parquet", index=False)
         tokenizer.save_pretrained(aside / "tokenizer")
         filters.to_parquet(aside / "filters.parquet")
         audit.to_parquet(aside / "audit.parquet")

@@ -258,8 +258,8 @@ def read_embedded(rows: int, seed: int, depth: int, noise: float, task: str, dom
     if domain is not None:
         table = table[table["domain"] == domain].reset_index(drop=True)
     names = {"sentiment": SENTIMENTS, "domain": DOMAINS, "spam": ["ham", "spam"]}[task]
-    columns = pd.DataFrame({"text": table["text"], "split": "", "domain": table["domain"], "label": table["label"]})
-    return Raw(columns, names, [("generated", len(columns), 0, len(columns))])
+    rows = table[["text", "domain", "label", "depth"]].assign(split="")
+    return Raw(rows, names, [("generated", len(rows), 0, len(rows))])
 
 
 def generator_version() -> str:

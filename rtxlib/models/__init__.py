@@ -3,6 +3,7 @@
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
 from rtxlib.models.config import ModelConfig
+from rtxlib.models.early_exit import EarlyExit
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.presets import build, preset
@@ -13,4 +14,12 @@ AutoModel.register(ModelConfig, Encoder, exist_ok=True)
 AutoModelForSequenceClassification.register(ModelConfig, EncoderForSequenceClassification, exist_ok=True)
 AutoModelForSeq2SeqLM.register(ModelConfig, EncoderDecoder, exist_ok=True)
 
-__all__ = ["Encoder", "EncoderDecoder", "EncoderForSequenceClassification", "ModelConfig", "build", "preset"]
+__all__ = [
+    "EarlyExit",
+    "Encoder",
+    "EncoderDecoder",
+    "EncoderForSequenceClassification",
+    "ModelConfig",
+    "build",
+    "preset",
+]

@@ -16,7 +16,7 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.models.layers import make_norm
 from rtxlib.models.masks import packed, packed_positions, self_attention_view
 from rtxlib.models.positions import sinusoidal_table
-from rtxlib.models.recurrence import RecurrentStack
+from rtxlib.models.recurrence import RecurrentStack, Walk
 from rtxlib.models.residual import IterationResidual
 
 
@@ -146,28 +146,32 @@ class Encoder(EncoderBase):
         positions = None if offsets is None else packed_positions(offsets, input_ids.device)
         if output_attentions and offsets is not None:
             raise InputError("A packed row has no attention weights to show; pad the texts instead of packing them.")
-        eager = bool(output_attentions or config._attn_implementation == "eager")
         embedded = self.embeddings(input_ids, token_type_ids, positions)
-        everywhere = self_attention_view(config, length, attention_mask, embedded.device)
-        nearby = None
-        if config.local_attention is not None:
-            nearby = self_attention_view(config, length, attention_mask, embedded.device, local=True)
+        walk = self.views(length, attention_mask, embedded.device, bool(output_attentions))
         if offsets is not None:
-            everywhere = packed(everywhere, offsets, positions)
-            nearby = nearby and packed(nearby, offsets, positions)
+            walk.everywhere = packed(walk.everywhere, offsets, positions)
+            walk.nearby = walk.nearby and packed(walk.nearby, offsets, positions)
         if recurrent_depth is None and self.training and config.depth_sampling == "uniform":
             recurrent_depth = int(torch.randint(1, config.recurrent_depth + 1, ()))
-        passed = self.stack(embedded, everywhere, nearby, queries, eager, recurrent_depth)
-        h = self.final_norm(passed.last)
+        h = self.final_norm(self.stack(embedded, walk, queries, recurrent_depth))
         firsts = h[:, 0] if offsets is None else h[0, list(offsets[:-1])]
         output = EncoderOutput(
             last_hidden_state=h,
             pooler_output=self.pooler(firsts).tanh() if config.pooler else None,
-            hidden_states=(embedded, *passed.layers) if output_hidden_states else None,
-            attentions=tuple(passed.attentions) if output_attentions else None,
-            iteration_states=tuple(passed.iterations) if output_hidden_states else None,
+            hidden_states=(embedded, *walk.layers) if output_hidden_states else None,
+            attentions=tuple(walk.attentions) if output_attentions else None,
+            iteration_states=tuple(walk.iterations) if output_hidden_states else None,
         )
         return output if return_dict is not False else output.to_tuple()
+
+    def views(self, length: int, attention_mask: Tensor | None, device: torch.device, eager: bool = False) -> Walk:
+        """What the layers see of texts padded to ``length``; attention_mask (batch, length), None: every token is real."""
+        config = self.config
+        everywhere = self_attention_view(config, length, attention_mask, device)
+        nearby = None
+        if config.local_attention is not None:
+            nearby = self_attention_view(config, length, attention_mask, device, local=True)
+        return Walk(everywhere, nearby, eager or config._attn_implementation == "eager")
 
     def pool(
         self, states: Tensor, attention_mask: Tensor | None = None, offsets: Sequence[int] | None = None

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from rtxlib.errors import InputError
+from rtxlib.models import early_exit as exits
 from rtxlib.models.config import ModelConfig
+from rtxlib.models.early_exit import EarlyExit
 from rtxlib.models.encoder import Encoder, EncoderBase
+
+
+@dataclass
+class ClassifierOutput(SequenceClassifierOutput):
+    """What transformers' classifiers return, and ``passes`` (batch,): after how many passes each text left the loop."""
+
+    passes: Tensor | None = None
 
 
 class EncoderForSequenceClassification(EncoderBase):
@@ -37,12 +48,25 @@ class EncoderForSequenceClassification(EncoderBase):
         return_dict: bool | None = None,
         offsets: Sequence[int] | None = None,
         recurrent_depth: int | None = None,
-    ) -> SequenceClassifierOutput | tuple:
+        early_exit: EarlyExit | None = None,
+    ) -> ClassifierOutput | tuple:
         """Classify a batch; arguments as in :meth:`Encoder.forward`.
 
         labels: (batch,) class indices; with them the output carries the mean cross-entropy as ``loss`` (nats).
-        Returns logits (batch, num_labels).
+        early_exit: let each text leave the loop once its label is settled, and note its ``passes``
+        (:func:`rtxlib.models.early_exit.classify`). Returns logits (batch, num_labels). Raises InputError when early exit
+        is asked together with states, attentions, token types or packed texts.
         """
+        if early_exit is not None:
+            if output_attentions or output_hidden_states or offsets is not None or token_type_ids is not None:
+                raise InputError(
+                    "With early exits a batch shrinks on its way, so it has no states or attentions to show, and takes "
+                    "neither packed texts nor token types."
+                )
+            left = exits.classify(self, input_ids, attention_mask, early_exit, recurrent_depth)
+            loss = None if labels is None else F.cross_entropy(left.logits.float(), labels)
+            output = ClassifierOutput(loss, left.logits, passes=left.passes)
+            return output if return_dict is not False else output.to_tuple()
         # A [CLS] read-out looks at position 0 alone, so the last layer need not compute the others: the same logits for
         # about a seventh less work at six layers. Whoever asks for states or attentions, or packs texts,
         # gets all of them.
@@ -60,7 +84,7 @@ class EncoderForSequenceClassification(EncoderBase):
         )
         logits = self.classify(encoded.last_hidden_state, attention_mask, offsets)
         loss = None if labels is None else F.cross_entropy(logits.float(), labels)
-        output = SequenceClassifierOutput(loss, logits, encoded.hidden_states, encoded.attentions)
+        output = ClassifierOutput(loss, logits, encoded.hidden_states, encoded.attentions)
         return output if return_dict is not False else output.to_tuple()
 
     def classify(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
@@ -14,18 +15,31 @@ from rtxlib.models.masks import View
 from rtxlib.models.residual import IterationResidual
 
 
-class Passed(NamedTuple):
-    """What a stack made of a batch.
+@dataclass
+class Walk:
+    """A batch on its way through a stack: what its layers may see, and what they leave behind.
 
-    last: the last state (batch, queries, hidden). layers: the state after each layer of prelude, passes and coda, a pass'
-    last one after its residual. iterations: the state that entered the loop, and the state after each pass. attentions:
-    of each of those layers (batch, heads, queries, length), on the eager path.
+    everywhere: the view of global layers; nearby: that of local ones. layers: the state after each layer of prelude, passes
+    and coda, a pass' last one after its residual. iterations: the state that entered the loop, and the state after each
+    pass. attentions: of each of those layers (batch, heads, queries, length), on the eager path.
     """
 
-    last: Tensor
-    layers: list[Tensor]
-    iterations: list[Tensor]
-    attentions: list[Tensor]
+    everywhere: View = field(default_factory=View)
+    nearby: View | None = None
+    eager: bool = False
+    layers: list[Tensor] = field(default_factory=list)
+    iterations: list[Tensor] = field(default_factory=list)
+    attentions: list[Tensor] = field(default_factory=list)
+
+    def through(self, layers: Sequence[EncoderLayer], h: Tensor, queries: int | None = None) -> Tensor:
+        """h (batch, length, hidden) through these layers; ``queries`` limits the last one to the first positions."""
+        for number, layer in enumerate(layers, start=1):
+            view = self.nearby if layer.local else self.everywhere
+            h, weights = layer(h, view, queries if number == len(layers) else None, self.eager)
+            self.layers.append(h)
+            if weights is not None:
+                self.attentions.append(weights)
+        return h
 
 
 class RecurrentStack(nn.Module):
@@ -68,46 +82,40 @@ class RecurrentStack(nn.Module):
                     part.output.initial_std = config.initializer_range / (2 * config.effective_depth) ** 0.5
 
     def forward(
-        self,
-        h: Tensor,
-        everywhere: View = View(),  # noqa: B008 - immutable
-        nearby: View | None = None,
-        queries: int | None = None,
-        eager: bool = False,
-        depth: int | None = None,
-    ) -> Passed:
-        """Run prelude, ``depth`` passes (R by default) and coda on h (batch, length, hidden).
+        self, h: Tensor, walk: Walk | None = None, queries: int | None = None, depth: int | None = None
+    ) -> Tensor:
+        """Run prelude, ``depth`` passes (R by default) and coda on h (batch, length, hidden): (batch, queries, hidden).
 
-        everywhere: the view of global layers; nearby: that of local ones, where there are any. ``queries`` limits the very
-        last layer to the first positions. Raises InputError for a depth below 1, or above R where passes share no weights.
+        ``queries`` limits the very last layer to the first positions. ``walk`` says what the layers see of each other, and
+        keeps what they leave behind; without one all see all.
+        Raises InputError for a depth below 1, or above R where passes share no weights.
         """
-        depth = self.check_depth(depth)
-        out = Passed(h, [], [], [])
-
-        def run(layer: EncoderLayer, h: Tensor, last: bool = False) -> Tensor:
-            h, weights = layer(h, nearby if layer.local else everywhere, queries if last else None, eager)
-            out.layers.append(h)
-            if weights is not None:
-                out.attentions.append(weights)
-            return h
-
-        for layer in self.prelude:
-            h = run(layer, h)
-        entered = h
-        out.iterations.append(h)
+        walk, depth = walk or Walk(), self.check_depth(depth)
+        h = entered = walk.through(self.prelude, h)
+        walk.iterations.append(h)
         for iteration in range(depth):
-            final = iteration == depth - 1 and not self.coda
-            before = h
-            h = self.prepare(h, entered, iteration, everywhere, eager)
-            block = self.blocks[iteration % len(self.blocks)]
-            for number, layer in enumerate(block, start=1):
-                h = run(layer, h, last=final and number == len(block))
-            h = self.loop_norm(self.residual(before[:, : h.shape[1]], h, iteration))
-            out.layers[-1] = h
-            out.iterations.append(h)
-        for number, layer in enumerate(self.coda, start=1):
-            h = run(layer, h, last=number == len(self.coda))
-        return out._replace(last=h)
+            last = iteration == depth - 1 and not self.coda
+            h = self.finish(*self.begin(h, entered, iteration, walk), iteration, walk, queries if last else None)
+            walk.iterations.append(h)
+        return walk.through(self.coda, h, queries)
+
+    def begin(self, h: Tensor, entered: Tensor, iteration: int, walk: Walk) -> tuple[Tensor, Tensor]:
+        """A pass on h (batch, length, hidden), iteration from 0, up to the block's last layer: h, and what that layer reads.
+
+        Apart from :meth:`finish`, because an early exit wants the last layer for the first position alone, and for the
+        others only where a text goes on.
+        """
+        x = self.prepare(h, entered, iteration, walk.everywhere, walk.eager)
+        *most, _ = self.blocks[iteration % len(self.blocks)]
+        return h, walk.through(most, x)
+
+    def finish(self, before: Tensor, x: Tensor, iteration: int, walk: Walk, queries: int | None = None) -> Tensor:
+        """The last layer of a pass and the join: the next state (batch, queries, hidden)."""
+        *_, last = self.blocks[iteration % len(self.blocks)]
+        after = walk.through([last], x, queries)
+        h = self.loop_norm(self.residual(before[:, : after.shape[1]], after, iteration))
+        walk.layers[-1] = h
+        return h
 
     def prepare(self, h: Tensor, entered: Tensor, iteration: int, view: View, eager: bool = False) -> Tensor:
         """What a pass reads: the state, with what the configuration adds to it before a pass."""
