@@ -22,7 +22,6 @@ from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.evaluation.dynamics import gradients_by_iteration, iteration_gradients
 from rtxlib.experiments import execute, profiles, store, studies, tables, use
 from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.models import EncoderForSequenceClassification, build
@@ -280,24 +279,6 @@ def test_transfer_is_computed_once_and_kept(run) -> None:
     first = use.transfer(run, other, data)
     assert len(first) == 1 and first["n_test"].iloc[0] == len(data.splits["test"])
     assert use.transfer(run, other, data).equals(first)
-
-
-def test_iteration_gradients_add_up_to_the_full_gradient() -> None:
-    torch.manual_seed(0)
-    model = build("recurrent-2x3x64", vocab_size=50).eval()
-    batch = {
-        "input_ids": torch.randint(1, 50, (6, 9)),
-        "attention_mask": None,
-        "labels": torch.tensor([0, 1, 1, 0, 1, 0]),
-    }
-    parts, loss = iteration_gradients(model, [batch])
-    full = model(batch["input_ids"], labels=batch["labels"])
-    full.loss.backward()
-    assert loss == pytest.approx(full.loss.item(), abs=1e-6)
-    for number, p in enumerate(model.encoder.stack.parameters()):
-        torch.testing.assert_close(sum(part[number] for part in parts), p.grad, atol=1e-6, rtol=1e-4)
-    table = gradients_by_iteration(model, [batch])
-    assert table["share"].sum() == pytest.approx(1) and len(table) == 3 and (table["norm"] > 0).all()
 
 
 def test_compare_is_the_difference_of_the_accuracies(run) -> None:

@@ -130,6 +130,17 @@ def test_each_variant_trains_every_parameter_it_has(variant: str, batch: dict) -
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_each_variant_trains_in_sixteen_bits_too(variant: str, batch: dict) -> None:
+    model = copy.deepcopy(small(**VARIANTS[variant])).train()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model(**batch).logits
+    F.cross_entropy(found.float(), torch.tensor([0, 1, 0])).backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+    plain = logits(model.eval(), batch)
+    assert (found.float() - plain).abs().max() < 0.1 * plain.abs().max()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_flops_of_each_variant_are_those_that_torch_counts(variant: str, pooling: str) -> None:
     model = small(**VARIANTS[variant], pooling=pooling)

@@ -96,7 +96,7 @@ def latency(
     if any(len(batch["input_ids"]) != 1 for batch in single):
         raise InputError("The batches for the latency at batch size 1 must hold one text each.")
     held = [[_inputs(batch, device) for batch in batches] for batches in (single, saturated)]
-    wait = _synchroniser(device)
+    wait = synchroniser(device)
     precision = torch.autocast(device.type, autocast) if autocast else nullcontext()
 
     def timed(batch: Batch) -> float:
@@ -130,6 +130,6 @@ def _inputs(batch: Batch, device: torch.device) -> Batch:
     return {"input_ids": batch["input_ids"].to(device), "attention_mask": None if mask is None else mask.to(device)}
 
 
-def _synchroniser(device: torch.device) -> Callable[[], object]:
+def synchroniser(device: torch.device) -> Callable[[], object]:
     """What waits for the device to finish; a CPU call returns only when it is done."""
     return (lambda: None) if device.type == "cpu" else (lambda: torch.accelerator.synchronize(device))

@@ -1,10 +1,12 @@
-"""What the loop does to gradients: how much each iteration contributes to the update of the shared block."""
+"""What the loop does to gradients: what each pass contributes to each parameter, and what reaches the state before it."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
@@ -45,6 +47,30 @@ def iteration_gradients(
     return [[p.grad for p in block.parameters()] for block in twin.encoder.stack.blocks], total
 
 
+def gradients_by_parameter(
+    model: EncoderForSequenceClassification, batches: Sequence[dict[str, Tensor]]
+) -> pd.DataFrame:
+    """What each pass adds to the gradient of each parameter of the block: one row a pass and parameter.
+
+    Columns: ``iteration`` (from 1), ``layer`` (of the block, from 1), ``depth`` (of this application of the layer among all
+    of them, from 1), ``parameter``, ``norm`` of the contribution, ``share`` of that parameter's whole gradient: for a shared
+    block the projection ⟨gᵢ, g⟩ / ⟨g, g⟩, which adds up to one over the passes; for a block of one pass alone, one.
+    """
+    gradients, _ = iteration_gradients(model, batches)
+    blocks = model.encoder.stack.blocks
+    shared = len(blocks) == 1
+    rows = []
+    for number, (name, _) in enumerate(blocks[0].named_parameters()):
+        parts = [of_pass[number].double() for of_pass in gradients]
+        whole = sum(parts)
+        layer, _, parameter = name.partition(".")
+        for iteration, part in enumerate(parts, start=1):
+            share = float((part * whole).sum() / whole.square().sum()) if shared else 1.0
+            depth = (iteration - 1) * len(blocks[0]) + int(layer) + 1
+            rows.append((iteration, int(layer) + 1, depth, parameter, float(part.norm()), share))
+    return pd.DataFrame(rows, columns=["iteration", "layer", "depth", "parameter", "norm", "share"])
+
+
 def gradients_by_iteration(
     model: EncoderForSequenceClassification, batches: Sequence[dict[str, Tensor]]
 ) -> pd.DataFrame:
@@ -65,4 +91,56 @@ def gradients_by_iteration(
         share = flat.square().sum(dim=1) / flat.square().sum()
     return pd.DataFrame(
         {"iteration": range(1, len(flat) + 1), "norm": flat.norm(dim=1).tolist(), "share": share.tolist()}
+    )
+
+
+def coefficients(model: EncoderForSequenceClassification) -> list[tuple[float, float]]:
+    """How each pass joins: (s, b) with h ← s·h + b·F(h); NaN for a gate, which has no one number."""
+    residual, passes = model.encoder.stack.residual, model.config.recurrent_depth
+    alpha = residual.alpha
+    match residual.form:
+        case "none":
+            return [(0.0, 1.0)] * passes
+        case "every":
+            return [(alpha, 1.0)] * passes
+        case "from_second":
+            return [(0.0, 1.0)] + [(alpha, 1.0)] * (passes - 1)
+        case "learned":
+            return [(float(a), 1.0) for a in residual.logit.sigmoid()]
+        case "damped":
+            return [(1 - alpha, alpha)] * passes
+    return [(math.nan, math.nan)] * passes
+
+
+def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequence[dict[str, Tensor]]) -> pd.DataFrame:
+    """How much of the loss' gradient reaches the state after each pass, beside what is claimed of it.
+
+    Columns: ``iteration`` t (0: the state that entered the loop), ``ratio`` ‖∂L/∂h_t‖ / ‖∂L/∂h_R‖ (mean over texts),
+    ``least`` (the smallest of any text), ``bound`` and ``gain``. With h ← s·h + b·F(h) the argument says that the product
+    Π(‖J‖ + s) over the passes after t is at least ``bound`` = Π s, α^(R−t) where s = α. That product bounds the gradient
+    from *above* (triangle inequality), so it is no lower bound: J may cancel s. ``gain`` = Π(s + b) is what reaches t where
+    F is near the identity that its own residuals carry. Dropout is off; of each text the whole state (length, hidden)
+    counts. batches: as :func:`iteration_gradients` takes them.
+    """
+    model = copy.deepcopy(model).eval()
+    ratios = []
+    for batch in batches:
+        encoded = model.encoder(batch["input_ids"], batch["attention_mask"], output_hidden_states=True)
+        for state in encoded.iteration_states:
+            state.retain_grad()
+        logits = model.classify(encoded.last_hidden_state, batch["attention_mask"])
+        F.cross_entropy(logits, batch["labels"], reduction="sum").backward()
+        norms = torch.stack([state.grad.flatten(1).norm(dim=1) for state in encoded.iteration_states])  # (R + 1, B)
+        ratios.append(norms / norms[-1])
+    ratio = torch.cat(ratios, dim=1).double()
+    joins = np.array(coefficients(model))  # (R, 2)
+    after = [joins[t:] for t in range(len(joins) + 1)]
+    return pd.DataFrame(
+        {
+            "iteration": range(len(ratio)),
+            "ratio": ratio.mean(dim=1).tolist(),
+            "least": ratio.amin(dim=1).tolist(),
+            "bound": [float(rest[:, 0].prod()) for rest in after],
+            "gain": [float(rest.sum(axis=1).prod()) for rest in after],
+        }
     )

@@ -12,6 +12,19 @@ from rtxlib.training.recipe import recipe as named_recipe
 
 
 @dataclass(frozen=True)
+class Loop:
+    """Where the loop is taken apart: data, recipe, and models of one width."""
+
+    data: DataSpec
+    recipe: Recipe
+    width: int
+    passes: int  # of the one-layer loop whose variants are trained
+    layers: tuple[int, ...]  # of the standard encoders …
+    shapes: tuple[tuple[int, int], ...]  # … and layers × passes of the loops set against them
+    seeds: int
+
+
+@dataclass(frozen=True)
 class Profile:
     """The sizes of every experiment; the notebooks read nothing else."""
 
@@ -39,6 +52,9 @@ class Profile:
     finetune_spam: Recipe
     pretrained_seeds: int
     searched_rows: int  # texts of each domain among which neighbours are searched
+    loops: tuple[Loop, ...]  # the last one on data that compose
+    any_depth: str  # trained on the headline task with a random number of passes: exits and test-time depth
+    any_depth_seeds: int
 
 
 _MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -74,6 +90,9 @@ PROFILES: dict[str, Profile] = {
             finetune_spam=named_recipe("finetune", epochs=0.5),
             pretrained_seeds=1,
             searched_rows=40,
+            loops=(Loop(_SMOKE, RECIPES["smoke"], 32, passes=2, layers=(1, 2), shapes=((1, 2),), seeds=2),),
+            any_depth="recurrent-1x3x32",
+            any_depth_seeds=2,
         ),
         Profile(
             name="demo",
@@ -100,6 +119,19 @@ PROFILES: dict[str, Profile] = {
             finetune_spam=named_recipe("finetune", epochs=1),
             pretrained_seeds=1,
             searched_rows=200,
+            loops=(
+                Loop(
+                    dataclasses.replace(_DEMO, rows=1500),
+                    RECIPES["demo"],
+                    32,
+                    passes=4,
+                    layers=(1, 2, 4),
+                    shapes=((1, 2), (1, 4), (2, 2)),
+                    seeds=3,
+                ),
+            ),
+            any_depth="recurrent-1x4x64",
+            any_depth_seeds=3,
         ),
         Profile(
             name="full",
@@ -126,6 +158,28 @@ PROFILES: dict[str, Profile] = {
             finetune_spam=RECIPES["finetune"],
             pretrained_seeds=3,
             searched_rows=1000,
+            loops=(
+                Loop(
+                    _SST2,
+                    RECIPES["default"],
+                    128,
+                    passes=4,
+                    layers=(1, 2, 4, 8),
+                    shapes=((1, 2), (1, 4), (1, 8), (2, 2)),
+                    seeds=3,
+                ),
+                Loop(
+                    DataSpec(source="embedded", rows=8000, depth=4, vocab_size=2000),
+                    named_recipe("demo", epochs=4),
+                    64,
+                    passes=4,
+                    layers=(1, 2, 3, 4, 6, 8),
+                    shapes=((1, 2), (1, 3), (1, 4), (1, 6), (1, 8), (2, 2), (2, 4), (4, 2)),
+                    seeds=3,
+                ),
+            ),
+            any_depth="recurrent-3x4x256",
+            any_depth_seeds=5,
         ),
     )
 }
@@ -140,31 +194,52 @@ def load(
     epochs: float | None = None,
     domain_rows: int | None = None,
     pretrained_seeds: int | None = None,
+    loop_seeds: int | None = None,
+    any_depth_seeds: int | None = None,
 ) -> Profile:
     """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
 
     seeds: of every arm. recipe: the name of one for every run; epochs: instead of the recipe's. rows: of each data set at
     most; domain_rows: of the domain and the transfer data alone. max_length: tokens of a text at most. pretrained_seeds: of
-    each fine-tuning, whatever seeds says.
+    each fine-tuning, loop_seeds: of each run that takes the loop apart, any_depth_seeds: of the model trained for every
+    depth, whatever seeds says.
     Raises InputError for an unknown name or a value out of range.
     """
     if name not in PROFILES:
         raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
     profile = PROFILES[name]
-    for setting, value in (("seeds", seeds), ("pretrained_seeds", pretrained_seeds)):
+    own = {"pretrained_seeds": pretrained_seeds, "loop_seeds": loop_seeds, "any_depth_seeds": any_depth_seeds}
+    for setting, value in ({"seeds": seeds} | own).items():
         if value is not None and value < 1:
             raise InputError(f"{setting} must be at least 1, not {value}.")
-    if seeds is not None:
-        fewer = {name: min(seeds, getattr(profile, name)) for name in ("grid_seeds", "pretrained_seeds")}
-        profile = dataclasses.replace(profile, seeds=seeds, **fewer)
-    if pretrained_seeds is not None:
-        profile = dataclasses.replace(profile, pretrained_seeds=pretrained_seeds)
+
+    def asked(setting: str, most: int) -> int:
+        """The seeds of an arm that has a number of its own: the one asked for, else the profile's, no more than ``seeds``."""
+        return own.get(setting) or min(most, seeds or most)
+
+    profile = dataclasses.replace(
+        profile,
+        seeds=seeds or profile.seeds,
+        loops=tuple(dataclasses.replace(loop, seeds=asked("loop_seeds", loop.seeds)) for loop in profile.loops),
+        **{name: asked(name, getattr(profile, name)) for name in ("grid_seeds", "pretrained_seeds", "any_depth_seeds")},
+    )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
-        profile = dataclasses.replace(profile, recipe=named_recipe(recipe or profile.recipe.name, **changes))
-    for field in ("data", "domains", "transfer_from", "transfer_to", "spam"):
-        own_rows = domain_rows if field in ("domains", "transfer_to") and domain_rows is not None else rows
-        sizes = {"rows": own_rows, "max_length": max_length}
-        changed = {size: value for size, value in sizes.items() if value is not None}
-        profile = dataclasses.replace(profile, **{field: dataclasses.replace(getattr(profile, field), **changed)})
-    return profile
+
+        def other(usual: Recipe) -> Recipe:
+            return named_recipe(recipe or usual.name, **changes)
+
+        loops = tuple(dataclasses.replace(loop, recipe=other(loop.recipe)) for loop in profile.loops)
+        profile = dataclasses.replace(profile, recipe=other(profile.recipe), loops=loops)
+
+    def resized(data: DataSpec, own_rows: int | None = None) -> DataSpec:
+        sizes = {"rows": own_rows or rows, "max_length": max_length}
+        return dataclasses.replace(data, **{size: value for size, value in sizes.items() if value is not None})
+
+    fields = ("data", "domains", "transfer_from", "transfer_to", "spam")
+    own_rows = {"domains": domain_rows, "transfer_to": domain_rows}
+    return dataclasses.replace(
+        profile,
+        loops=tuple(dataclasses.replace(loop, data=resized(loop.data)) for loop in profile.loops),
+        **{field: resized(getattr(profile, field), own_rows.get(field)) for field in fields},
+    )

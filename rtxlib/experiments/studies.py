@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from rtxlib.data.spec import DataSpec
-from rtxlib.experiments.profiles import Profile
+from rtxlib.experiments.profiles import Loop, Profile
 from rtxlib.experiments.spec import RunSpec
 from rtxlib.models.presets import preset
 from rtxlib.training.recipe import RECIPES
 
 UNSHARED = {"block_sharing": "unshared"}
+RANDOM_DEPTH = {"depth_sampling": "uniform"}
 
 
 def _seeds(
@@ -34,6 +36,64 @@ def recurrent(profile: Profile) -> list[RunSpec]:
     return _seeds(profile, [profile.recurrent], profile.data) + _seeds(
         profile, [profile.recurrent], profile.data, **UNSHARED
     )
+
+
+def forms(loop: Loop) -> dict[str, dict[str, Any]]:
+    """What sets each variant of a loop apart from the study's own, by the name figures give it."""
+    return {
+        "from_second": {},  # the study's own
+        "unshared": UNSHARED,
+        **{residual: {"residual": residual} for residual in ("none", "every", "learned", "damped", "gated")},
+        "input_injection": {"input_injection": True},
+        "loop_norm": {"loop_norm": True},
+        "sandwich": {"norm_placement": "sandwich"},
+        "iteration_embedding": {"iteration_embedding": True},
+        "conditioning": {"conditioning_size": loop.width},  # a quarter of a layer's own width inside
+        "prelude_and_coda": {"prelude_layers": 1, "coda_layers": 1},
+        "factorised": {"embedding_size": loop.width // 4},
+        "random_depth": RANDOM_DEPTH,
+    }
+
+
+def form(loop: Loop, name: str) -> list[RunSpec]:
+    """The runs of one of :func:`forms`: one layer, passed ``loop.passes`` times."""
+    model = f"recurrent-1x{loop.passes}x{loop.width}"
+    return [RunSpec(model, loop.data, loop.recipe, seed, forms(loop)[name]) for seed in range(loop.seeds)]
+
+
+def variants(profile: Profile) -> list[RunSpec]:
+    """Notebook 03: every variant of the loop, wherever it is taken apart."""
+    return [spec for loop in profile.loops for name in forms(loop) for spec in form(loop, name)]
+
+
+def shape(loop: Loop, layers: int, passes: int) -> list[RunSpec]:
+    """Notebook 03: a standard encoder (one pass), or a loop that differs from a deeper one in sharing alone.
+
+    Without a residual across passes, N layers passed R times *are* a standard encoder of N·R layers whose weights are tied.
+    """
+    if passes == 1:
+        model, words = f"standard-{layers}x{loop.width}", {}
+    else:
+        model, words = f"recurrent-{layers}x{passes}x{loop.width}", {"residual": "none"}
+    return [RunSpec(model, loop.data, loop.recipe, seed, words) for seed in range(loop.seeds)]
+
+
+def shapes(loop: Loop) -> list[tuple[int, int]]:
+    """Layers and passes of all that is set against each other: standard encoders first."""
+    return [*((layers, 1) for layers in loop.layers), *loop.shapes]
+
+
+def depths(profile: Profile) -> list[RunSpec]:
+    """Notebook 03: layers against passes, for what a pass is worth."""
+    return [spec for loop in profile.loops for sizes in shapes(loop) for spec in shape(loop, *sizes)]
+
+
+def any_depth(profile: Profile) -> list[RunSpec]:
+    """Notebook 03: one checkpoint for every depth, on the headline task."""
+    return [
+        RunSpec(profile.any_depth, profile.data, profile.recipe, seed, RANDOM_DEPTH)
+        for seed in range(profile.any_depth_seeds)
+    ]
 
 
 def grid(profile: Profile) -> list[RunSpec]:
@@ -121,7 +181,13 @@ def finetuning(profile: Profile) -> list[RunSpec]:
 
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "02_baseline": {"baseline": baseline},
-    "03_recurrent": {"baseline": baseline, "recurrent": recurrent},
+    "03_recurrent": {
+        "baseline": baseline,
+        "recurrent": recurrent,
+        "variants": variants,
+        "depths": depths,
+        "any_depth": any_depth,
+    },
     "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length},
     "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
     "06_domain_classification": {"domains": domains, "transfer": transfer},

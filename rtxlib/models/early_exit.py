@@ -109,8 +109,7 @@ def classify(
     for iteration in range(depth):
         before, x = stack.begin(h, entered, iteration, walk)
         h = stack.finish(before, x, iteration, walk, only_cls)
-        read = encoder.final_norm(walk.through(stack.coda, h, 1 if read_cls else None))
-        found = model.classify(read, attention_mask)
+        found = model.decode(h, attention_mask, walk)
         if logits is None:
             logits = found.new_empty(len(place), found.shape[1])
         logits[place] = found

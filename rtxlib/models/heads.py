@@ -15,6 +15,7 @@ from rtxlib.models import early_exit as exits
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.early_exit import EarlyExit
 from rtxlib.models.encoder import Encoder, EncoderBase
+from rtxlib.models.recurrence import Walk
 
 
 @dataclass
@@ -86,6 +87,15 @@ class EncoderForSequenceClassification(EncoderBase):
         loss = None if labels is None else F.cross_entropy(logits.float(), labels)
         output = ClassifierOutput(loss, logits, encoded.hidden_states, encoded.attentions)
         return output if return_dict is not False else output.to_tuple()
+
+    def decode(self, h: Tensor, attention_mask: Tensor | None, walk: Walk) -> Tensor:
+        """Logits (batch, num_labels) from the loop's state after any pass (batch, length, hidden): coda, final norm, read-out.
+
+        walk: what the coda's layers see (:meth:`Encoder.views`); of a state cut to [CLS] there must be no coda.
+        """
+        read_cls = self.config.pooling in ("cls", "pooler")
+        h = walk.through(self.encoder.stack.coda, h, 1 if read_cls else None)
+        return self.classify(self.encoder.final_norm(h), attention_mask)
 
     def classify(
         self, states: Tensor, attention_mask: Tensor | None = None, offsets: Sequence[int] | None = None

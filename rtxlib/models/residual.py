@@ -48,7 +48,7 @@ class IterationResidual(nn.Module):
             return torch.lerp(before, after, self.alpha)
         if self.form == "gated":
             gate = self.gate(torch.cat((before, after), dim=-1)).sigmoid()
-            return torch.lerp(before, after, gate)
+            return before + gate * (after - before)  # unlike lerp this takes a sixteen-bit gate between full states
         alpha = self.alpha
         if self.form == "learned":
             alpha = self.logit[min(iteration, len(self.logit) - 1)].sigmoid()

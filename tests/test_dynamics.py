@@ -1,0 +1,267 @@
+"""What the loop does, measured: shares that add up, states as their formulas say, and a φ that finds the one put in."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from test_recurrence import VARIANTS, logits, small
+
+from rtxlib.errors import InputError
+from rtxlib.evaluation import dynamics, exits
+from rtxlib.evaluation.states import states_by_iteration
+from rtxlib.evaluation.worth import worth_of_iterations
+from rtxlib.models import EarlyExit
+
+LENGTHS = (11, 4, 7, 9, 5, 6)
+
+
+@pytest.fixture
+def batches() -> list[dict[str, torch.Tensor | None]]:
+    """Two batches of six texts, one padded and one not."""
+    torch.manual_seed(3)
+    ids = torch.randint(1, 60, (len(LENGTHS), max(LENGTHS)))
+    mask = (torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]).long()
+    return [
+        {"input_ids": ids * mask, "attention_mask": mask, "labels": torch.tensor([0, 1, 1, 0, 1, 0])},
+        {"input_ids": ids[:, :3], "attention_mask": None, "labels": torch.tensor([1, 0, 0, 1, 0, 0])},
+    ]
+
+
+# ---------------------------------------- gradients
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_the_passes_contribute_adds_up_to_the_full_gradient(variant: str, batches: list) -> None:
+    model = small(**VARIANTS[variant])
+    parts, loss = dynamics.iteration_gradients(model, batches)
+    rows = sum(len(batch["labels"]) for batch in batches)
+    total = sum(model(**batch).loss * len(batch["labels"]) for batch in batches) / rows
+    total.backward()
+    assert loss == pytest.approx(total.item(), abs=1e-5)
+    blocks = model.encoder.stack.blocks
+    if len(blocks) == 1:
+        for number, p in enumerate(blocks[0].parameters()):
+            torch.testing.assert_close(sum(part[number] for part in parts), p.grad, atol=1e-5, rtol=1e-3)
+    else:
+        for part, block in zip(parts, blocks, strict=True):
+            for own, p in zip(part, block.parameters(), strict=True):
+                torch.testing.assert_close(own, p.grad, atol=1e-5, rtol=1e-3)
+
+
+def test_shares_of_each_parameter_add_up_to_one_and_name_where_they_belong(batches: list) -> None:
+    model = small("recurrent-2x3x64")
+    table = dynamics.gradients_by_parameter(model, batches)
+    shares = table.groupby(["layer", "parameter"])["share"].sum()
+    np.testing.assert_allclose(shares, 1.0, atol=1e-6)
+    assert len(shares) == len(list(model.encoder.stack.blocks[0].parameters()))
+    assert sorted(set(table["depth"])) == [1, 2, 3, 4, 5, 6]
+    assert (table["depth"] == (table["iteration"] - 1) * 2 + table["layer"]).all()
+    by_pass = dynamics.gradients_by_iteration(model, batches)
+    squares = table.assign(square=table["norm"] ** 2).groupby("iteration")["square"].sum()
+    np.testing.assert_allclose(squares**0.5, by_pass["norm"], rtol=1e-5)
+    apart = dynamics.gradients_by_parameter(small("recurrent-2x3x64", block_sharing="unshared"), batches)
+    assert (apart["share"] == 1).all()
+
+
+def test_gradients_of_states_are_what_finite_differences_say(batches: list) -> None:
+    """The gradient of the loss by the state after a pass, against the loss moved along one direction of that state."""
+    model, batch = small("recurrent-1x3x64", residual="every").double(), batches[1]
+    table = dynamics.gradients_of_states(model, [batch])
+    assert table["ratio"].iloc[-1] == 1 and (table["least"] <= table["ratio"] + 1e-12).all()
+    states = model.encoder(batch["input_ids"], output_hidden_states=True).iteration_states
+
+    def loss(h: torch.Tensor, start: int) -> float:
+        stack, walk = model.encoder.stack, model.encoder.views(3, None, h.device)
+        walk.everywhere = walk.everywhere._replace(rotary=tuple(x.double() for x in walk.everywhere.rotary))
+        for iteration in range(start, 3):
+            h = stack.finish(*stack.begin(h, h, iteration, walk), iteration, walk)
+        return torch.nn.functional.cross_entropy(model.classify(h), batch["labels"], reduction="none")
+
+    step, norms = 1e-6, []
+    for start, state in enumerate(states):
+        gradient = torch.zeros_like(state)
+        for i in range(state.shape[1]):
+            for j in range(state.shape[2]):
+                moved = torch.zeros_like(state)
+                moved[:, i, j] = step
+                with torch.inference_mode():
+                    gradient[:, i, j] = (loss(state + moved, start) - loss(state - moved, start)) / (2 * step)
+        norms.append(gradient.flatten(1).norm(dim=1))
+    expected = torch.stack(norms) / norms[-1]
+    np.testing.assert_allclose(table["ratio"], expected.mean(dim=1), rtol=1e-4)
+    np.testing.assert_allclose(table["least"], expected.amin(dim=1), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "bound", "gain"),
+    [
+        ({"residual": "none"}, [0, 0, 0, 1], [1, 1, 1, 1]),
+        ({"residual": "every"}, [0.125, 0.25, 0.5, 1], [3.375, 2.25, 1.5, 1]),
+        ({"residual": "from_second"}, [0, 0.25, 0.5, 1], [2.25, 2.25, 1.5, 1]),
+        ({"residual": "damped", "residual_scale": 0.25}, [0.421875, 0.5625, 0.75, 1], [1, 1, 1, 1]),
+    ],
+)
+def test_bound_and_gain_are_the_products_of_what_each_pass_carries(words, bound, gain, batches: list) -> None:
+    table = dynamics.gradients_of_states(small("recurrent-1x3x64", **words), batches)
+    np.testing.assert_allclose(table["bound"], bound)
+    np.testing.assert_allclose(table["gain"], gain)
+
+
+def test_an_identity_block_passes_exactly_the_gain_on(batches: list) -> None:
+    """With its output projections at zero F is the identity, and the gradient grows by 1 + α a pass."""
+    model = small("recurrent-2x3x64", residual="every", residual_scale=0.3)
+    with torch.no_grad():
+        for layer in model.encoder.stack.blocks[0]:
+            for part in (layer.attention.output, layer.feedforward.output):
+                part.weight.zero_()
+                part.bias.zero_()
+    table = dynamics.gradients_of_states(model, batches)
+    np.testing.assert_allclose(table["ratio"], table["gain"], rtol=1e-5)
+    np.testing.assert_allclose(table["ratio"], 1.3 ** np.arange(3, -1, -1), rtol=1e-5)
+    norms = states_by_iteration(model, batches)["norm"]
+    np.testing.assert_allclose(norms[1:].to_numpy() / norms[:-1].to_numpy(), 1.3, rtol=1e-5)
+
+
+# ---------------------------------------- states
+
+
+def test_states_by_iteration_are_their_formulas(batches: list) -> None:
+    model = small("recurrent-2x3x64", prelude_layers=1, coda_layers=1)
+    table = states_by_iteration(model, batches, depth=4)
+    rows: list[list[float]] = [[] for _ in range(5)]
+    with torch.inference_mode():
+        for batch in batches:
+            lengths = LENGTHS if batch["attention_mask"] is not None else (3,) * 6
+            for row, length in enumerate(lengths):  # each text alone
+                ids = batch["input_ids"][row : row + 1, :length]
+                out = model.encoder(ids, output_hidden_states=True, output_attentions=True, recurrent_depth=4)
+                found = [model(ids, recurrent_depth=t).logits[0] for t in (1, 2, 3, 4)]
+                for t in range(5):
+                    h = out.iteration_states[t][0]  # (T, d)
+                    correlations = np.corrcoef(h.numpy())
+                    values = [float(h.norm(dim=-1).mean()) / 8, correlations[~np.eye(length, dtype=bool)].mean()]
+                    if t:
+                        before = out.iteration_states[t - 1][0]
+                        weights = torch.stack(out.attentions[1 + 2 * (t - 1) : 1 + 2 * t])
+                        label = batch["labels"][row]
+                        values += [
+                            float(torch.cosine_similarity(h, before, dim=-1).mean()),
+                            float(((h - before).norm(dim=-1) / before.norm(dim=-1)).mean()),
+                            float(found[t - 1].argmax() == label),
+                            float(-found[t - 1].log_softmax(-1)[label]),
+                            float(found[t - 1].argmax() != found[2].argmax()),
+                            float(-(weights * weights.log()).sum(-1).mean() / math.log(length)),
+                        ]
+                    rows[t].append(values)
+    names = ["norm", "token_correlation", "cosine", "distance", "accuracy", "loss", "changed", "entropy"]
+    assert table["iteration"].tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_allclose(table.loc[1:, names], [np.mean(of_pass, axis=0) for of_pass in rows[1:]], rtol=1e-4)
+    np.testing.assert_allclose(table.loc[0, names[:2]].astype(float), np.mean(rows[0], axis=0), rtol=1e-4)
+    assert table.loc[0, names[2:]].isna().all()
+
+
+def test_tokens_that_have_become_one_correlate_fully(batches: list) -> None:
+    model = small("recurrent-1x2x64", loop_norm=True)
+    with torch.no_grad():
+        model.encoder.stack.loop_norm.weight.zero_()
+        model.encoder.stack.loop_norm.weight[0] = 1e3  # every state is a multiple of the first axis, on either side of it
+    table = states_by_iteration(model, batches)
+    assert table["token_correlation"].iloc[-1] < 1 + 1e-9
+    with torch.no_grad():
+        model.encoder.stack.blocks[0][0].feedforward.output.bias[0] = 1e6  # and now on the same side
+    assert states_by_iteration(model, batches)["token_correlation"].iloc[-1] == pytest.approx(1)
+
+
+# ---------------------------------------- exits
+
+
+def test_every_pass_decoded_is_the_model_run_at_that_depth(batches: list) -> None:
+    model = small("recurrent-2x3x64", coda_layers=1)
+    decoded = exits.decode_passes(model, batches)
+    for t in (1, 2, 3):
+        alone = torch.cat([logits(model, batch, recurrent_depth=t) for batch in batches])
+        np.testing.assert_allclose(decoded.logits[:, t - 1], alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("criterion", exits.CRITERIA)
+def test_leaving_on_paper_is_leaving_in_the_model(criterion: str, batches: list) -> None:
+    model = small("recurrent-2x3x64", residual="damped")
+    decoded = exits.decode_passes(model, batches)
+    for threshold in (0.0, 0.45, 0.6, 0.75, 0.9, 1.0):
+        rule = EarlyExit(criterion, threshold)
+        real = torch.cat([model(**batch, early_exit=rule).passes for batch in batches])
+        assert exits.leave(decoded.scores[criterion], threshold).tolist() == real.tolist()
+
+
+def test_calibration_takes_the_lowest_threshold_that_keeps_its_promise() -> None:
+    scores = np.array([[0.9, 1.0], [0.8, 1.0], [0.7, 1.0], [0.6, 1.0]])
+    predictions = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])  # leaving early changes the third text alone
+    assert exits.calibrate(scores, predictions, 0.0) == 0.7  # above it 0.9 and 0.8 leave, the third stays
+    assert exits.calibrate(scores, predictions, 0.25) == 0.0
+    never = exits.calibrate(np.array([[1.0, 1.0]]), np.array([[0, 1]]), 0.0)
+    assert never == 1.0
+    rng = np.random.default_rng(0)
+    scores, predictions = rng.random((500, 4)), rng.integers(0, 2, (500, 4))
+    for tolerance in (0.0, 0.05, 0.2):
+        threshold = exits.calibrate(scores, predictions, tolerance)
+        changed = predictions[np.arange(500), exits.leave(scores, threshold) - 1] != predictions[:, -1]
+        assert changed.mean() <= tolerance
+    with pytest.raises(InputError, match="between 0 and 1"):
+        exits.calibrate(scores, predictions, 1.5)
+
+
+def test_timings_are_of_the_work_asked_for(batches: list) -> None:
+    """Twelve passes take longer than one, in the same rounds; the model's mode is left alone."""
+    model = small("recurrent-2x3x64")
+    batches = [{"input_ids": torch.randint(1, 60, (64, 40)), "attention_mask": None}] * 2
+    one, many = exits.milliseconds(model, batches, [{"recurrent_depth": 1}, {"recurrent_depth": 12}], rounds=3)
+    assert 0 < one < many
+    assert not model.training
+
+
+# ---------------------------------------- φ
+
+
+DESIGN = [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (4, 2)]
+
+
+def errors(phi: float, noise: float, seed: int, seeds: int = 3) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    rows = [(n, r, 0.05 + 0.15 * (n * r**phi) ** -1.0 + noise * rng.normal()) for n, r in DESIGN for _ in range(seeds)]
+    return pd.DataFrame(rows, columns=["layers", "iterations", "error"])
+
+
+@pytest.mark.parametrize("phi", [-0.5, 0.0, 0.46, 1.0, 1.5])
+def test_phi_is_found_again_without_noise(phi: float) -> None:
+    found = worth_of_iterations(errors(phi, 0.0, 0))
+    assert found.phi == pytest.approx(phi, abs=0.021) and found.n == 30
+    np.testing.assert_allclose((found.E, found.A), (0.05, 0.15), atol=0.003)
+    assert found.low <= found.phi <= found.high
+
+
+def test_the_interval_of_phi_covers_it_as_often_as_it_says() -> None:
+    covered = [found.low <= 0.5 <= found.high for found in (worth_of_iterations(errors(0.5, 0.006, s)) for s in range(200))]
+    assert 0.90 <= np.mean(covered) <= 0.99  # 95 % within three standard errors of 200 draws
+
+
+def test_where_depth_is_worth_nothing_phi_is_not_bounded() -> None:
+    runs = errors(0.5, 0.0, 0).assign(error=0.2 + 0.01 * np.random.default_rng(1).normal(size=30))
+    found = worth_of_iterations(runs)
+    assert not (np.isfinite(found.low) and np.isfinite(found.high))
+
+
+@pytest.mark.parametrize(
+    ("runs", "says"),
+    [
+        (pd.DataFrame({"layers": [1], "iterations": [1]}), "no column 'error'"),
+        (errors(0.5, 0, 0).query("iterations == 1"), "0 loops"),
+        (errors(0.5, 0, 0).query("layers == 1"), "1 depths"),
+    ],
+)
+def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        worth_of_iterations(runs)
