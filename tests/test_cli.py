@@ -171,9 +171,24 @@ def test_bad_files_are_one_sentence(run: dict, home: Path, tmp_path: Path) -> No
         (["evaluate", run["key"], str(table)], "'great'"),
         (["evaluate", run["key"], str(table), "--labels", "{"], "not JSON"),
         (["predict", run["key"], "x", "--out", str(tmp_path / "o.xlsx")], "must end in"),
+        (["predict", run["key"], "x", "--early-exit", "confidence"], "confidence:0.9"),
+        (["predict", run["key"], "x", "--early-exit", "confidense:0.9"], "Did you mean 'confidence'"),
     ):
         done = rtx(*arguments, home=home)
         assert done.returncode == 2 and says in done.stderr.decode() and b"Traceback" not in done.stderr, arguments
+
+
+def test_predict_takes_other_passes_and_lets_texts_leave(run: dict, home: Path) -> None:
+    """Leaving at once is one pass, never leaving is all of them."""
+
+    def probability(*more: str) -> float:
+        return json.loads(rtx("predict", run["key"], "a fine film", "--json", *more, home=home).stdout)["probabilities"][
+            "positive"
+        ]
+
+    assert probability("--passes", "1") == pytest.approx(probability("--early-exit", "confidence:0"), abs=1e-6)
+    assert probability() == pytest.approx(probability("--early-exit", "change:1"), abs=1e-6)
+    assert len({round(probability("--passes", str(passes)), 6) for passes in (1, 2, 5)}) == 3
 
 
 def test_works_without_a_checkout(run: dict, home: Path, tmp_path: Path) -> None:

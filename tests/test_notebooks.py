@@ -67,12 +67,16 @@ def test_each_profile_makes_things_in_its_own_place(report: Path) -> None:
 def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     figures = {file.stem for file in (report / "figures/smoke").glob("*.svg")}
     assert {stem[:2] for stem in figures} == {"01", "02", "03", "04", "05", "06", "07", "99"}
-    assert {"04_bubble", "04_pareto_time", "03_gradient_by_iteration", "01_overlap", "07_spam"} <= figures
+    assert {"04_bubble", "04_pareto_time", "03_gradient_by_iteration", "03_worth", "03_early_exit", "01_overlap", "07_spam"} <= figures
     results = report / "data/results/smoke"
     runs = pd.read_parquet(results / "runs.parquet")
-    assert runs["key"].is_unique and runs["ms_median"].gt(0).all() and runs["accuracy"].between(0, 1).all()
-    assert set(pd.read_parquet(results / "studies.parquet")["study"]) == {
+    assert runs["key"].is_unique and runs["accuracy"].between(0, 1).all()
+    studies = pd.read_parquet(results / "studies.parquet")
+    timed = studies.loc[studies["study"] != "loop", "key"]
+    assert runs.loc[runs["key"].isin(timed), "ms_median"].gt(0).all()
+    assert set(studies["study"]) == {
         "baseline",
+        "loop",
         "recurrent",
         "sensitivity",
         "width_vs_depth",
@@ -126,6 +130,37 @@ def test_figures_again_without_training_are_the_same_to_the_byte(report: Path) -
     assert done.returncode == 0, done.stderr[-2000:]
     for name in ("03_differences.svg", "03_training_curves.svg", "05_accuracy_per_million.svg"):
         assert (report / "figures/smoke" / name).read_bytes() == before[name]
+
+
+def test_what_the_loop_does_is_read_from_the_committed_tables_alone(report: Path, tmp_path: Path) -> None:
+    """In a clone there are data/results and no weights: notebook 03 draws every figure from them."""
+    shutil.copytree(report / "data" / "results", tmp_path / "data" / "results")
+    done = subprocess.run(
+        [sys.executable, "-m", "rtxlib", "notebook", "03", "--profile", "smoke", "--no-training"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    drawn = sorted(file.name for file in (tmp_path / "figures/smoke").glob("03_*.svg"))
+    assert drawn == sorted(file.name for file in (report / "figures/smoke").glob("03_*.svg")) and len(drawn) >= 14
+    for name in drawn:
+        assert (tmp_path / "figures/smoke" / name).read_bytes() == (report / "figures/smoke" / name).read_bytes(), name
+
+
+def test_a_variant_is_a_notebook_parameter(report: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "rtxlib", "notebook", "03", "--profile", "smoke",
+            "-p", "variant={residual: gated, loop_norm: true}",
+        ],
+        env=environment(report),
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    runs = pd.read_parquet(report / "data/results/smoke/runs.parquet")
+    assert {"recurrent-1x2x32 gated loop_norm=True", "recurrent-1x2x32 gated loop_norm=True unshared"} <= set(runs["model"])
 
 
 def test_training_is_refused_in_an_empty_store(tmp_path: Path) -> None:

@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rtxlib.cli.common import cli
-from rtxlib.cli.output import write_whole
+from rtxlib.cli.output import FORMATS, write_whole
 from rtxlib.errors import InputError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FORMATS = {  # ending -> how a table is written; each gives the same bytes for the same table
-    "csv": lambda table, file: table.to_csv(file, index=False, lineterminator="\n"),
-    "jsonl": lambda table, file: table.to_json(file, orient="records", lines=True, force_ascii=False),
-    "parquet": lambda table, file: table.to_parquet(file, index=False),
-}
-
 
 @cli.group(cls=type(cli))
 def data() -> None:

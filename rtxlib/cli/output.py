@@ -9,6 +9,12 @@ from pathlib import Path
 from rtxlib.errors import InputError
 from rtxlib.hub import disk_full
 
+FORMATS = {  # ending -> how a table is written; each gives the same bytes for the same table
+    "csv": lambda table, file: table.to_csv(file, index=False, lineterminator="\n"),
+    "jsonl": lambda table, file: table.to_json(file, orient="records", lines=True, force_ascii=False),
+    "parquet": lambda table, file: table.to_parquet(file, index=False),
+}
+
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` make a file beside ``path`` that takes its place when it is whole; otherwise nothing is left.

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rtxlib.cli.common import cli, json_option, parse_labels, read_texts, show
+from rtxlib.cli.output import FORMATS, write_whole
 from rtxlib.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from rtxlib.models import EarlyExit
+
+def _rule(written: str) -> EarlyExit:
+    """``"confidence:0.9"`` as the rule it means."""
+    from rtxlib.models import EarlyExit
+
+    criterion, _, threshold = written.partition(":")
+    try:
+        number = float(threshold)
+    except ValueError:
+        raise InputError(f"An early exit is written criterion:threshold (confidence:0.9), not '{written}'.") from None
+    return EarlyExit(criterion, number)
 
 
 @cli.command()
@@ -19,13 +34,26 @@ from rtxlib.errors import InputError, nearest
 @click.option("--file", "file", help="A text file (one a line) or a CSV, TSV, JSONL or Parquet table.")
 @click.option("--text-column", help="Of a table; 'text' by default.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write CSV, JSONL or Parquet, by the ending.")
+@click.option(
+    "--passes", type=click.IntRange(1), help="Of a recurrent model: so many instead of those it was trained for."
+)
+@click.option(
+    "--early-exit",
+    metavar="CRITERION:THRESHOLD",
+    help="Let a text leave the loop when its label is settled, confidence:0.9 say; also agreement and change.",
+)
 @json_option
 def predict(
-    run: str, texts: tuple[str, ...], file: str | None, text_column: str | None, out: str | None, as_json: bool
+    run: str,
+    texts: tuple[str, ...],
+    file: str | None,
+    text_column: str | None,
+    out: str | None,
+    passes: int | None,
+    early_exit: str | None,
+    as_json: bool,
 ) -> None:
     """Label texts with a trained RUN: the arguments, a file, or the lines of standard input."""
-    import pandas as pd
-
     from rtxlib import paths
     from rtxlib.experiments import store, use
 
@@ -41,17 +69,14 @@ def predict(
         texts = tuple(table[column].fillna("").astype(str))
     if not any(text.strip() for text in texts):
         raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
-    answers = use.predict(found, texts)
+    if out is not None and Path(out).suffix[1:] not in FORMATS:  # told before a model is loaded
+        raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
+    way = {} if passes is None else {"recurrent_depth": passes}
+    if early_exit is not None:
+        way["early_exit"] = _rule(early_exit)
+    answers = use.predict(found, texts, **way)
     if out is not None:
-        writers = {".csv": pd.DataFrame.to_csv, ".parquet": pd.DataFrame.to_parquet}
-        temporary = Path(out).with_name(f".{Path(out).name}.tmp")
-        if Path(out).suffix == ".jsonl":
-            answers.to_json(temporary, orient="records", lines=True, force_ascii=False)
-        elif write := writers.get(Path(out).suffix):
-            write(answers, temporary, index=False)
-        else:
-            raise InputError(f"'{out}' must end in .csv, .jsonl or .parquet.")
-        os.replace(temporary, out)
+        write_whole(Path(out), lambda path: FORMATS[Path(out).suffix[1:]](answers, path))
         click.echo(f"{len(answers)} texts labelled, written to {out}", err=True)
     elif as_json:
         names = found.spec["label_names"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
@@ -29,7 +30,10 @@ def training_flops(spec: RunSpec) -> float:
     data = prepare(spec.data, paths.prepared_dir())
     lengths = pd.Series(data.splits["train"].lengths).value_counts()
     config = spec.config(len(data.tokenizer), data.label_names)
-    epoch = sum(forward_flops(config, int(length)) * rows for length, rows in lengths.items())
+    depths = range(1, config.recurrent_depth + 1) if config.depth_sampling == "uniform" else [config.recurrent_depth]
+    epoch = np.mean(
+        [[forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()] for r in depths], axis=0
+    ).sum()
     return FORWARD_AND_BACKWARD * epoch * spec.recipe.epochs
 
 

@@ -200,21 +200,23 @@ def measure_latency(run: Run, test: Tokens, pad_id: int) -> Run:
 
 def lookup(specs: Sequence[RunSpec], runs: Path, results: Path | None = None) -> list[tuple[str, Run | None]]:
     """For each spec its key and, when the store or the committed results have it, its run."""
-    found = []
-    for spec in specs:
-        key = spec.key(prepare(spec.data, paths.prepared_dir()).fingerprint)
-        found.append((key, store.load(runs, key) or (store.published(results, key) if results else None)))
-    return found
+    fingerprints = {data: prepare(data, paths.prepared_dir()).fingerprint for data in {spec.data for spec in specs}}
+    keys = [spec.key(fingerprints[spec.data]) for spec in specs]
+    return [(key, store.load(runs, key) or (store.published(results, key) if results else None)) for key in keys]
 
 
 def run(
-    specs: Sequence[RunSpec], results: Path | None = None, report: Callable[[str], None] | None = None
+    specs: Sequence[RunSpec],
+    results: Path | None = None,
+    report: Callable[[str], None] | None = None,
+    timed: bool = True,
 ) -> list[Run]:
     """All runs of ``specs``, in their order: those in the store as they are, the others trained first.
 
     On a CPU each run has one core and as many run at once as there are cores, which for models this small is faster than
     one run on all cores; on a GPU they take turns. ``results``: a profile's committed tables, read when the store lacks a
-    run and training is refused. Raises TrainingRefused when runs are missing and ``RTX_NO_TRAINING`` is set.
+    run and training is refused. ``timed``: measure the latency of those that have none. Raises TrainingRefused when runs
+    are missing and ``RTX_NO_TRAINING`` is set.
     """
     runs = paths.runs_dir()
     say = report or (lambda line: print(line, flush=True))
@@ -241,7 +243,7 @@ def run(
     finished = []
     for spec, (key, run) in zip(specs, found, strict=True):
         run = run or store.load(runs, key)
-        if run.path is not None and "ms_median" not in run.metrics:
+        if timed and run.path is not None and "ms_median" not in run.metrics:
             data = prepare(spec.data, paths.prepared_dir())
             run = measure_latency(run, data.splits["test"], data.tokenizer.pad_token_id)
         finished.append(run)

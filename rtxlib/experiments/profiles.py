@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError, nearest
+from rtxlib.models.presets import preset
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.recipe import recipe as named_recipe
 
@@ -53,6 +56,7 @@ class Profile:
     pretrained_seeds: int
     searched_rows: int  # texts of each domain among which neighbours are searched
     loops: tuple[Loop, ...]  # the last one on data that compose
+    variant: dict[str, Any]  # fields of ModelConfig in which `recurrent` differs from its preset
     any_depth: str  # trained on the headline task with a random number of passes: exits and test-time depth
     any_depth_seeds: int
 
@@ -90,7 +94,12 @@ PROFILES: dict[str, Profile] = {
             finetune_spam=named_recipe("finetune", epochs=0.5),
             pretrained_seeds=1,
             searched_rows=40,
-            loops=(Loop(_SMOKE, RECIPES["smoke"], 32, passes=2, layers=(1, 2), shapes=((1, 2),), seeds=2),),
+            loops=(
+                Loop(
+                    _SMOKE, RECIPES["smoke"], 32, passes=2, layers=(1, 2, 3), shapes=((1, 2), (1, 3), (2, 2)), seeds=2
+                ),
+            ),
+            variant={},
             any_depth="recurrent-1x3x32",
             any_depth_seeds=2,
         ),
@@ -130,6 +139,7 @@ PROFILES: dict[str, Profile] = {
                     seeds=3,
                 ),
             ),
+            variant={},
             any_depth="recurrent-1x4x64",
             any_depth_seeds=3,
         ),
@@ -178,6 +188,7 @@ PROFILES: dict[str, Profile] = {
                     seeds=3,
                 ),
             ),
+            variant={},
             any_depth="recurrent-3x4x256",
             any_depth_seeds=5,
         ),
@@ -196,13 +207,14 @@ def load(
     pretrained_seeds: int | None = None,
     loop_seeds: int | None = None,
     any_depth_seeds: int | None = None,
+    variant: Mapping[str, Any] | None = None,
 ) -> Profile:
     """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
 
     seeds: of every arm. recipe: the name of one for every run; epochs: instead of the recipe's. rows: of each data set at
     most; domain_rows: of the domain and the transfer data alone. max_length: tokens of a text at most. pretrained_seeds: of
     each fine-tuning, loop_seeds: of each run that takes the loop apart, any_depth_seeds: of the model trained for every
-    depth, whatever seeds says.
+    depth, whatever seeds says. variant: fields of ModelConfig that change the recurrent encoder.
     Raises InputError for an unknown name or a value out of range.
     """
     if name not in PROFILES:
@@ -213,6 +225,12 @@ def load(
         if value is not None and value < 1:
             raise InputError(f"{setting} must be at least 1, not {value}.")
 
+    if "block_sharing" in (variant or {}):
+        raise InputError(
+            "The recurrent encoder is trained with its block shared and unshared anyway; leave block_sharing out."
+        )
+    preset(profile.recurrent, **(variant or {}))  # words that do not exist or contradict each other are refused here
+
     def asked(setting: str, most: int) -> int:
         """The seeds of an arm that has a number of its own: the one asked for, else the profile's, no more than ``seeds``."""
         return own.get(setting) or min(most, seeds or most)
@@ -220,6 +238,7 @@ def load(
     profile = dataclasses.replace(
         profile,
         seeds=seeds or profile.seeds,
+        variant=dict(variant or {}),
         loops=tuple(dataclasses.replace(loop, seeds=asked("loop_seeds", loop.seeds)) for loop in profile.loops),
         **{name: asked(name, getattr(profile, name)) for name in ("grid_seeds", "pretrained_seeds", "any_depth_seeds")},
     )

@@ -23,6 +23,11 @@ TABLES = (
     "predictions",
     "evaluations",
     "gradients",
+    "parameter_gradients",
+    "state_gradients",
+    "states",
+    "exits",
+    "exit_predictions",
 )  # what a run's folder may hold beside its spec and metrics
 
 

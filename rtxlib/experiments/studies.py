@@ -17,7 +17,7 @@ RANDOM_DEPTH = {"depth_sampling": "uniform"}
 
 
 def _seeds(
-    profile: Profile, models: Iterable[str], data: DataSpec, seeds: int | None = None, **overrides: str
+    profile: Profile, models: Iterable[str], data: DataSpec, seeds: int | None = None, **overrides: Any
 ) -> list[RunSpec]:
     return [
         RunSpec(model, data, profile.recipe, seed, overrides)
@@ -33,9 +33,11 @@ def baseline(profile: Profile) -> list[RunSpec]:
 
 def recurrent(profile: Profile) -> list[RunSpec]:
     """Notebook 03: the recurrent encoder, its block shared and unshared."""
-    return _seeds(profile, [profile.recurrent], profile.data) + _seeds(
-        profile, [profile.recurrent], profile.data, **UNSHARED
-    )
+    return [
+        spec
+        for sharing in ({}, UNSHARED)
+        for spec in _seeds(profile, [profile.recurrent], profile.data, **(profile.variant | sharing))
+    ]
 
 
 def forms(loop: Loop) -> dict[str, dict[str, Any]]:

@@ -8,18 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.batching import batches, collate
 from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
 from rtxlib.evaluation import classical
-from rtxlib.evaluation.dynamics import gradients_by_iteration
 from rtxlib.evaluation.statistics import paired_difference
 from rtxlib.experiments import store
 from rtxlib.experiments.store import Run
-from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.training.predict import EVALUATION_TOKENS
-
-GRADIENT_ROWS = 512  # training texts that the gradient of each pass is measured on
 
 
 def gather(runs: Sequence[Run], name: str, results: Path | None = None) -> pd.DataFrame:
@@ -99,29 +93,14 @@ def costs(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(written).T.rename_axis("measure")
 
 
-def gradients(run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """How much each pass contributes to the gradient of a trained run's block, computed once and kept beside it.
-
-    Columns: key, model, seed, iteration, norm, share; see :func:`rtxlib.evaluation.dynamics.gradients_by_iteration`.
-    """
-    if run.path is None or (run.path / "gradients.parquet").is_file():
-        return store.part(run, "gradients", results)
-    model = EncoderForSequenceClassification.from_pretrained(run.path)
-    training = data.splits["train"]
-    rows = np.sort(np.random.default_rng(0).permutation(len(training))[:GRADIENT_ROWS])
-    pieces = [rows[part] for part in batches(training.lengths[rows], EVALUATION_TOKENS, None, seed=None, epoch=0)]
-    table = gradients_by_iteration(model, [collate(training, piece, data.tokenizer.pad_token_id) for piece in pieces])
-    table = table.assign(key=run.key, model=run.metrics["model"], seed=run.metrics["seed"])
-    store.write_table(run.path / "gradients.parquet", table)
-    return table
-
-
 def findings(results: Path) -> dict[str, pd.DataFrame]:
-    """What the studies of a profile left: "sources", "runs" (one row a study and run), "comparisons" and "classical".
+    """What the studies of a profile left: "sources", "runs" (one row a study and run), "comparisons", "classical", and of
+    the loop "worth" and "early_exits".
 
     Raises InputError when the notebooks before have left nothing.
     """
-    needed = {name: results / f"{name}.parquet" for name in ("sources", "runs", "studies", "comparisons", "classical")}
+    names = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits")
+    needed = {name: results / f"{name}.parquet" for name in names}
     if absent := [name for name, file in needed.items() if not file.is_file()]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 06 of this profile first.")
     read = {name: pd.read_parquet(file) for name, file in needed.items()}

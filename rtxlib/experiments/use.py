@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,8 +42,11 @@ def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedToke
     return model.eval().to(pick_device()), AutoTokenizer.from_pretrained(run.path)
 
 
-def probabilities(run: Run, texts: Sequence[str]) -> np.ndarray:
-    """Probabilities (texts, labels) that a run gives to texts, cleaned and cut as its training texts were."""
+def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
+    """Probabilities (texts, labels) that a run gives to texts, cleaned and cut as its training texts were.
+
+    way: ``recurrent_depth`` or ``early_exit``, as :meth:`EncoderForSequenceClassification.forward` takes them.
+    """
     model, tokenizer = open_run(run)
     data = run.spec["data"]
     cleaned = clean_texts(texts, **{step: data[step] for step in CLEANING})
@@ -50,15 +54,15 @@ def probabilities(run: Run, texts: Sequence[str]) -> np.ndarray:
     device = pick_device()
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
     logits = predict_logits(
-        model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device)
+        model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
     )
     return softmax(logits)
 
 
-def predict(run: Run, texts: Sequence[str]) -> pd.DataFrame:
-    """One row a text: ``text, label, p_<label name>…``."""
+def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
+    """One row a text: ``text, label, p_<label name>…``; arguments as :func:`probabilities` takes them."""
     names = run.spec["label_names"]
-    p = probabilities(run, texts)
+    p = probabilities(run, texts, **way)
     table = pd.DataFrame({"text": list(texts), "label": [names[i] for i in p.argmax(axis=1)]})
     return table.assign(**{f"p_{name}": p[:, i] for i, name in enumerate(names)})
 

@@ -73,6 +73,14 @@ def trained_line(axes: Axes, depth: float, words: str = "") -> None:
     )
 
 
+def log_axis(axes: Axes) -> None:
+    """A logarithmic vertical axis of a small panel: above a span of thirty it has a tick a decade and no more."""
+    style.logarithmic(axes.yaxis)
+    low, high = axes.get_ylim()  # of all panels that share the axis
+    if high > 30 * low:
+        axes.yaxis.get_major_locator().set_params(subs=(1.0,))
+
+
 def percent_axis(axes: Axes) -> None:
     """A vertical axis of shares in per cent without a tick above 100; call it once the limits are known."""
     axes.locator_params(axis="y", nbins=6)

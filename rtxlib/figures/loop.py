@@ -7,7 +7,6 @@ from itertools import pairwise
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -22,10 +21,10 @@ _DASHED, _DOTTED, _DASH_DOT = (0, (4, 2.5)), (0, (1.2, 1.6)), (0, (6, 1.8, 1.2, 
 _MEASURES = {  # of a state: what its panel is called
     "norm": "length of the state, ‖h‖ / √d",
     "cosine": "cosine with the state before",
-    "distance": "length of the step, as a share of the state before (%)",
+    "distance": "length of the step (% of the state)",
     "token_correlation": "correlation of a text's tokens",
-    "accuracy": "accuracy when read out there (%)",
-    "entropy": "attention entropy, as a share of its maximum (%)",
+    "accuracy": "accuracy when read out (%)",
+    "entropy": "attention entropy (% of maximum)",
 }
 _OKABE = [to_hex(colour) for colour in mpl.color_sequences["okabe_ito"]]  # black, orange, sky, green, …
 _FORMS = {  # of the residual: colour, line, marker; yellow would be lost on white, so black serves twice
@@ -83,44 +82,47 @@ def gradient_by_layer(table: pd.DataFrame, title: str = "Where in the network do
             )
         segments += list(pairwise(points))
         ends.append((*points[-1], name, ink(seen.shade)))
-    ax.margins(y=0.16)  # room for names above and below the last points
+    ax.margins(y=0.1)
     if style.wide(table["norm"]):
         style.logarithmic(ax.yaxis)
     else:
         ax.set_ylim(bottom=0)
-    ax.set(xlabel="place on the way through the network (1: next to the embedding)", ylabel="gradient norm")
+    ax.set(xlabel="layers passed (1: next to the embedding)", ylabel="gradient norm")
     ax.xaxis.get_major_locator().set_params(integer=True)
     style.grid(ax, "y")
-    x, y, words, colours = zip(*ends, strict=True)
-    place(ax, x, y, words, [4.5] * len(x), colours, segments=segments)
+    last = means["depth"].max()  # a line that ends before it has its name inside
+    spread(ax, at_line_ends(ax, *zip(*(end[1:] for end in ends if end[0] == last), strict=True)))
+    if inner := [end for end in ends if end[0] < last]:
+        x, y, words, colours = zip(*inner, strict=True)
+        place(ax, x, y, words, [4.5] * len(x), colours, segments=segments)
     return figure
 
 
 @styled
-def gradient_bound(
-    table: pd.DataFrame, title: str = "Does the residual keep the gradient above α^(R−t)?"
-) -> Figure:
+def gradient_bound(table: pd.DataFrame, title: str = "Does the residual keep the gradient above α^(R−t)?") -> Figure:
     """Gradient that reaches each state over that at the last, beside the bound claimed and the identity's gain.
 
     ``table``: ``model``, ``seed``, ``iteration`` (0..R: the state after that pass, 0 what enters the loop), ``ratio``
     (mean over texts of ‖∂L/∂h_t‖ / ‖∂L/∂h_R‖), ``least`` (of a text), ``bound`` (α^(R−t)), ``gain`` ((1 + α)^(R−t)),
-    all positive, one row a run and iteration; a panel a model. ``least`` is drawn as the least of any seed. Raises
-    ``InputError`` for a missing column, an empty table, a value not above zero, or a run's iteration that stands twice.
+    all positive but ``bound``, which is not drawn where it is zero, one row a run and iteration; a panel a model.
+    ``least`` is drawn as the least of any seed. Raises ``InputError`` for a missing column, an empty table, a value not
+    above zero, or a run's iteration that stands twice.
     """
     values = ("ratio", "least", "bound", "gain")
     require(table, ("model", "seed", "iteration", *values), "gradient_bound")
     style.one_row_each(table, ("model", "seed", "iteration"), "gradient_bound")
-    lines.positive(table, values, "gradient_bound")
+    lines.positive(table, ("ratio", "least", "gain"), "gradient_bound")
+    table = table.assign(bound=table["bound"].where(table["bound"] > 0))  # a bound of nothing has no place on a log axis
     look = looks(table["model"])
     columns = min(2, len(look))
     rows = -(-len(look) // columns)
     means = summarise(table, ["model", "iteration"], "ratio").sort_values("iteration")
     figure, axes = canvas(
         title,
-        "Length of the loss's gradient at a state over that at the last state, ‖∂L/∂h_t‖ / ‖∂L/∂h_R‖, of each text. "
-        f"Grey: the bound claimed, and what the identities alone would give. Line: mean over texts and seeds; "
-        f"dotted: the least text of any seed; {lines.seeds_note(means['n'])}.",
-        0.4 + rows * (3.4 if columns == 1 else 2.75),
+        "‖∂L/∂h_t‖ / ‖∂L/∂h_R‖: how long a text's gradient is at state t, beside the last state. Line: mean over texts "
+        f"and seeds; dotted: the least text of any seed; {lines.seeds_note(means['n'])}; grey: the bound that is "
+        "claimed, and the gain of the identities alone.",
+        0.4 + rows * (3.4 if columns == 1 else 2.75 if rows < 3 else 2.2),
         rows=rows,
         columns=columns,
         sharey=True,
@@ -142,8 +144,9 @@ def gradient_bound(
         for i, (y, _, colour, line, width) in enumerate(curves):
             mark = {"marker": seen.marker, "markersize": 6.5, "markeredgecolor": "white"} if i == 0 else {}
             ax.plot(t, y, color=colour, linestyle=line, linewidth=width, zorder=3 - i / 4, **mark)
-        ax.set_title(name, loc="left", weight="bold")
-        ax.margins(x=0.06, y=0.12)
+        room = style.WIDTH * 72 / columns - 60  # points across a panel, about
+        ax.set_title("\n".join(wrap(name, room, style.BODY, "bold")), loc="left", weight="bold")
+        ax.margins(x=0.1, y=0.16)  # room for the names of the curves
         ax.set_xticks(range(int(t.max()) + 1))
         style.grid(ax, "y")
         written.append((ax, t, curves))
@@ -156,7 +159,7 @@ def gradient_bound(
         ax.set_xlabel("passes taken, t")
     for ax, t, curves in written:
         segments = [ends for y, *_ in curves for ends in pairwise(zip(t, y, strict=True))]
-        # all curves meet at t = R: a name stands at the left end, or at the next state where two begin together
+        # names stand at the left end, for at t = R all curves meet
         x, y, words, colours = zip(*((t[0], y[0], word, ink(colour)) for y, word, colour, *_ in curves), strict=True)
         place(ax, x, y, words, [4.0] * len(x), colours, segments=segments)
     return figure
@@ -193,33 +196,30 @@ def states_by_iteration(table: pd.DataFrame, title: str = "What does each pass c
         fills[name] = ("full", "none", "left", "bottom")[kin[seen.family]]
     figure, axes = canvas(
         title,
-        f"Mean over seeds; {style.interval_note(pd.concat(summaries.values())['n'], 'bands')}.",
+        f"Lines: mean; {style.interval_note(pd.concat(summaries.values())['n'], 'bands')}.",
         0.4 + 1.75 * rows,
         rows=rows,
         columns=columns,
         key=[_marked(Line2D([], [], label=name), look[name], fills[name]) for name in look],
         sharex=True,
     )
-    heads = [wrap(_MEASURES[column], 195, style.BODY) for column in summaries]
     for i, (ax, (column, summary)) in enumerate(zip(axes.flat, summaries.items(), strict=False)):
         for name, seen in look.items():
             part = summary[summary["model"] == name].sort_values("iteration")
             x = part["iteration"].to_numpy(dtype=float)
-            low = part["low"].where(part["low"] > 0, part["mean"] / 2) if column == "norm" else part["low"]
+            low = part["low"].where(part["low"] > 0, part["mean"] / 2) if column == "norm" else part["low"]  # for a log
             ax.fill_between(x, low, part["high"], color=seen.shade, alpha=0.18, linewidth=0)
             _marked(ax.plot(x, part["mean"])[0], seen, fills[name])
-        head = list(heads[i])
+        head = _MEASURES[column]
         if column == "norm" and style.wide(summary["mean"]):
-            style.logarithmic(ax.yaxis)
-            head[-1] += " (log)"
+            lines.log_axis(ax)
+            head += " (log)"
         if column in ("distance", "entropy"):
             ax.locator_params(axis="y", nbins=5)
             ax.yaxis.set_major_formatter(style.Percent())
         elif column == "accuracy":
             lines.percent_axis(ax)
-        row = heads[i - i % columns :][:columns]
-        head += [""] * (max(map(len, row)) - len(head))  # titles of a row begin level
-        ax.set_title("\n".join(head), loc="left")
+        ax.set_title(head, loc="left")
         ax.xaxis.get_major_locator().set_params(integer=True)
         style.grid(ax, "y")
         if i + columns >= len(summaries):
@@ -270,12 +270,15 @@ def stability(
     by = ["weights", "form", "iteration"]
     means = summarise(kept.assign(norm=np.log(kept["norm"])), by, "norm").sort_values("iteration")
     means[["mean", "low", "high"]] = np.exp(means[["mean", "low", "high"]])
-    cut = len(kept) < len(table)
+    cut, reference = len(kept) < len(table), (kept["form"] == "every").any()
+    drawn = kept.groupby(["form", "weights"]).size().index
+    gone = [f"{form} {_WEIGHTS[w]}" for form, w in table.groupby(["form", "weights"]).size().index.difference(drawn)]
     figure, axes = canvas(
         title,
-        f"Lines: geometric mean over seeds; {style.interval_note(means['n'], 'bands')}; "
-        f"dashed: (1\xa0+\xa0α)^t, the identity's gain, for α\xa0=\xa0{alpha:g}"
-        f"{f'; cross: the next pass is beyond {CEILING:,.0f}' if cut else ''}.",
+        f"Lines: {'geometric mean; ' if means['n'].max() > 1 else ''}{style.interval_note(means['n'], 'bands')}"
+        f"{f'; dashed: (1 + α)^t, the gain of the identity, for α = {alpha:g}' if reference else ''}"
+        f"{f'; cross: the next pass is beyond {CEILING:,.0f}' if cut else ''}."
+        + (f" Beyond it from the first pass on: {', '.join(gone).replace('_', ' ')}." if gone else ""),
         0.4 + len(present) * max(2.3, 0.5 + 0.19 * len(seen)),
         rows=len(present),
         sharex=True,
@@ -290,9 +293,7 @@ def stability(
                 continue
             x = part["iteration"].to_numpy(dtype=float)
             ax.fill_between(x, part["low"], part["high"], color=colour, alpha=0.13, linewidth=0)
-            ax.plot(
-                x, part["mean"], color=colour, linestyle=line, linewidth=1.7, marker=marker, markersize=5
-            )
+            ax.plot(x, part["mean"], color=colour, linestyle=line, linewidth=1.7, marker=marker, markersize=5)
             words = form.replace("_", " ")
             end = part["mean"].iloc[-1]
             whole = table[(table["weights"] == weights) & (table["form"] == form)]["iteration"].max()
@@ -309,7 +310,7 @@ def stability(
         ax.set_ylabel("length, ‖h‖ / √d")
         style.grid(ax, "y")
         labels.append((ax, at_line_ends(ax, *zip(*ends, strict=True))))
-    style.logarithmic(axes[0, 0].yaxis)
+    lines.log_axis(axes[0, 0])
     for i, ax in enumerate(axes[:, 0]):
         lines.trained_line(ax, trained_depth, "" if i else _trained(trained_depth))
     axes[-1, 0].set(xlabel="passes", xlim=(table["iteration"].min() - 0.4, last + 0.4))

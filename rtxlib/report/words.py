@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,43 @@ def verdict(row: Mapping[str, Any]) -> str:
     if row["high"] < 0:
         return f"{measured} ({interval}): the second is the more accurate."
     return f"{measured} ({interval}): these runs do not tell the two apart."
+
+
+def leaving_early(row: Mapping[str, Any]) -> str:
+    """One sentence on a row of :func:`rtxlib.experiments.dynamics.exit_differences`."""
+    seeds, lost = row["n_seeds"], -row["difference"]
+    interval = "" if row["low"] != row["low"] else f", 95 % interval {_signed(-row['high'])} to {_signed(-row['low'])}"
+    return (
+        f"Leaving on **{row['criterion']}** ({row['model']} on {row['data']}): {row['throughput']:.2f} times the throughput "
+        f"of all passes (at least {row['throughput_least']:.2f} in each of {seeds} seed{'s' if seeds != 1 else ''}), "
+        f"{row['passes']:.2f} passes on average, {_signed(lost)} points of accuracy lost{interval}."
+    )
+
+
+def loop_used(first: float, all_: float, model: str, passes: int) -> str:
+    """Whether the label read after one pass is as good as after all: the first sign of a loop that is ignored."""
+    verb = "gains" if all_ > first else "gains nothing:"
+    return (
+        f"**{model}** {verb} {points(all_ - first)} of accuracy between the first pass ({first:.3f}) and the last of "
+        f"{passes} ({all_:.3f})."
+    )
+
+
+def worth(fit: Mapping[str, Any]) -> str:
+    """One sentence on φ, from :class:`rtxlib.evaluation.worth.Worth` and the name of its ``data``."""
+    low, high = (f"{end:.2f}" if math.isfinite(end) else "no bound" for end in (fit["low"], fit["high"]))
+    measured = f"On **{fit['data']}** φ = {fit['phi']:.2f} (95 % interval {low} to {high}, n = {fit['n']} runs)"
+    if not (math.isfinite(fit["low"]) and math.isfinite(fit["high"])):
+        return f"{measured}: these runs do not bound what a pass is worth there."
+    if fit["low"] > 1:
+        said = "a pass through shared layers is worth more than as many layers of their own"
+    elif fit["high"] < 0:
+        said = "more passes harm"
+    elif fit["low"] > 0:
+        said = "a pass helps" + (", though less than as many layers of their own" if fit["high"] < 1 else "")
+    else:
+        said = "no worth of a pass is shown"
+    return f"{measured}: {said}. Four passes of a block are worth {4 ** fit['phi']:.1f} blocks."
 
 
 def data_used(sources: pd.DataFrame) -> str:

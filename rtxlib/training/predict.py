@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -14,9 +16,12 @@ EVALUATION_TOKENS = 8192  # padded tokens a batch; keeps the peak memory of the 
 
 @torch.inference_mode()
 def predict_logits(
-    model: nn.Module, tokens: Tokens, pad_id: int, device: torch.device, precision: str = "fp32"
+    model: nn.Module, tokens: Tokens, pad_id: int, device: torch.device, precision: str = "fp32", **way: Any
 ) -> np.ndarray:
-    """Logits (rows, labels) in float32, in the row order of ``tokens``. Leaves the model's train/eval mode as it was."""
+    """Logits (rows, labels) in float32, in the row order of ``tokens``. Leaves the model's train/eval mode as it was.
+
+    way: what else the model is called with, ``recurrent_depth=2`` or ``early_exit=EarlyExit("confidence", 0.9)``.
+    """
     training = [module for module in model.modules() if module.training]
     model.eval()
     logits = np.empty((len(tokens), model.config.num_labels), dtype=np.float32)
@@ -24,7 +29,7 @@ def predict_logits(
         batch = {name: x.to(device) for name, x in collate(tokens, index, pad_id).items() if x is not None}
         batch.pop("labels")
         with autocast(precision, device):
-            logits[index] = model(**batch).logits.float().cpu().numpy()
+            logits[index] = model(**batch, **way).logits.float().cpu().numpy()
     for module in training:  # each by itself: a frozen encoder stays in evaluation mode under a head that trains
         module.training = True
     return logits
