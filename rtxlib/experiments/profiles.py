@@ -176,7 +176,7 @@ PROFILES: dict[str, Profile] = {
                     passes=4,
                     layers=(1, 2, 4, 8),
                     shapes=((1, 2), (1, 4), (1, 8), (2, 2)),
-                    seeds=3,
+                    seeds=2,
                 ),
                 Loop(
                     DataSpec(source="embedded", rows=8000, depth=4, vocab_size=2000),

@@ -41,6 +41,15 @@ _WEIGHTS = {"initial": "at initialisation", "trained": "after training"}
 CEILING = 1e5  # a state so long has left every scale on which the others can be told apart
 
 
+def _looks(names: pd.Series) -> dict[str, Look]:
+    """A look for each name: a form of the loop has the colour it has in :func:`stability`, a model that of its family."""
+    found = looks(names)
+    for name in found.keys() & _FORMS.keys():
+        colour, line, marker = _FORMS[name]
+        found[name] = Look(name, colour, marker, colour, line)
+    return found
+
+
 @styled
 def gradient_by_layer(table: pd.DataFrame, title: str = "Where in the network does the gradient arrive?") -> Figure:
     """Norm of the gradient at each application of a layer, in the order a text passes them, a line a model.
@@ -113,7 +122,7 @@ def gradient_bound(table: pd.DataFrame, title: str = "Does the residual keep the
     style.one_row_each(table, ("model", "seed", "iteration"), "gradient_bound")
     lines.positive(table, ("ratio", "least", "gain"), "gradient_bound")
     table = table.assign(bound=table["bound"].where(table["bound"] > 0))  # a bound of nothing has no place on a log axis
-    look = looks(table["model"])
+    look = _looks(table["model"])
     columns = min(2, len(look))
     rows = -(-len(look) // columns)
     means = summarise(table, ["model", "iteration"], "ratio").sort_values("iteration")
@@ -136,8 +145,8 @@ def gradient_bound(table: pd.DataFrame, title: str = "Does the residual keep the
         curves = [
             (part["mean"].to_numpy(), "mean", seen.shade, seen.line, 2.0),
             (of_runs["least"].min().to_numpy(), "least text", seen.shade, _DOTTED, 1.5),
-            (of_runs["bound"].mean().to_numpy(), "α^(R−t)", GREY, _DASHED, 1.3),
-            (of_runs["gain"].mean().to_numpy(), "(1 + α)^(R−t)", GREY, _DASH_DOT, 1.3),
+            (of_runs["bound"].mean().to_numpy(), "bound claimed", GREY, _DASHED, 1.3),
+            (of_runs["gain"].mean().to_numpy(), "identity's gain", GREY, _DASH_DOT, 1.3),
         ]
         if part["n"].max() > 1:
             lines.seed_points(ax, runs["iteration"], runs["ratio"], seen.shade)
@@ -178,7 +187,7 @@ def states_by_iteration(table: pd.DataFrame, title: str = "What does each pass c
     """
     require(table, ("model", "seed", "iteration", *_MEASURES), "states_by_iteration")
     style.one_row_each(table, ("model", "seed", "iteration"), "states_by_iteration")
-    look = looks(table["model"])
+    look = _looks(table["model"])
     if len(look) > 4:
         raise InputError(f"The figure 'states_by_iteration' can tell four models apart; choose among the {len(look)}.")
     summaries = {

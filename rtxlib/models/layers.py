@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from rtxlib.models.attention import Attention
@@ -17,6 +18,11 @@ def make_norm(config: ModelConfig) -> nn.Module:
     return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=config.norm_bias)
 
 
+def _normed(norm: nn.Module | None, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """A sub-layer's output, normed in the precision of the state where there is a norm for it."""
+    return x if norm is None else norm(x.to(dtype))
+
+
 class EncoderLayer(nn.Module):
     """Pre-norm: x + sublayer(norm(x)) (Xiong et al. 2020). Post-norm: norm(x + sublayer(x)) (Vaswani et al. 2017).
     Sandwich: x + norm(sublayer(norm(x))) (Ding et al. 2021), which bounds what a layer can add.
@@ -29,8 +35,8 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.pre_norm = config.norm_placement != "post"
         sandwich = config.norm_placement == "sandwich"
-        self.attention_out_norm = make_norm(config) if sandwich else nn.Identity()
-        self.feedforward_out_norm = make_norm(config) if sandwich else nn.Identity()
+        self.attention_out_norm = make_norm(config) if sandwich else None
+        self.feedforward_out_norm = make_norm(config) if sandwich else None
         self.local = config.local_attention is not None and index % config.global_attention_every > 0
         bare = self.pre_norm and index == 0 and not config.first_attention_norm
         self.attention_norm = nn.Identity() if bare else make_norm(config)
@@ -53,8 +59,10 @@ class EncoderLayer(nn.Module):
         """
         if self.pre_norm:
             attended, weights = self.attention(self.attention_norm(x), view, queries, eager)
-            x = x[:, : attended.shape[1]] + self.dropout(self.attention_out_norm(attended))
-            return x + self.dropout(self.feedforward_out_norm(self.feedforward(self.feedforward_norm(x)))), weights
+            x = x[:, : attended.shape[1]]
+            x = x + self.dropout(_normed(self.attention_out_norm, attended, x.dtype))
+            fed = self.feedforward(self.feedforward_norm(x))
+            return x + self.dropout(_normed(self.feedforward_out_norm, fed, x.dtype)), weights
         attended, weights = self.attention(x, view, queries, eager)
         x = self.attention_norm(x[:, : attended.shape[1]] + self.dropout(attended))
         return self.feedforward_norm(x + self.dropout(self.feedforward(x))), weights
