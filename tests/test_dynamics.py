@@ -15,6 +15,7 @@ from rtxlib.evaluation import dynamics, exits
 from rtxlib.evaluation.states import states_by_iteration
 from rtxlib.evaluation.worth import worth_of_iterations
 from rtxlib.models import EarlyExit
+from rtxlib.report import words
 
 LENGTHS = (11, 4, 7, 9, 5, 6)
 
@@ -265,3 +266,32 @@ def test_where_depth_is_worth_nothing_phi_is_not_bounded() -> None:
 def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> None:
     with pytest.raises(InputError, match=says):
         worth_of_iterations(runs)
+
+
+# ---------------------------------------- what is said of it
+
+
+@pytest.mark.parametrize(
+    ("phi", "low", "high", "says"),
+    [
+        (1.4, 1.1, 2.0, "worth more than as many layers"),
+        (0.5, 0.2, 0.8, "less than as many layers of their own"),
+        (0.9, 0.4, 1.3, "a pass helps."),
+        (-0.5, -0.9, -0.1, "more passes harm"),
+        (0.1, -0.3, 0.5, "no worth of a pass is shown"),
+        (0.1, -math.inf, 0.5, "do not bound"),
+    ],
+)
+def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: float, says: str) -> None:
+    sentence = words.worth({"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24})
+    assert says in sentence and f"φ = {phi:.2f}" in sentence and "n = 24" in sentence
+    assert ("no bound" in sentence) == math.isinf(low)
+
+
+def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
+    row = {"criterion": "confidence", "model": "m", "data": "sst2", "throughput": 2.0, "throughput_least": 1.8, "passes": 1.4}
+    row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
+    sentence = words.leaving_early(row)
+    assert "2.00 times the throughput" in sentence and "at least 1.80 in each of 5 seeds" in sentence
+    assert "+0.1 points of accuracy lost, 95 % interval −0.2 to +0.4" in sentence
+    assert "gains nothing" in words.loop_used(0.81, 0.80, "m", 4) and "gains +2.0 points" in words.loop_used(0.8, 0.82, "m", 4)
