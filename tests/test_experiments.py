@@ -431,3 +431,10 @@ def test_accuracy_by_composition_is_that_of_the_texts_of_each_depth(run) -> None
     assert table["depth"].tolist() == [0, 1] and table["n"].sum() == len(data.splits["test"])
     assert (table["accuracy"] * table["n"]).sum() / table["n"].sum() == pytest.approx(run.metrics["accuracy"])
     assert table["n"].tolist() == data.rows("test")["depth"].value_counts().sort_index().tolist()
+
+
+def test_what_is_drawn_together_was_trained_for_as_many_passes() -> None:
+    for profile in map(profiles.load, profiles.PROFILES):
+        passes = {spec.config(1000, ["a", "b"]).recurrent_depth for spec in studies.any_depth(profile)}
+        assert passes | {loop.passes for loop in profile.loops} == passes
+        assert not {spec.name for spec in studies.any_depth(profile)} & {spec.name for spec in studies.variants(profile)}

@@ -100,7 +100,7 @@ PROFILES: dict[str, Profile] = {
                 ),
             ),
             variant={},
-            any_depth="recurrent-1x3x32",
+            any_depth="recurrent-1x2x64",
             any_depth_seeds=2,
         ),
         Profile(
@@ -130,17 +130,17 @@ PROFILES: dict[str, Profile] = {
             searched_rows=200,
             loops=(
                 Loop(
-                    dataclasses.replace(_DEMO, rows=1500),
+                    dataclasses.replace(_DEMO, rows=1200),
                     RECIPES["demo"],
                     32,
-                    passes=4,
-                    layers=(1, 2, 4),
-                    shapes=((1, 2), (1, 4), (2, 2)),
+                    passes=3,
+                    layers=(1, 2, 3),
+                    shapes=((1, 2), (1, 3)),
                     seeds=3,
                 ),
             ),
             variant={},
-            any_depth="recurrent-1x4x64",
+            any_depth="recurrent-1x3x64",
             any_depth_seeds=3,
         ),
         Profile(
