@@ -118,6 +118,10 @@ def test_the_loss_is_that_of_the_logits_it_left_with(batch: dict) -> None:
     [
         (lambda: EarlyExit("confidense", 0.5), "Did you mean 'confidence'"),
         (lambda: EarlyExit("confidence", 1.5), "between 0 and 1"),
+        (
+            lambda: small(max_position_embeddings=16)(torch.ones(1, 40).long(), early_exit=EarlyExit("change", 0.5)),
+            "longer than the 16 positions",
+        ),
         (lambda: EarlyExit("confidence", float("nan")), "between 0 and 1"),
         (lambda: small().train()(torch.ones(1, 3).long(), early_exit=EarlyExit("change", 0.5)), r"model.eval\(\)"),
         (

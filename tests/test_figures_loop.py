@@ -403,6 +403,16 @@ def test_lines_of_exits_run_through_means_over_seeds_and_the_chosen_threshold_st
     assert sorted(words) == sorted(["1 pass", *"23456", *(f"{passes:.1f} passes" for passes in chosen["passes"])])
 
 
+def test_thresholds_of_each_seeds_own_are_matched_by_their_order() -> None:
+    table = leaving(3)
+    own = (table["criterion"] == "change") & ~table["chosen"]
+    table.loc[own, "setting"] += 0.01 * table.loc[own, "seed"]
+    line = next(
+        line for line in exits.exits(table).axes[0].get_lines() if line.get_marker() == "^" and line.get_markersize() < 10
+    )
+    assert len(line.get_xdata()) == 5
+
+
 def test_a_choice_that_is_one_of_the_settings_is_no_second_point_of_its_line() -> None:
     table = leaving(2)
     table = table[~table["chosen"]].assign(

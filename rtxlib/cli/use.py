@@ -71,6 +71,8 @@ def predict(
         raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
     if out is not None and Path(out).suffix[1:] not in FORMATS:  # told before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
+    if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
+        raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
     way = {} if passes is None else {"recurrent_depth": passes}
     if early_exit is not None:
         way["early_exit"] = _rule(early_exit)

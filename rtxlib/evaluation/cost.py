@@ -55,7 +55,7 @@ def forward_flops(
     layer = attention + 2 * k * t * d * m
     last = 4 * t * d * d + 4 * d * d + 4 * t * d + 2 * k * d * m
     total = layer * (config.prelude_layers + config.num_hidden_layers * passes + config.coda_layers)
-    read_cls = cls_only_last_layer and config.pooling in ("cls", "pooler")
+    read_cls = cls_only_last_layer and config.reads_cls
     if read_cls:
         total += last - layer
     if config.residual == "gated":

@@ -30,23 +30,21 @@ class Decoded(NamedTuple):
 
 
 @torch.inference_mode()
-def decode_passes(
-    model: EncoderForSequenceClassification, batches: Sequence[Batch], depth: int | None = None
-) -> Decoded:
-    """Every pass decoded, in one run of ``depth`` passes (R by default); rows in the order of the batches.
+def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> Decoded:
+    """Every pass decoded, in one run of R passes; rows in the order of the batches.
 
     batches: each with ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. The model must be in evaluation mode.
     """
     logits: list[torch.Tensor] = []
     scores: dict[str, list[torch.Tensor]] = {criterion: [] for criterion in CRITERIA}
-    encoder, read_cls = model.encoder, model.config.pooling in ("cls", "pooler")
+    encoder = model.encoder
     for batch in batches:
         ids, mask = batch["input_ids"].to(model.device), batch["attention_mask"]
         mask = None if mask is None else mask.to(model.device)
-        states = encoder(ids, mask, output_hidden_states=True, recurrent_depth=depth).iteration_states
+        states = encoder(ids, mask, output_hidden_states=True).iteration_states
         walk = encoder.views(ids.shape[1], mask, ids.device)
         found = [model.decode(h, mask, walk).float() for h in states[1:]]
-        pooled = [h[:, 0] if read_cls else encoder.pool(h, mask) for h in states]
+        pooled = [encoder.summary(h, mask) for h in states]
         logits.append(torch.stack(found, dim=1))
         for criterion, of_batches in scores.items():
             settling = Settling(criterion, len(found), pooled[0])

@@ -15,7 +15,10 @@ BETA = np.geomspace(0.05, 8.0, 60)
 
 
 class Worth(NamedTuple):
-    """error = E + A·w^(−beta) with w = layers·iterations^phi, and the interval of φ (±∞ where the data do not bound it)."""
+    """error = E + A·w^(−beta) with w = layers·iterations^phi, and the interval of φ, ±∞ where the data do not bound it.
+
+    Bounded on neither side, or best at an end of what is tried, φ and the curve are not determined: NaN.
+    """
 
     phi: float
     low: float
@@ -56,6 +59,8 @@ def worth_of_iterations(runs: pd.DataFrame, confidence: float = 0.95) -> Worth:
     inside = np.flatnonzero(profile <= limit)
     low = -np.inf if inside[0] == 0 else float(PHI[inside[0]])
     high = np.inf if inside[-1] == len(PHI) - 1 else float(PHI[inside[-1]])
+    if at in (0, len(PHI) - 1) or not (np.isfinite(low) or np.isfinite(high)):
+        return Worth(np.nan, low, high, np.nan, np.nan, np.nan, n)
     return Worth(float(PHI[at]), low, high, float(floor[at, beta]), float(scale[at, beta]), float(BETA[beta]), n)
 
 

@@ -32,15 +32,20 @@ TIMED = {  # thresholds that are timed beside the calibrated ones: enough for a 
 }
 
 
+def _named(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(key=run.key, **{column: run.metrics[column] for column in ("model", "seed", "data")})
+
+
 def _beside(
     run: Run, name: str, results: Path | None, measure: Callable[[EncoderForSequenceClassification], pd.DataFrame]
 ) -> pd.DataFrame:
-    """The table ``name`` of a run: the one kept beside it, else what ``measure`` makes of its model, kept from now on."""
+    """The table ``name`` of a run: the one kept beside it, else what ``measure`` makes of its model, kept from now on.
+
+    The constants above are in no run's key: whoever changes one deletes the tables that were measured with it.
+    """
     if run.path is None or (run.path / f"{name}.parquet").is_file():
         return store.part(run, name, results)
-    table = measure(EncoderForSequenceClassification.from_pretrained(run.path).eval())
-    known = {"key": run.key, "model": run.metrics["model"], "seed": run.metrics["seed"], "data": run.metrics["data"]}
-    table = table.assign(**known)
+    table = _named(run, measure(EncoderForSequenceClassification.from_pretrained(run.path).eval()))
     store.write_table(run.path / f"{name}.parquet", table)
     return table
 
@@ -78,11 +83,19 @@ def parameter_gradients(run: Run, data: Prepared, results: Path | None = None) -
     )
 
 
-def state_gradients(run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """What of the gradient reaches the state after each pass: :func:`dynamics.gradients_of_states`."""
-    return _beside(
-        run, "state_gradients", results, lambda model: dynamics.gradients_of_states(model, _training_sample(data))
-    )
+def state_gradients(spec: RunSpec, run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
+    """What of the gradient reaches the state after each pass, before training (``weights`` "initial") and after ("trained").
+
+    See :func:`dynamics.gradients_of_states`.
+    """
+
+    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
+        sample = _training_sample(data)
+        each = {"initial": fresh_model(spec, data), "trained": model}
+        tables = [dynamics.gradients_of_states(of, sample).assign(weights=name) for name, of in each.items()]
+        return pd.concat(tables, ignore_index=True)
+
+    return _beside(run, "state_gradients", results, measure)
 
 
 def states(spec: RunSpec, run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
@@ -110,18 +123,18 @@ def early_exits(run: Run, data: Prepared, results: Path | None = None) -> tuple[
     The first table has one row a way: ``criterion`` ("fixed": the same number of passes for all texts), ``setting`` (that
     number, or the threshold), ``chosen`` (the threshold calibrated on validation texts, for a change of at most
     :data:`TOLERANCE` of their labels), mean ``passes``, ``accuracy``, ``ms_per_text`` (all ways timed in turns), ``device``.
-    The second one row a text: ``row``, ``label``, ``passes_fixed`` and ``fixed``, the label after R passes, and for each
-    criterion ``passes_<criterion>`` and the label ``<criterion>`` at the chosen threshold.
+    The second one row a text: ``row``, ``label``, ``fixed``, the label after R passes, and for each criterion the label
+    ``<criterion>`` at the chosen threshold and ``passes_<criterion>``.
     """
-    made: dict[str, pd.DataFrame] = {}
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
-        ways, made["predictions"] = _ways(run, model, data)
+        ways, predictions = _ways(run, model, data)
+        store.write_table(
+            run.path / "exit_predictions.parquet", _named(run, predictions)
+        )  # first, so that it is never missing
         return ways
 
-    ways = _beside(run, "exits", results, measure)
-    predictions = _beside(run, "exit_predictions", results, lambda _: made["predictions"])
-    return ways, predictions
+    return _beside(run, "exits", results, measure), store.part(run, "exit_predictions", results)
 
 
 def _ways(run: Run, model: EncoderForSequenceClassification, data: Prepared) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -139,7 +152,7 @@ def _ways(run: Run, model: EncoderForSequenceClassification, data: Prepared) -> 
             timed = {
                 "confidence": TIMED["confidence"],
                 "agreement": np.arange(1, depth) / depth,
-                "change": np.quantile(scores[:, :-1], TIMED["change"]),
+                "change": np.unique(np.quantile(scores[:, :-1], TIMED["change"])),
             }[criterion]
             ways += [(criterion, float(threshold), False) for threshold in timed] + [(criterion, calibrated, True)]
         given = [
@@ -152,11 +165,13 @@ def _ways(run: Run, model: EncoderForSequenceClassification, data: Prepared) -> 
     table, predictions = [], pd.DataFrame({"row": order, "label": labels})
     for (criterion, setting, chosen), (found, passes), ms in zip(ways, outcomes, taken, strict=True):
         table.append((criterion, setting, chosen, passes.mean(), (found == labels).mean(), ms))
-        if chosen or setting == depth:
-            predictions = predictions.assign(**{f"passes_{criterion}": passes, criterion: found})
+        if chosen:
+            predictions[criterion], predictions[f"passes_{criterion}"] = found, passes
+        elif criterion == "fixed" and setting == depth:
+            predictions["fixed"] = found
     columns = ["criterion", "setting", "chosen", "passes", "accuracy", "ms_per_text"]
-    device = f"{device_name(pick_device())}, {precision}"
-    return pd.DataFrame(table, columns=columns).assign(device=device), predictions.sort_values("row")
+    ways_table = pd.DataFrame(table, columns=columns).assign(device=f"{device_name(device)}, {precision}")
+    return ways_table, predictions.sort_values("row", ignore_index=True)
 
 
 def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:

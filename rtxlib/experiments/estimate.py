@@ -32,8 +32,8 @@ def training_flops(spec: RunSpec) -> float:
     config = spec.config(len(data.tokenizer), data.label_names)
     depths = range(1, config.recurrent_depth + 1) if config.depth_sampling == "uniform" else [config.recurrent_depth]
     epoch = np.mean(
-        [[forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()] for r in depths], axis=0
-    ).sum()
+        [sum(forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()) for r in depths]
+    )
     return FORWARD_AND_BACKWARD * epoch * spec.recipe.epochs
 
 
@@ -52,7 +52,7 @@ def flops_per_second(spec: RunSpec) -> float:
     for _ in range(1 + PROBE_STEPS):
         start = time.perf_counter()
         with autocast(pick_precision(spec.recipe.precision, device), device):
-            logits = model(**batch).logits
+            logits = model(**batch, recurrent_depth=model.config.recurrent_depth).logits
         F.cross_entropy(logits.float(), labels).backward()
         model.zero_grad()
         if device.type == "cuda":

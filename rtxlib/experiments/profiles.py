@@ -130,12 +130,12 @@ PROFILES: dict[str, Profile] = {
             searched_rows=200,
             loops=(
                 Loop(
-                    dataclasses.replace(_DEMO, rows=1200),
-                    RECIPES["demo"],
+                    _DEMO,
+                    named_recipe("demo", epochs=1.5),
                     32,
                     passes=3,
                     layers=(1, 2, 3),
-                    shapes=((1, 2), (1, 3)),
+                    shapes=((1, 2), (1, 3), (2, 2)),
                     seeds=3,
                 ),
             ),
@@ -229,7 +229,8 @@ def load(
         raise InputError(
             "The recurrent encoder is trained with its block shared and unshared anyway; leave block_sharing out."
         )
-    preset(profile.recurrent, **(variant or {}))  # words that do not exist or contradict each other are refused here
+    for sharing in ("shared", "unshared"):  # words that do not exist or contradict each other are refused here
+        preset(profile.recurrent, **(variant or {}), block_sharing=sharing)
 
     def asked(setting: str, most: int) -> int:
         """The seeds of an arm that has a number of its own: the one asked for, else the profile's, no more than ``seeds``."""

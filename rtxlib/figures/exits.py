@@ -95,11 +95,14 @@ def _panel(ax: Axes, table: pd.DataFrame) -> tuple[list, list]:
         runs = table[table["criterion"] == criterion]
         if runs.empty:
             continue
-        each = runs.sort_values("chosen", kind="stable").drop_duplicates(
-            ["seed", "setting"]
-        )  # a choice is no new point
-        means = each.groupby("setting").agg(x=("ms_per_text", "mean"), y=("accuracy", "mean"), n=("seed", "size"))
-        means = means[means["n"] == runs["seed"].nunique()]
+        common = runs.groupby("setting")["seed"].transform("nunique") == runs["seed"].nunique()
+        each = runs[~runs["chosen"] | common].drop_duplicates(["seed", "setting"])  # a seed's own choice is no point
+        # thresholds taken from a seed's own scores differ between seeds, so they are matched by their order
+        each = each.assign(place=each.groupby("seed")["setting"].rank(method="first"))
+        means = each.groupby("place").agg(
+            setting=("setting", "mean"), x=("ms_per_text", "mean"), y=("accuracy", "mean"), n=("seed", "size")
+        )
+        means = means[means["n"] == runs["seed"].nunique()].set_index("setting")
         fixed = criterion == FIXED
         ax.plot(
             means["x"],

@@ -156,6 +156,11 @@ class ModelConfig(PreTrainedConfig):
         return 8 * self.hidden_size // 3 if self.feedforward in GATED else 4 * self.hidden_size
 
     @property
+    def reads_cls(self) -> bool:
+        """Whether a text is read at [CLS] alone, so that its other positions need no last layer."""
+        return self.pooling in ("cls", "pooler")
+
+    @property
     def effective_depth(self) -> int:
         """Layers that a token passes through: prelude, N·R and coda (light conditioning layers are not counted)."""
         return self.prelude_layers + self.num_hidden_layers * self.recurrent_depth + self.coda_layers

@@ -95,17 +95,12 @@ def classify(
         raise InputError("Early exit is for a trained model; call model.eval() first, or train with depth_sampling.")
     encoder, stack = model.encoder, model.encoder.stack
     depth = stack.check_depth(depth)
-    read_cls = model.config.pooling in ("cls", "pooler")
-    only_cls = 1 if read_cls and not stack.coda else None
-
-    def summary(h: Tensor) -> Tensor:
-        return h[:, 0] if read_cls else encoder.pool(h, attention_mask)
-
+    only_cls = 1 if model.config.reads_cls and not stack.coda else None
     walk = encoder.views(input_ids.shape[1], attention_mask, input_ids.device)
     h = entered = walk.through(stack.prelude, encoder.embeddings(input_ids))
     place = torch.arange(len(h), device=h.device)  # in the batch, of each text still in the loop
     logits, passes = None, torch.full_like(place, depth)
-    settling = Settling(rule.criterion, depth, summary(h))
+    settling = Settling(rule.criterion, depth, encoder.summary(h, attention_mask))
     for iteration in range(depth):
         before, x = stack.begin(h, entered, iteration, walk)
         h = stack.finish(before, x, iteration, walk, only_cls)
@@ -115,18 +110,20 @@ def classify(
         logits[place] = found
         if iteration == depth - 1:
             break
-        stay = settling.score(found, summary(h)) <= rule.threshold
+        stay = settling.score(found, encoder.summary(h, attention_mask)) <= rule.threshold
         passes[place[~stay]] = iteration + 1
         if not stay.any():
             break
-        length = h.shape[1] if only_cls is None else x.shape[1]
-        if attention_mask is not None:
-            attention_mask = attention_mask[stay]
-            length = int(attention_mask.any(dim=0).nonzero()[-1]) + 1  # what lies behind is padding in every row left
-            attention_mask = None if attention_mask[:, :length].all() else attention_mask[:, :length]
-        place, entered, before, x, h = place[stay], *(state[stay, :length] for state in (entered, before, x, h))
-        settling.keep(stay)
-        walk = encoder.views(length, attention_mask, h.device)
+        walk.layers.clear()  # states that nobody will ask for
+        if not stay.all():
+            length = x.shape[1]
+            if attention_mask is not None:
+                attention_mask = attention_mask[stay]
+                length = int(attention_mask.any(dim=0).nonzero()[-1]) + 1  # behind it every row left is padding
+                attention_mask = None if attention_mask[:, :length].all() else attention_mask[:, :length]
+            place, entered, before, x, h = place[stay], *(state[stay, :length] for state in (entered, before, x, h))
+            settling.keep(stay)
+            walk = encoder.views(length, attention_mask, h.device)
         if only_cls is not None:
             h = stack.finish(before, x, iteration, walk)
     return Left(logits, passes)

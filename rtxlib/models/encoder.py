@@ -142,12 +142,11 @@ class Encoder(EncoderBase):
         """
         config = self.config
         length = input_ids.shape[1] if offsets is None else max(end - start for start, end in pairwise(offsets))
-        check_length(length, config)
         positions = None if offsets is None else packed_positions(offsets, input_ids.device)
         if output_attentions and offsets is not None:
             raise InputError("A packed row has no attention weights to show; pad the texts instead of packing them.")
+        walk = self.views(length, attention_mask, input_ids.device, bool(output_attentions))
         embedded = self.embeddings(input_ids, token_type_ids, positions)
-        walk = self.views(length, attention_mask, embedded.device, bool(output_attentions))
         if offsets is not None:
             walk.everywhere = packed(walk.everywhere, offsets, positions)
             walk.nearby = walk.nearby and packed(walk.nearby, offsets, positions)
@@ -165,8 +164,12 @@ class Encoder(EncoderBase):
         return output if return_dict is not False else output.to_tuple()
 
     def views(self, length: int, attention_mask: Tensor | None, device: torch.device, eager: bool = False) -> Walk:
-        """What the layers see of texts padded to ``length``; attention_mask (batch, length), None: every token is real."""
+        """What the layers see of texts padded to ``length``; attention_mask (batch, length), None: every token is real.
+
+        Raises InputError when that is longer than ``max_position_embeddings``.
+        """
         config = self.config
+        check_length(length, config)
         everywhere = self_attention_view(config, length, attention_mask, device)
         nearby = None
         if config.local_attention is not None:
@@ -192,12 +195,15 @@ class Encoder(EncoderBase):
         real = attention_mask.to(states.dtype)[..., None]  # (B, T, 1)
         return (states * real).sum(dim=1) / real.sum(dim=1)
 
+    def summary(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """What a text's label is read from, (batch, hidden), before any dense layer: [CLS], or the mean of real tokens."""
+        return states[:, 0] if self.config.reads_cls else self.pool(states, attention_mask)
+
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Sentence embeddings (batch, hidden): pooled states, of length one where ``config.normalize`` is set.
 
         Arguments as in :meth:`forward`.
         """
-        read_cls = self.config.pooling in ("cls", "pooler")
-        states = self(input_ids, attention_mask, queries=1 if read_cls else None).last_hidden_state
+        states = self(input_ids, attention_mask, queries=1 if self.config.reads_cls else None).last_hidden_state
         pooled = self.pool(states, attention_mask)
         return nn.functional.normalize(pooled, dim=-1) if self.config.normalize else pooled

@@ -72,7 +72,7 @@ class EncoderForSequenceClassification(EncoderBase):
         # about a seventh less work at six layers. Whoever asks for states or attentions, or packs texts,
         # gets all of them.
         everything = output_attentions or output_hidden_states or offsets is not None
-        cls_only = self.config.pooling in ("cls", "pooler") and not everything
+        cls_only = self.config.reads_cls and not everything
         encoded = self.encoder(
             input_ids,
             attention_mask,
@@ -93,8 +93,7 @@ class EncoderForSequenceClassification(EncoderBase):
 
         walk: what the coda's layers see (:meth:`Encoder.views`); of a state cut to [CLS] there must be no coda.
         """
-        read_cls = self.config.pooling in ("cls", "pooler")
-        h = walk.through(self.encoder.stack.coda, h, 1 if read_cls else None)
+        h = walk.through(self.encoder.stack.coda, h, 1 if self.config.reads_cls else None)
         return self.classify(self.encoder.final_norm(h), attention_mask)
 
     def classify(

@@ -24,8 +24,8 @@ class IterationResidual(nn.Module):
     gated         g ⊙ F(h) + (1 − g) ⊙ h         g = sigmoid(W·[h, F(h)] + b) of each value, half open at first
     ============= ============================== =====================================================================
 
-    F already holds an identity of its own, so h ← F(h) + α·h multiplies the state by up to 1 + α a pass, while damped
-    and gated are averages and do not grow it.
+    F already holds an identity of its own, so h ← F(h) + α·h multiplies the state by about 1 + α a pass. Damped and gated are
+    averages: they take that factor away, and the state grows by no more than what F adds to it.
     """
 
     def __init__(self, config: ModelConfig) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+
+from rtxlib.evaluation.statistics import mean_interval
 
 FEWEST_SEEDS = 3  # behind a yes or a no
 _SPLITS = {"train": "training", "validation": "validation", "test": "test"}
@@ -36,32 +39,58 @@ def verdict(row: Mapping[str, Any]) -> str:
     return f"{measured} ({interval}): these runs do not tell the two apart."
 
 
+FASTER, LOST = (
+    1.5,
+    0.002,
+)  # what leaving early is to reach: times the throughput, and the accuracy it may cost on average
+
+
 def leaving_early(row: Mapping[str, Any]) -> str:
-    """One sentence on a row of :func:`rtxlib.experiments.dynamics.exit_differences`."""
-    seeds, lost = row["n_seeds"], -row["difference"]
-    interval = "" if row["low"] != row["low"] else f", 95 % interval {_signed(-row['high'])} to {_signed(-row['low'])}"
+    """Two sentences on a row of :func:`rtxlib.experiments.dynamics.exit_differences`: what was measured, and the goal."""
+    seeds = row["n_seeds"]
+    interval = "" if row["low"] != row["low"] else f" (95 % interval {_signed(row['low'])} to {_signed(row['high'])})"
+    reached = row["throughput"] >= FASTER and row["difference"] >= -LOST
     return (
-        f"Leaving on **{row['criterion']}** ({row['model']} on {row['data']}): {row['throughput']:.2f} times the throughput "
-        f"of all passes (at least {row['throughput_least']:.2f} in each of {seeds} seed{'s' if seeds != 1 else ''}), "
-        f"{row['passes']:.2f} passes on average, {_signed(lost)} points of accuracy lost{interval}."
+        f"Leaving on **{row['criterion']}** ({row['model']} on {row['data']}, {seeds} seed{'s' if seeds != 1 else ''}): "
+        f"{row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} in the slowest seed; "
+        f"{row['passes']:.2f} passes on average; accuracy {points(row['difference'])}{interval}. "
+        f"The goal of {FASTER} times for at most {100 * LOST:.1f} points is {'reached' if reached else 'not reached'}."
     )
 
 
-def loop_used(first: float, all_: float, model: str, passes: int) -> str:
-    """Whether the label read after one pass is as good as after all: the first sign of a loop that is ignored."""
-    verb = "gains" if all_ > first else "gains nothing:"
+def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes: int) -> str:
+    """Whether the labels read after one pass are as good as those after all; accuracies (seeds,) of the same runs.
+
+    The first sign of a loop that is ignored is that they are.
+    """
+    gained = mean_interval(np.subtract(last, first))
+    between = (
+        ""
+        if gained.n == 1
+        else f", 95 % interval over {gained.n} seeds {_signed(gained.low)} to {_signed(gained.high)}"
+    )
+    if gained.n == 1:
+        said = "one seed, so no interval"
+    elif gained.low > 0:
+        said = "the later passes help"
+    elif gained.high < 0:
+        said = "the later passes harm"
+    else:
+        said = "no use of the later passes is shown"
     return (
-        f"**{model}** {verb} {points(all_ - first)} of accuracy between the first pass ({first:.3f}) and the last of "
-        f"{passes} ({all_:.3f})."
+        f"**{model}**: {np.mean(first):.3f} after the first pass, {np.mean(last):.3f} after {passes} "
+        f"({points(gained.mean)}{between}): {said}."
     )
 
 
 def worth(fit: Mapping[str, Any]) -> str:
     """One sentence on φ, from :class:`rtxlib.evaluation.worth.Worth` and the name of its ``data``."""
-    low, high = (f"{end:.2f}" if math.isfinite(end) else "no bound" for end in (fit["low"], fit["high"]))
-    measured = f"On **{fit['data']}** φ = {fit['phi']:.2f} (95 % interval {low} to {high}, n = {fit['n']} runs)"
-    if not (math.isfinite(fit["low"]) and math.isfinite(fit["high"])):
-        return f"{measured}: these runs do not bound what a pass is worth there."
+    if math.isnan(fit["phi"]):
+        known = [f"{word} {end:.2f}" for word, end in (("at least", fit["low"]), ("at most", fit["high"])) if math.isfinite(end)]
+        said = f" beyond that it is {known[0]}" if known else ": its interval has no end on either side"
+        return f"On **{fit['data']}** these {fit['n']} runs do not determine φ{said}.".replace("-", "−")
+    ends = [f"{end:.2f}" if math.isfinite(end) else "no bound" for end in (fit["low"], fit["high"])]
+    measured = f"On **{fit['data']}** φ = {fit['phi']:.2f} (95 % interval {ends[0]} to {ends[1]}, n = {fit['n']} runs)"
     if fit["low"] > 1:
         said = "a pass through shared layers is worth more than as many layers of their own"
     elif fit["high"] < 0:
@@ -69,8 +98,8 @@ def worth(fit: Mapping[str, Any]) -> str:
     elif fit["low"] > 0:
         said = "a pass helps" + (", though less than as many layers of their own" if fit["high"] < 1 else "")
     else:
-        said = "no worth of a pass is shown"
-    return f"{measured}: {said}. Four passes of a block are worth {4 ** fit['phi']:.1f} blocks."
+        said = "no worth of a pass is shown" + (", and it is less than that of layers" if fit["high"] < 1 else "")
+    return f"{measured}: {said}.".replace("-", "−")
 
 
 def data_used(sources: pd.DataFrame) -> str:
