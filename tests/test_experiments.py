@@ -349,7 +349,9 @@ def test_profile_takes_a_variant_and_seeds_of_its_own() -> None:
     }
     assert studies.variants(changed) == studies.variants(plain)
     full = profiles.load("full", seeds=1, any_depth_seeds=5)
-    assert (full.seeds, full.any_depth_seeds, {loop.seeds for loop in full.loops}) == (1, 5, {1})
+    usual = profiles.load("full")
+    assert (full.seeds, full.any_depth_seeds, full.loops) == (1, 5, usual.loops)
+    assert (full.grid_seeds, full.pretrained_seeds) == (1, 1)
     assert {loop.seeds for loop in profiles.load("full", seeds=1, loop_seeds=4).loops} == {4}
     assert {loop.recipe.epochs for loop in profiles.load("full", epochs=0.5).loops} == {0.5}
     assert {loop.data.rows for loop in profiles.load("full", rows=500).loops} == {500}

@@ -211,10 +211,10 @@ def load(
 ) -> Profile:
     """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
 
-    seeds: of every arm. recipe: the name of one for every run; epochs: instead of the recipe's. rows: of each data set at
-    most; domain_rows: of the domain and the transfer data alone. max_length: tokens of a text at most. pretrained_seeds: of
-    each fine-tuning, loop_seeds: of each run that takes the loop apart, any_depth_seeds: of the model trained for every
-    depth, whatever seeds says. variant: fields of ModelConfig that change the recurrent encoder.
+    seeds: of every arm but those that take the loop apart, which have loop_seeds, and the model trained for every depth,
+    which has any_depth_seeds; pretrained_seeds: of each fine-tuning, at most seeds unless given. recipe: the name of one for
+    every run; epochs: instead of the recipe's. rows: of each data set at most; domain_rows: of the domain and the transfer
+    data alone. max_length: tokens of a text at most. variant: fields of ModelConfig that change the recurrent encoder.
     Raises InputError for an unknown name or a value out of range.
     """
     if name not in PROFILES:
@@ -232,16 +232,14 @@ def load(
     for sharing in ("shared", "unshared"):  # words that do not exist or contradict each other are refused here
         preset(profile.recurrent, **(variant or {}), block_sharing=sharing)
 
-    def asked(setting: str, most: int) -> int:
-        """The seeds of an arm that has a number of its own: the one asked for, else the profile's, no more than ``seeds``."""
-        return own.get(setting) or min(most, seeds or most)
-
     profile = dataclasses.replace(
         profile,
         seeds=seeds or profile.seeds,
         variant=dict(variant or {}),
-        loops=tuple(dataclasses.replace(loop, seeds=asked("loop_seeds", loop.seeds)) for loop in profile.loops),
-        **{name: asked(name, getattr(profile, name)) for name in ("grid_seeds", "pretrained_seeds", "any_depth_seeds")},
+        grid_seeds=min(profile.grid_seeds, seeds or profile.grid_seeds),
+        pretrained_seeds=pretrained_seeds or min(profile.pretrained_seeds, seeds or profile.pretrained_seeds),
+        any_depth_seeds=any_depth_seeds or profile.any_depth_seeds,
+        loops=tuple(dataclasses.replace(loop, seeds=loop_seeds or loop.seeds) for loop in profile.loops),
     )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
