@@ -79,3 +79,30 @@ def test_every_command_of_the_readme_exists() -> None:
     assert named and named <= set(cli.commands)
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M))
     assert set(re.findall(r"(?:`|^)make (\w+)", README, flags=re.M)) <= targets
+
+
+def test_what_is_said_of_the_loop_is_what_the_committed_tables_hold() -> None:
+    tables = {name: pd.read_parquet(RESULTS / f"{name}.parquet") for name in ("runs", "states", "worth", "early_exits")}
+    said = re.search(
+        r"scores (0\.\d+) after one pass and (0\.\d+) after four \(five seeds\).*?throughput is ([\d.]+) times.*?for ([+−][\d.]+) points of "
+        r"accuracy \(95 % interval ([+−][\d.]+) to ([+−][\d.]+), five\s+seeds\).*?four times reaches (0\.\d+) where one pass gives (0\.\d+), "
+        r"and φ is ([\d.]+) \(([\d.]+) or\s+more",
+        README,
+        flags=re.S,
+    )
+    numbers = [float(number.replace("−", "-")) for number in said.groups()]
+    states = tables["states"]
+    own = states[(states["model"] == "recurrent-3x4x256 uniform") & (states["weights"] == "trained")]
+    after = own.groupby("iteration")["accuracy"]
+    assert after.size()[1] == 5
+    runs = tables["runs"][tables["runs"]["data"] == "embedded"].groupby("model")["accuracy"].mean()
+    exits = tables["early_exits"].query("data == 'sst2' and criterion == 'confidence'").iloc[0]
+    worth = tables["worth"].set_index("data").loc["embedded"]
+    expected = [
+        after.mean()[1], after.mean()[4], exits["throughput"], *(100 * exits[end] for end in ("difference", "low", "high")),
+        runs["recurrent-1x4x64 none"], runs["standard-1x64"], worth["phi"], worth["low"],
+    ]  # fmt: skip
+    tolerance = [6e-4, 6e-4, 6e-3, 0.06, 0.06, 0.06, 6e-4, 6e-4, 6e-3, 6e-3]
+    assert all(abs(a - b) < t for a, b, t in zip(numbers, expected, tolerance, strict=True)), (numbers, expected)
+    assert exits["throughput"] >= 1.5 and exits["difference"] >= -0.002 and exits["n_seeds"] == 5
+    assert pd.isna(tables["worth"].set_index("data").loc["sst2", "phi"]) and worth["high"] == float("inf")
