@@ -84,9 +84,9 @@ def test_every_command_of_the_readme_exists() -> None:
 def test_what_is_said_of_the_loop_is_what_the_committed_tables_hold() -> None:
     tables = {name: pd.read_parquet(RESULTS / f"{name}.parquet") for name in ("runs", "states", "worth", "early_exits")}
     said = re.search(
-        r"scores (0\.\d+) after one pass and (0\.\d+) after four \(five seeds\).*?throughput is ([\d.]+) times.*?for ([+−][\d.]+) points of "
-        r"accuracy \(95 % interval ([+−][\d.]+) to ([+−][\d.]+), five\s+seeds\).*?four times reaches (0\.\d+) where one pass gives (0\.\d+), "
-        r"and φ is ([\d.]+) \(([\d.]+) or\s+more",
+        r"scores (0\.\d+) after one pass and (0\.\d+) after four \(five seeds\).*?throughput is ([\d.]+) times.*?"
+        r"for ([+−][\d.]+) points of accuracy \(95 % interval ([+−][\d.]+) to ([+−][\d.]+), five\s+seeds\).*?"
+        r"four times reaches (0\.\d+) where one pass gives (0\.\d+), and φ is ([\d.]+) \(([\d.]+) or\s+more",
         README,
         flags=re.S,
     )
