@@ -49,7 +49,7 @@ def test_the_arrays_are_the_texts(small: Prepared) -> None:
     for name, tokens in small.splits.items():
         rows = small.rows(name)
         ids, offsets = encode(rows["text"], small.tokenizer, SMALL.max_length)
-        assert rows.columns.tolist() == COLUMNS
+        assert rows.columns.tolist() == [*COLUMNS, "depth"]  # of embedded rows
         assert isinstance(tokens.ids, np.memmap) and tokens.ids.dtype == np.int32
         assert np.array_equal(ids, tokens.ids) and np.array_equal(offsets, tokens.offsets)
         assert np.array_equal(rows["label"], tokens.labels)

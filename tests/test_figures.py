@@ -375,7 +375,10 @@ def test_numbers_are_written_as_people_read_them():
     assert style.interval_note([1]) == "one seed each, so no interval"
 
 
-def test_saving_twice_gives_the_same_bytes_and_the_html_carries_the_alt_text(tmp_path):
+@pytest.mark.parametrize(("most", "kind", "mime"), [(10**9, "svg", "svg+xml"), (10, "png", "png")])
+def test_saving_twice_gives_the_same_bytes_and_the_html_carries_the_alt_text(most, kind, mime, tmp_path, monkeypatch):
+    """A small drawing is shown as it is, a large one as an image; both lie in the folder."""
+    monkeypatch.setattr(save, "MOST_SVG", most)
     table = summary_of(TWO, 3)
     shown = [
         save.save(
@@ -383,19 +386,19 @@ def test_saving_twice_gives_the_same_bytes_and_the_html_carries_the_alt_text(tmp
         )
         for folder in ("one", "two")
     ]
-    for kind in ("svg", "pdf", "png", "csv"):
-        one, two = ((tmp_path / folder / f"bubble.{kind}").read_bytes() for folder in ("one", "two"))
-        assert one == two and one, kind
+    for ending in ("svg", "pdf", "png", "csv"):
+        one, two = ((tmp_path / folder / f"bubble.{ending}").read_bytes() for folder in ("one", "two"))
+        assert one == two and one, ending
     assert sorted(file.name for file in (tmp_path / "one").iterdir()) == [
         f"bubble.{k}" for k in ("csv", "pdf", "png", "svg")
     ]
     html = shown[0]._repr_html_()
     assert html.startswith(
-        '<figure><img alt="Two models, &quot;one&quot; &lt;small&gt;" src="data:image/svg+xml;base64,'
+        f'<figure><img alt="Two models, &quot;one&quot; &lt;small&gt;" src="data:image/{mime};base64,'
     )
     assert html.endswith("<figcaption>n = 3</figcaption></figure>")
     drawn = html.split("base64,")[1].split('"')[0]
-    assert base64.b64decode(drawn) == (tmp_path / "one" / "bubble.svg").read_bytes()
+    assert base64.b64decode(drawn) == (tmp_path / "one" / f"bubble.{kind}").read_bytes()
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "one" / "bubble.csv"), table, rtol=1e-9)
 
 

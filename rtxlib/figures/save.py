@@ -13,10 +13,11 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from PIL import Image
 
 from rtxlib.errors import InputError
 
-MOST_SVG = 300_000  # bytes; a larger drawing is shown as PNG so that a report of many figures stays small
+MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG so that a report of many figures stays small
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}, "png": {}}
 
 
@@ -60,10 +61,17 @@ def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str,
         for kind, metadata in _METADATA.items():
             drawn = io.BytesIO()
             figure.savefig(drawn, format=kind, dpi=200, metadata=metadata, facecolor="white")
-            _write(folder / f"{stem}.{kind}", drawn.getvalue())
+            _write(folder / f"{stem}.{kind}", _with_palette(drawn) if kind == "png" else drawn.getvalue())
     _write(folder / f"{stem}.csv", table.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())
     plt.close(figure)
     return Shown(folder, stem, alt, caption)
+
+
+def _with_palette(png: io.BytesIO) -> bytes:
+    """The PNG with 256 colours, as many as lines and letters need, in a third of the bytes."""
+    small = io.BytesIO()
+    Image.open(png).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True, dpi=(200, 200))
+    return small.getvalue()
 
 
 def _write(path: Path, data: bytes) -> None:
