@@ -95,7 +95,7 @@ def latency(
         raise InputError("Latency needs at least one batch of one text, one full batch and one round.")
     if any(len(batch["input_ids"]) != 1 for batch in single):
         raise InputError("The batches for the latency at batch size 1 must hold one text each.")
-    held = [[_inputs(batch, device) for batch in batches] for batches in (single, saturated)]
+    held = [[inputs(batch, device) for batch in batches] for batches in (single, saturated)]
     wait = synchroniser(device)
     precision = torch.autocast(device.type, autocast) if autocast else nullcontext()
 
@@ -125,7 +125,8 @@ def latency(
     }
 
 
-def _inputs(batch: Batch, device: torch.device) -> Batch:
+def inputs(batch: Batch, device: torch.device) -> Batch:
+    """What a model reads of a batch, on its device."""
     mask = batch.get("attention_mask")
     return {"input_ids": batch["input_ids"].to(device), "attention_mask": None if mask is None else mask.to(device)}
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from rtxlib.errors import InputError
-from rtxlib.evaluation.cost import Batch, synchroniser
+from rtxlib.evaluation.cost import Batch, inputs, synchroniser
 from rtxlib.models.early_exit import CRITERIA, Settling
 from rtxlib.models.heads import EncoderForSequenceClassification
 
@@ -39,8 +39,7 @@ def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Bat
     scores: dict[str, list[torch.Tensor]] = {criterion: [] for criterion in CRITERIA}
     encoder = model.encoder
     for batch in batches:
-        ids, mask = batch["input_ids"].to(model.device), batch["attention_mask"]
-        mask = None if mask is None else mask.to(model.device)
+        ids, mask = inputs(batch, model.device).values()
         states = encoder(ids, mask, output_hidden_states=True).iteration_states
         walk = encoder.views(ids.shape[1], mask, ids.device)
         found = [model.decode(h, mask, walk).float() for h in states[1:]]

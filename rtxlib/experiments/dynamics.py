@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.data.prepared import Prepared
 from rtxlib.evaluation import dynamics, exits
-from rtxlib.evaluation.cost import Batch
+from rtxlib.evaluation.cost import Batch, inputs
 from rtxlib.evaluation.states import states_by_iteration
 from rtxlib.evaluation.statistics import paired_difference
 from rtxlib.experiments import store
@@ -57,10 +56,6 @@ def _batches(tokens: Tokens, pad_id: int, rows: np.ndarray | None = None) -> tup
     rows = np.arange(len(tokens)) if rows is None else rows
     pieces = [rows[part] for part in batches(tokens.lengths[rows], EVALUATION_TOKENS, None, seed=None, epoch=0)]
     return [collate(tokens, piece, pad_id) for piece in pieces], np.concatenate(pieces)
-
-
-def _on(device: torch.device, texts: list[Batch]) -> list[Batch]:
-    return [{name: x if x is None else x.to(device) for name, x in batch.items()} for batch in texts]
 
 
 def _training_sample(data: Prepared) -> list[Batch]:
@@ -135,9 +130,8 @@ def early_exits(run: Run, data: Prepared, results: Path | None = None) -> tuple[
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         ways, predictions = _ways(run, model, data)
-        store.write_table(
-            run.path / "exit_predictions.parquet", _named(run, predictions)
-        )  # first, so that it is never missing
+        # before the table of ways, which says that all was measured
+        store.write_table(run.path / "exit_predictions.parquet", _named(run, predictions))
         return ways
 
     return _beside(run, "exits", results, measure), store.part(run, "exit_predictions", results)
@@ -165,10 +159,11 @@ def _ways(run: Run, model: EncoderForSequenceClassification, data: Prepared) -> 
             {"recurrent_depth": setting} if criterion == "fixed" else {"early_exit": EarlyExit(criterion, setting)}
             for criterion, setting, _ in ways
         ]
-        test = _on(device, test)
+        test = [inputs(batch, device) for batch in test]
         outcomes = [exits.outcome(model, test, way) for way in given]
         spread = np.linspace(0, len(order) - 1, min(TIMED_TEXTS, len(order))).astype(int)
-        taken = exits.milliseconds(model, _on(device, _batches(data.splits["test"], pad, spread)[0]), given)
+        some = [inputs(batch, device) for batch in _batches(data.splits["test"], pad, spread)[0]]
+        taken = exits.milliseconds(model, some, given)
     table, predictions = [], pd.DataFrame({"row": order, "label": labels})
     for (criterion, setting, chosen), (found, passes), ms in zip(ways, outcomes, taken, strict=True):
         table.append((criterion, setting, chosen, passes.mean(), (found == labels).mean(), ms))

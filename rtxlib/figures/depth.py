@@ -55,8 +55,7 @@ def accuracy_by_iteration(
                 continue
             lines.mean_line(ax, part["iteration"] + lines.apart(j, len(look)), part, seen)
             ends.append((part["mean"].iloc[-1], name, ink(seen.shade)))
-        words = f"trained up to {trained_depth} pass{'es' if trained_depth != 1 else ''}"
-        lines.trained_line(ax, trained_depth, "" if i else words)
+        lines.trained_line(ax, trained_depth, named=i == 0)
         lines.percent_axis(ax)
         ax.set_title(str(data), loc="left", weight="bold")
         ax.set_ylabel("accuracy (%)")

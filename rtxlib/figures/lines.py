@@ -50,19 +50,19 @@ def seeds_note(counts: Iterable[int]) -> str:
     return f"small points: each seed (n\xa0=\xa0{n})"
 
 
-def trained_line(axes: Axes, depth: float, words: str = "") -> None:
-    """A faint upright line at the passes trained; the words stand at its top, where the axes grow to hold them.
+def trained_line(axes: Axes, depth: int, named: bool) -> None:
+    """A faint upright line at the passes trained; its name stands at its top, where the axes grow to hold it.
 
     Call it once the axis has its scale and its data.
     """
     axes.axvline(depth, color="#bdbdbd", linewidth=1.2, zorder=0.4)
-    if not words:
+    if not named:
         return
     scale = axes.yaxis.get_transform()
     low, high = scale.transform(axes.get_ylim())
     axes.set_ylim(top=float(scale.inverted().transform(high + 0.12 * (high - low))))
     axes.annotate(
-        words,
+        f"trained up to {depth} pass{'es' if depth != 1 else ''}",
         (depth, 1),
         xytext=(4, -1),
         xycoords=("data", "axes fraction"),

@@ -321,16 +321,12 @@ def stability(
         labels.append((ax, at_line_ends(ax, *zip(*ends, strict=True))))
     lines.log_axis(axes[0, 0])
     for i, ax in enumerate(axes[:, 0]):
-        lines.trained_line(ax, trained_depth, "" if i else _trained(trained_depth))
+        lines.trained_line(ax, trained_depth, named=i == 0)
     axes[-1, 0].set(xlabel="passes", xlim=(table["iteration"].min() - 0.4, last + 0.4))
     axes[-1, 0].xaxis.get_major_locator().set_params(integer=True)
     for ax, notes in labels:
         spread(ax, notes)
     return figure
-
-
-def _trained(depth: int) -> str:
-    return f"trained up to {depth} pass{'es' if depth != 1 else ''}"
 
 
 def _bounded(table: pd.DataFrame) -> pd.DataFrame:
