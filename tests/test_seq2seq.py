@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoModelForSeq2SeqLM
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, EncoderDecoder, ModelConfig, preset
+from rtxlib.models.dropout import Dropout
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.seq2seq import Hypothesis, decode, penalty
 
@@ -154,6 +155,12 @@ def ramp(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
     return x * torch.linspace(-1, 1, x.shape[-1]) * (1 - p) if training and p else x
 
 
+def drop_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both torch's dropout and ours become :func:`ramp`."""
+    monkeypatch.setattr(F, "dropout", ramp)
+    monkeypatch.setattr(Dropout, "forward", lambda self, x: ramp(x, self.p, self.training))
+
+
 @pytest.mark.parametrize("placement", ["post", "pre"])
 def test_dropout_falls_on_each_sublayers_output_before_the_residual_and_after_the_relu(
     placement: str, monkeypatch: pytest.MonkeyPatch
@@ -167,7 +174,7 @@ def test_dropout_falls_on_each_sublayers_output_before_the_residual_and_after_th
     for layer in theirs.decoder.layers:
         layer.multihead_attn.dropout = 0.0
         layer.dropout3.p = 0.2
-    monkeypatch.setattr(F, "dropout", ramp)
+    drop_by_place(monkeypatch)
     x = torch.randn(2, 5, 32)
     dropped = model.encoder.stack(x)
     torch.testing.assert_close(dropped, theirs.encoder(x), atol=1e-5, rtol=1e-5)
@@ -186,7 +193,7 @@ def test_input_is_scaled_embedding_plus_position_then_dropout(monkeypatch: pytes
     output = model(ids, ids, output_hidden_states=True)
     assert torch.equal(output.encoder_hidden_states[0], expected)
     assert torch.equal(output.decoder_hidden_states[0], expected)
-    monkeypatch.setattr(F, "dropout", ramp)
+    drop_by_place(monkeypatch)
     assert torch.equal(model.train().encoder.embeddings(ids), ramp(expected, 0.2))
 
 

@@ -13,8 +13,9 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.layers import make_norm
+from rtxlib.models.dropout import Dropout
 from rtxlib.models.masks import packed, packed_positions, self_attention_view
+from rtxlib.models.norms import make_norm
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.recurrence import RecurrentStack, Walk
 from rtxlib.models.residual import IterationResidual
@@ -39,7 +40,7 @@ class Embeddings(nn.Module):
         if config.position == "learned":
             self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
-        self.dropout = nn.Dropout(config.hidden_dropout)
+        self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
         self, input_ids: Tensor, token_type_ids: Tensor | None = None, positions: Tensor | None = None

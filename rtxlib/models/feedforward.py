@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rtxlib.models.config import GATED, ModelConfig
+from rtxlib.models.dropout import Dropout
 
 ACTIVATIONS = {"swiglu": F.silu, "geglu": F.gelu, "gelu": F.gelu, "relu": F.relu}
 
@@ -23,7 +24,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.feedforward]
         inner = config.resolved_intermediate_size
         self.input = nn.Linear(config.hidden_size, 2 * inner if self.gated else inner, bias=config.bias)
-        self.dropout = nn.Dropout(config.activation_dropout)
+        self.dropout = Dropout(config.activation_dropout)
         self.output = nn.Linear(inner, config.hidden_size, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from rtxlib.errors import InputError
 from rtxlib.models import early_exit as exits
 from rtxlib.models.config import ModelConfig
+from rtxlib.models.dropout import Dropout
 from rtxlib.models.early_exit import EarlyExit
 from rtxlib.models.encoder import Encoder, EncoderBase
 from rtxlib.models.recurrence import Walk
@@ -34,7 +35,7 @@ class EncoderForSequenceClassification(EncoderBase):
             config.pooler = False
         super().__init__(config)
         self.encoder = Encoder(config)
-        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.dropout = Dropout(config.classifier_dropout)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 

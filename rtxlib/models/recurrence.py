@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.layers import EncoderLayer, make_norm
+from rtxlib.models.layers import EncoderLayer
 from rtxlib.models.masks import View
+from rtxlib.models.norms import make_norm
 from rtxlib.models.residual import IterationResidual
 
 

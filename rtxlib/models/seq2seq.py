@@ -12,8 +12,9 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder, EncoderBase, check_length
-from rtxlib.models.layers import DecoderLayer, make_norm
+from rtxlib.models.layers import DecoderLayer
 from rtxlib.models.masks import padding_view, self_attention_view
+from rtxlib.models.norms import make_norm
 
 
 class Target(NamedTuple):

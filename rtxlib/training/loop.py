@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from rtxlib.data.batching import Tokens, batches, collate, padding_share
 from rtxlib.errors import InputError
 from rtxlib.training import checkpoint as saved
+from rtxlib.training import parallel
 from rtxlib.training.device import autocast, pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.predict import cross_entropy, predict_logits
@@ -29,6 +30,7 @@ PROGRESS_SECONDS = 10.0
 # Average distance of a batch's label shares from the whole's above which lengths are mixed within a step. Batches of 128
 # drawn at random stand near 0.04; batches of like length at 0.05 on SST-2, and at 0.35 where three domains are told apart.
 MIXING_LIMIT = 0.1
+_RANK_SEED = 1_000_003  # far from every seed in use: processes that train together must not drop the same values
 MIXED = 8  # micro-batches of different lengths in a step, then
 
 
@@ -123,6 +125,8 @@ def train(
     special_ids: the tokenizer's "pad", "mask" (or "unk") and every other id that word dropout must spare.
     checkpoint: a file written every minute and read at the start if it is there; a training that was killed goes on from
     it to the same weights as an unbroken one. report: called with a line of progress every ten seconds.
+    Where several processes train together (:mod:`rtxlib.training.parallel`) each calls this with the same arguments and the
+    same ``checkpoint``, and ends with the same weights; rows, seconds and curve are those of all.
     Raises InputError when the loss is no longer finite, or a split is empty.
     """
     if not len(training) or not len(validation):
@@ -130,7 +134,7 @@ def train(
     precision = pick_precision(recipe.precision, device)
     scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
     model.to(device)
-    torch.manual_seed(seed)
+    torch.manual_seed(seed + _RANK_SEED * parallel.rank())
     optimizer = make_optimizer(model, recipe)
     first_epoch = batches(training.lengths, None, recipe.batch_rows, seed=seed, epoch=0)
     steps_per_epoch = len(first_epoch)
@@ -152,7 +156,9 @@ def train(
         saved.restore_optimizer(optimizer, groups["optimizer"])
         if "scale" in groups:
             scaler.load_state_dict(scaler.state_dict() | {k: v.item() for k, v in groups["scale"].items()})
-        saved.restore_random(groups["random"], device)
+        saved.restore_random(
+            {name: x.view(parallel.processes(), -1)[parallel.rank()] for name, x in groups["random"].items()}, device
+        )
         report(f"going on from step {now.step} of {total}")
 
     def save() -> None:
@@ -160,19 +166,28 @@ def train(
             "model": model.state_dict(),
             "best": best,
             "optimizer": saved.optimizer_tensors(optimizer),
-            "random": saved.random_state(device),
+            "random": {name: parallel.gather(x, device) for name, x in saved.random_state(device).items()},
         }
         if scaler.is_enabled():
             tensors["scale"] = {
                 k: torch.tensor(v) for k, v in scaler.state_dict().items() if isinstance(v, int | float)
             }
-        saved.save(checkpoint, tensors, json.loads(json.dumps(vars(now))))
+        if parallel.rank() == 0:
+            saved.save(checkpoint, tensors, json.loads(json.dumps(vars(now))))
+
+    def add_up(loss_sum: Tensor) -> None:
+        """Make loss and gradients those of the rows of all processes."""
+        if parallel.processes() > 1:
+            learning = [p for group in optimizer.param_groups for p in group["params"]]
+            for p in learning:  # one that this process's rows did not need
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            parallel.add_up([loss_sum, *(p.grad for p in learning)])
 
     def optimizer_step(micro: list[np.ndarray]) -> tuple[Tensor, Tensor]:
         """One update from all rows of ``micro``; returns its mean loss and the gradient's norm, still on the device."""
         rows = sum(map(len, micro))
         loss_sum = torch.zeros((), device=device)
-        for index in micro:
+        for index in filter(len, map(parallel.share, micro)):
             batch = collate(training, index, special_ids["pad"])
             batch = {name: x.to(device, non_blocking=True) for name, x in batch.items() if x is not None}
             labels = batch.pop("labels")
@@ -185,6 +200,7 @@ def train(
             )
             scaler.scale(loss).backward()
             loss_sum += loss.detach()
+        add_up(loss_sum)
         scaler.unscale_(optimizer)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
         scaler.step(optimizer)
@@ -195,9 +211,13 @@ def train(
     def evaluate(epoch: float) -> None:
         """Validate, keep the best weights, and let the schedule and early stopping look at the loss."""
         nonlocal best
-        logits = predict_logits(model, validation, special_ids["pad"], device, precision)
-        loss = cross_entropy(logits, validation.labels)
-        accuracy = float((logits.argmax(axis=1) == validation.labels).mean())
+
+        def scores() -> tuple[float, float]:
+            logits = predict_logits(model, validation, special_ids["pad"], device, precision)
+            accuracy = float((logits.argmax(axis=1) == validation.labels).mean())
+            return cross_entropy(logits, validation.labels), accuracy
+
+        loss, accuracy = parallel.from_first(scores, 2, device)
         now.curve.append(
             {
                 "epoch": epoch,
@@ -247,7 +267,8 @@ def train(
         now.step += 1
         now.rows += sum(map(len, micro))
         clock = time.perf_counter()
-        due_report, due_save = clock - last_report > PROGRESS_SECONDS, clock - last_save > CHECKPOINT_SECONDS
+        due_report = clock - last_report > PROGRESS_SECONDS
+        due_save = parallel.due(clock - last_save > CHECKPOINT_SECONDS, now.step, device)
         if now.step in evaluate_at or due_report or due_save:  # reading a loss waits for the device, so do it seldom
             read = torch.stack([torch.stack(pair) for pair in pending]).tolist()
             now.losses += [loss for loss, _ in read]

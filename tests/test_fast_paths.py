@@ -1,0 +1,162 @@
+"""Every fast path gives the numbers of the plain one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rtxlib.data.batching import Tokens
+from rtxlib.models import attention, build, norms
+from rtxlib.models.dropout import Dropout, dropout_mask
+from rtxlib.training.loop import train
+from rtxlib.training.recipe import Recipe
+
+CPU = torch.device("cpu")
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+NO_CHANCE = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
+
+
+def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's own norm, attention and dropout in place of ours."""
+    monkeypatch.setattr(norms.RMSNorm, "forward", nn.RMSNorm.forward)
+    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: False)
+    monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
+
+
+def make_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours everywhere, also where torch's would be taken."""
+    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: True)
+
+
+def batch(rows: int, length: int) -> dict[str, Tensor]:
+    """Ids, and a mask that hides the ends of all rows but the first."""
+    real = torch.arange(length) < torch.linspace(length, 2, rows).round()[:, None]
+    return {"input_ids": torch.randint(5, 60, (rows, length)), "attention_mask": real.long()}
+
+
+@pytest.mark.parametrize("length", [3, 15, 16, 40])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"position": "rotary", "norm_placement": "sandwich"},
+        {"position": "alibi"},
+        {"local_attention": 4, "global_attention_every": 2},
+        {"norm": "layernorm", "norm_placement": "post"},
+    ],
+    ids=["study", "rotary sandwich", "alibi", "local", "post"],
+)
+def test_logits_and_gradients_are_those_of_the_plain_path(
+    overrides: dict, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model = build("recurrent-2x2x64", vocab_size=60, **NO_CHANCE, **overrides).train()
+    model.classifier.weight.data.normal_()
+    given = batch(4, length)
+    results = []
+    for path in (make_plain, make_fast):
+        with monkeypatch.context() as patch:
+            path(patch)
+            model.zero_grad()
+            logits = model(**given).logits
+            F.cross_entropy(logits, torch.tensor([0, 1, 0, 1])).backward()
+            results.append([logits.detach(), torch.cat([p.grad.flatten() for p in model.parameters()])])
+    (plain, plain_gradient), (fast, fast_gradient) = results
+    assert plain.abs().max() > 0.1
+    torch.testing.assert_close(fast, plain, **CLOSE)
+    torch.testing.assert_close(fast_gradient, plain_gradient, atol=1e-5 * plain_gradient.abs().max().item(), rtol=1e-4)
+
+
+def test_with_the_same_masks_dropout_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draws differ; given the same values to drop, the outputs and the gradients do not."""
+    x = torch.randn(50, 40, requires_grad=True)
+    torch.manual_seed(3)
+    dropped = Dropout(0.3).train()(x)
+    torch.manual_seed(3)
+    mask = dropout_mask(x.shape, 0.3, x.dtype)
+    torch.testing.assert_close(dropped, x.masked_fill(mask == 0, 0.0) / 0.7, atol=1e-4, rtol=1e-4)
+    dropped.sum().backward()
+    torch.testing.assert_close(x.grad, mask)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.999, 1.0])
+def test_dropout_drops_its_share_and_keeps_the_mean(p: float) -> None:
+    torch.manual_seed(0)
+    n = 400_003  # no multiple of the four values that share a draw
+    dropped = Dropout(p).train()(torch.ones(n))
+    share = (dropped == 0).float().mean().item()
+    assert abs(share - p) <= 5 * (p * (1 - p) / n) ** 0.5 + 1 / 65_536
+    if p < 1:
+        assert abs(dropped.mean().item() - 1) <= 5 * (p / (1 - p) / n) ** 0.5 + 1e-6
+        assert len(dropped.unique()) <= 2
+
+
+def test_dropped_values_do_not_go_together() -> None:
+    """Four values share a draw and rows follow each other in memory; no value may tell of another."""
+    torch.manual_seed(0)
+    mask = (dropout_mask(torch.Size((40_000, 8)), 0.3, torch.float32) == 0).float()
+    correlation = torch.corrcoef(torch.cat((mask[:-1], mask[1:]), dim=1).T)
+    assert (correlation - torch.eye(16)).abs().max() < 5 / 40_000**0.5
+
+
+def test_dropout_follows_the_seed_and_leaves_evaluation_alone() -> None:
+    x, layer = torch.randn(30, 7), Dropout(0.4)
+    drawn = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        drawn.append(layer.train()(x))
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
+    assert layer.eval()(x) is x
+
+
+def test_rms_norm_and_its_gradient_are_torchs() -> None:
+    torch.manual_seed(0)
+    ours, theirs = norms.RMSNorm(24, eps=1e-6).double(), nn.RMSNorm(24, eps=1e-6).double()
+    theirs.weight.data = ours.weight.data = torch.randn(24, dtype=torch.float64)
+    x = torch.randn(3, 5, 24, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(ours(x), theirs(x))
+    assert torch.autograd.gradcheck(ours, x)
+    assert torch.autograd.gradcheck(lambda w: norms._RMSNorm.apply(x.detach(), w, 1e-6), ours.weight)
+
+
+def test_rms_norm_is_computed_in_full_precision_under_autocast() -> None:
+    torch.manual_seed(0)
+    norm = norms.RMSNorm(32, eps=1e-6)
+    x = torch.randn(4, 32).bfloat16().requires_grad_()
+    gradient = torch.randn(4, 32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = norm(x)
+        assert y.dtype == torch.float32
+    y.backward(gradient)
+    plain = x.detach().float().requires_grad_()
+    F.rms_norm(plain, (32,), norm.weight, 1e-6).backward(gradient)
+    torch.testing.assert_close(x.grad.float(), plain.grad, atol=0, rtol=2**-7)
+
+
+def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen-bit training, fast and plain, differ from each other no more than plain differs from 32 bits."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 320)
+    texts = [np.concatenate(([2], rng.integers(5 + 10 * y, 45 + 10 * y, rng.integers(3, 20)), [3])) for y in labels]
+    data = Tokens(np.concatenate(texts).astype(np.int32), np.cumsum([0, *map(len, texts)]), labels.astype(np.int64))
+    recipe = Recipe(name="curve", learning_rate=3e-3, epochs=3, batch_rows=32, evaluations_per_epoch=4)
+    curves = {}
+    for name, path, precision in (
+        ("exact", make_plain, "fp32"),
+        ("plain", make_plain, "bf16"),
+        ("fast", make_fast, "bf16"),
+    ):
+        with monkeypatch.context() as patch:
+            path(patch)
+            model = build("recurrent-1x2x64", vocab_size=60, **NO_CHANCE)
+            plan = dataclasses.replace(recipe, precision=precision)
+            trained = train(model, data, data, plan, 0, {"pad": 0, "unk": 1}, CPU)
+            curves[name] = trained.curve[["train_loss", "val_loss"]].to_numpy()
+    noise = np.abs(curves["plain"] - curves["exact"]).max()
+    assert 0 < np.abs(curves["fast"] - curves["plain"]).max() <= 3 * noise
+    assert curves["exact"][-1, 0] < 0.8 * curves["exact"][0, 0]  # something was learned on the way
