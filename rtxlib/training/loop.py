@@ -157,7 +157,11 @@ def train(
         if "scale" in groups:
             scaler.load_state_dict(scaler.state_dict() | {k: v.item() for k, v in groups["scale"].items()})
         saved.restore_random(
-            {name: x.view(parallel.processes(), -1)[parallel.rank()] for name, x in groups["random"].items()}, device
+            {
+                name: x.view(parallel.processes(), -1)[parallel.rank()].clone()  # torch reads a state from its storage's start
+                for name, x in groups["random"].items()
+            },
+            device,
         )
         report(f"going on from step {now.step} of {total}")
 
