@@ -18,7 +18,8 @@ from PIL import Image
 from rtxlib.errors import InputError
 
 MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG so that a report of many figures stays small
-_METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}, "png": {}}
+_METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
+_DOTS = 200  # an inch
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,22 @@ def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str,
     with mpl.rc_context(settings):
         for kind, metadata in _METADATA.items():
             drawn = io.BytesIO()
-            figure.savefig(drawn, format=kind, dpi=200, metadata=metadata, facecolor="white")
-            _write(folder / f"{stem}.{kind}", _with_palette(drawn) if kind == "png" else drawn.getvalue())
+            figure.savefig(drawn, format=kind, dpi=_DOTS, metadata=metadata, facecolor="white")
+            _write(folder / f"{stem}.{kind}", drawn.getvalue())
+        _write(folder / f"{stem}.png", _with_palette(figure))
     _write(folder / f"{stem}.csv", table.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())
     plt.close(figure)
     return Shown(folder, stem, alt, caption)
 
 
-def _with_palette(png: io.BytesIO) -> bytes:
-    """The PNG with 256 colours, as many as lines and letters need, in a third of the bytes."""
+def _with_palette(figure: Figure) -> bytes:
+    """A PNG with 256 colours, as many as lines and letters need, in a third of the bytes."""
+    pixels = io.BytesIO()
+    figure.savefig(pixels, format="rgba", dpi=_DOTS, facecolor="white")
+    size = tuple(int(inches * _DOTS) for inches in figure.get_size_inches())
     small = io.BytesIO()
-    Image.open(png).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True, dpi=(200, 200))
+    image = Image.frombytes("RGBA", size, pixels.getvalue()).convert("RGB")
+    image.quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True, dpi=(_DOTS, _DOTS))
     return small.getvalue()
 
 

@@ -52,10 +52,13 @@ def self_attention_view(
         theta = config.local_rope_theta if local and config.local_rope_theta else config.rope_theta
         rotary = rotary_angles(length, config.head_dim, theta, device)
     visible = padding_view(real).mask  # (B, 1, 1, T)
+    reach = config.local_attention // 2 if local else length
+    windowed = causal or reach < length - 1
+    if not windowed and config.position != "alibi":  # nothing here may grow with the square of a long text
+        return View(visible, rotary)
     position = torch.arange(length, device=device)
     distance = position - position[:, None]  # (queries, keys): key − query
-    reach = config.local_attention // 2 if local else length
-    if causal or reach < length - 1:
+    if windowed:
         near = (distance <= 0 if causal else distance <= reach) & (distance >= -reach)
         # A padding token whose window holds padding alone would see nothing, and a softmax over nothing is not a number.
         visible = near[None, None] if visible is None else (visible & near) | (distance == 0)

@@ -8,16 +8,12 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from rtxlib.data.batching import Tokens, batches, collate
+from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.training.device import pick_device
-
-# Padded tokens a batch. A CPU wants few: what a layer makes of 512 tokens stays in its cache, and texts so few are nearly
-# of one length. For 300 film and business reviews MiniLM-L6 took 7.4 s of one EPYC 7003 core with 512, 7.5 s with 1,024,
-# 8.3 s with 4,096 and 11.2 s with 8,192 (least of 3). A GPU wants many, to be busy at all; its figure is not tuned.
-_BATCH_TOKENS = {"cpu": 512, "cuda": 16_384}
+from rtxlib.training.predict import fitting_batches
 
 
 def embed(
@@ -54,14 +50,14 @@ def embed(
     device = pick_device()
     ids, offsets = encode(texts, tokenizer, config.max_seq_length or config.max_position_embeddings)
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
-    budget = _BATCH_TOKENS[device.type]
-    cut = batches(np.minimum(tokens.lengths, budget), budget, None, seed=None, epoch=0)  # a longer text goes alone
     embeddings = np.empty((len(texts), config.hidden_size), dtype=np.float32)
     training = [module for module in encoder.modules() if module.training]
     encoder.eval().to(device)  # before inference mode, in which weights that move could not be trained any more
     done = 0
     with torch.inference_mode():
-        for index in reversed(cut):  # longest first: what memory cannot hold fails at once, and progress speeds up
+        for index in reversed(
+            fitting_batches(tokens.lengths, device)
+        ):  # longest first: what memory cannot hold fails at once, and progress speeds up
             batch = collate(tokens, index, tokenizer.pad_token_id)
             mask = batch["attention_mask"]
             states = encoder.embed(batch["input_ids"].to(device), None if mask is None else mask.to(device))

@@ -156,13 +156,9 @@ def train(
         saved.restore_optimizer(optimizer, groups["optimizer"])
         if "scale" in groups:
             scaler.load_state_dict(scaler.state_dict() | {k: v.item() for k, v in groups["scale"].items()})
-        saved.restore_random(
-            {
-                name: x.view(parallel.processes(), -1)[parallel.rank()].clone()  # torch reads a state from its storage's start
-                for name, x in groups["random"].items()
-            },
-            device,
-        )
+        states = {name: x.view(parallel.processes(), -1) for name, x in groups["random"].items()}
+        # Cloned, because torch reads a state from where its storage starts.
+        saved.restore_random({name: x[parallel.rank()].clone() for name, x in states.items()}, device)
         report(f"going on from step {now.step} of {total}")
 
     def save() -> None:

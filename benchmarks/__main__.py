@@ -1,0 +1,115 @@
+"""``make bench``: every comparison, as a table and as ``reports/benchmarks.json``.
+
+    python -m benchmarks [training prediction embedding growth command] [--rounds 5] [--short]
+
+Rows that a call does not measure again are kept as they are. On a busy machine the ratios hold, the rates do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import importlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import rtxlib  # noqa: F401 - before torch is loaded: it says how idle threads wait
+from benchmarks import growth
+from benchmarks.measure import Row
+from rtxlib import paths
+from rtxlib.errors import InputError, nearest
+from rtxlib.experiments import store
+from rtxlib.figures import growth as figures
+from rtxlib.figures.save import save
+
+ROOMS = ("training", "prediction", "embedding", "growth", "command")
+
+
+def rows_of(room: str, rounds: int, short: bool) -> Iterator[Row]:
+    """The rows of one file, and its figures drawn."""
+    if room != "growth":
+        yield from importlib.import_module(f"benchmarks.{room}").rows(rounds, short)
+        return
+    for measured, draw, stem, alt in (
+        (growth.time_rows, figures.time_by_work, "time_by_work", "Time of a training step against units of work"),
+        (growth.memory_rows, figures.memory_by_length, "memory_by_length", "Memory against the length of a text"),
+    ):
+        tables = []
+        for row, table in measured(rounds):
+            yield row
+            tables.append(table)
+        table = pd.concat(tables, ignore_index=True)
+        if table.empty:
+            continue
+        save(draw(table), stem, table, paths.figures_dir("benchmarks"), alt)
+
+
+def line(row: dict[str, Any]) -> str:
+    """One line of the table."""
+
+    def number(value: float | None, width: int = 9) -> str:
+        return f"{'–':>{width}}" if value is None else f"{value:{width}.{2 if abs(value) < 100 else 0}f}"
+
+    verdict = "" if row["ratio"] is None or row["aim"] is None else ("met" if row["ratio"] >= row["aim"] else "missed")
+    return (
+        f"{row['name']:72} {number(row['ours'])} {number(row['peer'])} {row['unit']:9} {number(row['ratio'], 6)} "
+        f"{number(row['aim'], 6)} {verdict or 'not measured':12} {row['n']:3}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time rtxlib beside its peers.")
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--short", action="store_true", help="little work, to see whether everything runs; kept nowhere"
+    )
+    given = parser.parse_args()
+    for room in given.rooms:
+        if room not in ROOMS:
+            raise InputError(f"There are no benchmarks '{room}'; there are {', '.join(ROOMS)}.{nearest(room, ROOMS)}")
+    if given.rounds < 1:
+        raise InputError(f"--rounds must be at least 1, not {given.rounds}.")
+    file = paths.root() / "reports" / "benchmarks.json"
+    kept = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
+    print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")
+    for room in given.rooms or ROOMS:
+        for row in rows_of(room, given.rounds, given.short):
+            record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}"}
+            print(line(record), flush=True)
+            print(f"    {record['settings']}", flush=True)
+            kept[row.name] = record
+            if not given.short:
+                write(file, list(kept.values()))
+
+
+def write(file: Path, rows: list[dict[str, Any]]) -> None:
+    """The file, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    ordered = sorted(rows, key=lambda row: ROOMS.index(row["room"]))
+    store.write_json(file, {"machine": machine(), "rows": ordered})
+
+
+def machine() -> str:
+    """What the figures were taken on."""
+    processor = platform.processor() or platform.machine()
+    described = Path("/proc/cpuinfo")  # where Linux says more than its architecture
+    if described.is_file():
+        names = [line.partition(":")[2].strip() for line in described.read_text().splitlines() if "model name" in line]
+        processor = names[0] if names else processor
+    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except InputError as error:
+        sys.exit(str(error))

@@ -1,0 +1,141 @@
+"""How cost grows with work: time against rows, iterations and layers, and memory against the length of a text."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pandas as pd
+import torch
+
+from benchmarks.measure import Row, not_measured, seconds, versions
+from rtxlib.models import build
+from rtxlib.training.device import device_name, pick_device
+
+TIMES = (1, 2, 4, 8)  # the work, in units of the least
+ROWS, TOKENS = 64, 16  # of a batch
+LENGTHS = {"sdpa": (2048, 4096, 8192, 16384, 32768), "eager": (512, 1024, 2048, 4096, 8192)}
+_MEASURE = "import sys; from benchmarks.growth import peak_bytes; print(peak_bytes(sys.argv[1], int(sys.argv[2])))"
+
+
+def works() -> dict[str, Callable[[int], Callable[[], object]]]:
+    """Kind of work -> for so many units of it, a forward and backward pass that does them."""
+    device = pick_device()
+
+    def steps(model: torch.nn.Module, batches: int = 1) -> Callable[[], object]:
+        ids = torch.randint(5, 1000, (ROWS, TOKENS), device=device)
+        model = model.to(device).train()
+
+        def run() -> None:
+            for _ in range(batches):
+                model(ids).logits.sum().backward()
+                model.zero_grad()
+
+        return run
+
+    sizes = {"vocab_size": 1000}
+    return {
+        "rows": lambda k: steps(build("standard-2x128", **sizes), 4 * k),
+        "iterations R": lambda k: steps(build(f"recurrent-1x{2 * k}x128", residual="damped", **sizes)),
+        "layers": lambda k: steps(build(f"standard-{2 * k}x128", **sizes)),
+    }
+
+
+def time_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
+    for what, make in works().items():
+        runs = {k: make(k) for k in TIMES}
+        for run in runs.values():
+            run()
+        taken = {k: [] for k in TIMES}
+        for _ in range(3 * rounds):
+            for k, run in runs.items():
+                taken[k].append(1000 * seconds(run))
+        least = np.array([min(taken[k]) for k in TIMES])  # the machine's other work only ever adds
+        slope, fixed = np.polyfit(TIMES, least, 1)
+        early, late = (least[2] - least[0]) / 3, (least[3] - least[2]) / 4
+        yield (
+            Row(
+                f"cost as {what} grow 8-fold",
+                late,
+                early,
+                "ms a unit",
+                min(early, late) / max(early, late),
+                0.9,
+                3 * rounds,
+                device_name(pick_device()),
+                versions("torch"),
+                f"slope from 4 to 8 units beside that from 1 to 4; a fixed {fixed:.2f} ms and {slope:.2f} ms a unit (least "
+                f"squares through the least of {3 * rounds} times each), forward and backward, width 128, "
+                f"{ROWS} × {TOKENS} tokens",
+            ),
+            pd.DataFrame({"work": what, "units": TIMES, "ms": least, "fixed_ms": fixed, "slope_ms": slope}),
+        )
+
+
+def peak_bytes(path: str, length: int) -> int:
+    """Memory that a forward pass over one text of so many tokens adds; in a process of its own, on a CPU its resident peak."""
+    device = pick_device()
+    model = build("standard-1x64", vocab_size=100, position="rotary", max_position_embeddings=length).eval().to(device)
+    model.config._attn_implementation = path
+    ids = torch.randint(5, 100, (1, length), device=device)
+    with torch.inference_mode():
+        model(ids[:, :16])
+        _forget_peak(device)
+        before = _peak(device)
+        model.encoder(ids)  # every token's state, not [CLS] alone
+    return _peak(device) - before
+
+
+def _forget_peak(device: torch.device) -> None:
+    """Start anew from what is held now; importing torch took more than a short text does."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        Path("/proc/self/clear_refs").write_text("5")  # Linux: the resident peak becomes what is resident
+
+
+def _peak(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return 1024 * int(status["VmHWM"].split()[0])
+
+
+def memory_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
+    for path, expected in (("sdpa", 1.0), ("eager", 2.0)):
+        if pick_device().type == "cpu" and not Path("/proc/self/clear_refs").is_file():
+            name, why = f"memory against text length, {path}", "the resident peak is read from Linux's /proc"
+            yield not_measured(name, "exponent", 0.9, why), pd.DataFrame()
+            continue
+        found = []
+        for length in LENGTHS[path]:
+            peaks = [
+                int(
+                    subprocess.run(
+                        [sys.executable, "-c", _MEASURE, path, str(length)], capture_output=True, text=True, check=True
+                    ).stdout
+                )
+                for _ in range(min(rounds, 3))
+            ]
+            found.append(median(peaks))
+        exponent = float(np.polyfit(np.log(LENGTHS[path]), np.log(found), 1)[0])
+        yield (
+            Row(
+                f"memory against text length, {path}",
+                exponent,
+                expected,
+                "exponent",
+                min(exponent / expected, expected / exponent),
+                0.9,
+                min(rounds, 3),
+                device_name(pick_device()),
+                versions("torch"),
+                f"one layer, width 64, one text of {LENGTHS[path][0]:,} to {LENGTHS[path][-1]:,} tokens: "
+                f"{found[0] / 1e6:.0f} to {found[-1] / 1e6:.0f} MB; ours is the fitted exponent, the peer the theory's",
+            ),
+            pd.DataFrame({"path": path, "tokens": LENGTHS[path], "mb": np.array(found) / 1e6, "exponent": exponent}),
+        )

@@ -1,0 +1,91 @@
+"""A row of the benchmark table, and how two ways of doing one thing take turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from statistics import median
+from typing import Any
+
+import torch
+
+from rtxlib.training.device import device_name, pick_device
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison. ``ratio`` is turned so that higher is better and ``aim`` is what it should reach.
+
+    ``ours`` and ``peer`` are medians in ``unit``; ``ratio`` is the median of each round's own ratio, so that a machine that
+    slows down for a while slows both, and ``spread`` its lowest and highest. None stands for what was not measured.
+    """
+
+    name: str
+    ours: float | None
+    peer: float | None
+    unit: str
+    ratio: float | None
+    aim: float | None
+    n: int
+    device: str
+    versions: str
+    settings: str  # what exactly was compared with what
+    spread: tuple[float, float] | None = None
+
+
+def versions(*packages: str) -> str:
+    return ", ".join(f"{package} {version(package)}" for package in packages)
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    """How long a call takes; on a GPU, until the device has finished."""
+    device = pick_device()
+    started = time.perf_counter()
+    run()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - started
+
+
+def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """What each way measures of itself, ``rounds`` times; the order is turned round each time."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds):
+        for name in ways if number % 2 else reversed(ways):
+            found[name].append(ways[name]())
+    return found
+
+
+def row(
+    name: str,
+    ours: Sequence[float],
+    peer: Sequence[float],
+    unit: str,
+    aim: float | None,
+    packages: Sequence[str],
+    settings: str,
+    less_is_better: bool = False,
+) -> Row:
+    """A row of figures that were taken in turns, one of each a round."""
+    ratios = [b / a if less_is_better else a / b for a, b in zip(ours, peer, strict=True)]
+    return Row(
+        name,
+        median(ours),
+        median(peer),
+        unit,
+        median(ratios),
+        aim,
+        len(ratios),
+        device_name(pick_device()),
+        versions("torch", *packages),
+        settings,
+        (min(ratios), max(ratios)),
+    )
+
+
+def not_measured(name: str, unit: str, aim: float | None, why: str) -> Row:
+    return Row(
+        name, None, None, unit, None, aim, 0, device_name(pick_device()), versions("torch"), f"not measured: {why}"
+    )

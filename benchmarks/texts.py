@@ -1,0 +1,50 @@
+"""The texts that are timed: real ones of the Hub where it answers, those of the embedded generator otherwise."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rtxlib import paths
+from rtxlib.data.prepare import prepare
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import of_source
+from rtxlib.data.synthetic import generate
+
+_FILES = {
+    "sst2": ("stanfordnlp/sst2", "data/train-00000-of-00001.parquet", "sentence"),
+    "yelp_polarity": ("fancyzhx/yelp_polarity", "plain_text/test-00000-of-00001.parquet", "text"),
+}
+
+
+@cache
+def hub_answers() -> bool:
+    """Whether the Hub's data can be had here."""
+    try:
+        _hub_texts("sst2", 1)
+    except Exception as error:  # each way of not answering has an exception of its own
+        print(f"The Hub's texts could not be had ({type(error).__name__}); the embedded generator's are used.")
+        return False
+    return True
+
+
+def _hub_texts(name: str, count: int) -> list[str]:
+    import pandas as pd
+    from huggingface_hub import hf_hub_download
+
+    repo, file, column = _FILES[name]
+    texts = pd.read_parquet(hf_hub_download(repo, file, repo_type="dataset"), columns=[column])[column]
+    return texts.sample(min(len(texts), count), random_state=0).tolist()
+
+
+def texts(name: str, count: int) -> tuple[str, list[str]]:
+    """So many texts of ``sst2`` or ``yelp_polarity``, and what they are called."""
+    if hub_answers():
+        return {"sst2": "SST-2 phrases", "yelp_polarity": "Yelp reviews"}[name], _hub_texts(name, count)
+    return "generated reviews", generate(count, 0)["text"].tolist()
+
+
+def prepared(name: str) -> tuple[str, Prepared]:
+    """A prepared data set to train on, and what it is called."""
+    if hub_answers():
+        return {"sst2": "SST-2", "yelp_polarity": "Yelp"}[name], prepare(of_source(name), paths.prepared_dir())
+    return "generated reviews", prepare(of_source("embedded"), paths.prepared_dir())

@@ -1,0 +1,252 @@
+"""Training: rows a second beside Hugging Face's Trainer, and the share of the machine's matrix-product peak that is reached."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertConfig,
+    DataCollatorWithPadding,
+    ModernBertConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from benchmarks.measure import Row, not_measured, row, seconds, take_turns
+from benchmarks.texts import prepared
+from rtxlib.data.batching import Tokens
+from rtxlib.data.prepared import Prepared
+from rtxlib.experiments.execute import special_ids
+from rtxlib.models import build
+from rtxlib.training.device import DTYPES, pick_device, pick_precision
+from rtxlib.training.loop import train
+from rtxlib.training.recipe import recipe
+
+BATCH, STEPS, WARM_UP = 128, 40, 3
+PUBLISHED_BATCH, PUBLISHED_LENGTH, PUBLISHED_STEPS = 16, 128, 6
+_SIZES = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536}
+PEAK_SIZES = (1024, 2048, 4096)  # square matrices; the fastest counts as the peak
+
+
+def subset(tokens: Tokens, rows: int) -> Tokens:
+    """So many rows drawn at random."""
+    index = np.random.default_rng(0).permutation(len(tokens))[:rows]
+    ids = [tokens.row(i) for i in index]
+    return Tokens(np.concatenate(ids), np.cumsum([0, *map(len, ids)]), tokens.labels[index])
+
+
+def ours(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str) -> float:
+    """Rows a second of our training loop over ``tokens`` once, batches by length."""
+    plan = dataclasses.replace(recipe("default"), precision=precision, evaluations_per_epoch=1)
+    trained = train(model, tokens, subset(tokens, 1), plan, 0, special_ids(data), pick_device())
+    return trained.rows_per_second
+
+
+class _Rows(torch.utils.data.Dataset):
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, i: int) -> dict[str, object]:
+        return {"input_ids": self.tokens.row(i).tolist(), "labels": int(self.tokens.labels[i])}
+
+
+class _Clock(TrainerCallback):
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def on_step_end(self, *_: object, **__: object) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.ends.append(time.perf_counter())
+
+
+def trainers(
+    model: PreTrainedModel, tokens: Tokens, data: Prepared, steps: int, batch: int, **settings: object
+) -> float:
+    """Rows a second of the Trainer; the first steps, in which it warms up, are not counted."""
+    clock, device = _Clock(), pick_device()
+    padding: dict[str, object] = {}
+    if settings.pop("padded", False):
+        padding = {"padding": "max_length", "max_length": PUBLISHED_LENGTH}
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=batch,
+            max_steps=steps + WARM_UP,
+            optim="adamw_torch_fused",
+            use_cpu=device.type == "cpu",
+            report_to=[],
+            save_strategy="no",
+            logging_strategy="no",
+            disable_tqdm=True,
+            dataloader_pin_memory=device.type == "cuda",
+            **settings,
+        )
+        collator = DataCollatorWithPadding(data.tokenizer, **padding)
+        Trainer(
+            model=model, args=arguments, train_dataset=_Rows(tokens), data_collator=collator, callbacks=[clock]
+        ).train()
+    return batch * (len(clock.ends) - WARM_UP) / (clock.ends[-1] - clock.ends[WARM_UP - 1])
+
+
+def peers(vocab: int) -> dict[str, tuple[PreTrainedConfig, Callable[[], PreTrainedModel]]]:
+    """Name -> a configuration of transformers, and a model of ours with the same matrices."""
+    return {
+        "BERT": (
+            BertConfig(vocab_size=vocab, **_SIZES),
+            lambda: build("bert-tiny", vocab_size=vocab, **_SIZES),
+        ),
+        "standard": (
+            ModernBertConfig(
+                vocab_size=vocab,
+                pad_token_id=0,
+                hidden_activation="silu",
+                attention_dropout=0.1,
+                embedding_dropout=0.1,
+                max_position_embeddings=512,
+                global_attn_every_n_layers=1,
+                classifier_pooling="cls",
+                **_SIZES,
+            ),
+            lambda: build("standard-6x384", vocab_size=vocab),
+        ),
+    }
+
+
+def peak(device: torch.device, dtype: torch.dtype) -> float:
+    """Matrix-product GFLOP/s of the device in this format: the fastest of a few sizes, each the median of five."""
+    rates = []
+    for n in PEAK_SIZES:
+        a = torch.randn(n, n, device=device).to(dtype)
+        a @ a
+        rates.append(2 * n**3 / median(seconds(lambda a=a: a @ a) for _ in range(5)) / 1e9)
+    return max(rates)
+
+
+def counted_flops(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str) -> float:
+    """Floating-point operations of a training row, counted by torch as they are done."""
+    with FlopCounterMode(display=False) as counter:
+        ours(model, tokens, data, precision)
+    return counter.get_total_flops() / len(tokens)
+
+
+# Where, on which data, the ratio to the Trainer that is aimed at, and the share of the peak.
+AIMS = {("cpu", "sst2"): (1.5, 0.5), ("cuda", "sst2"): (5.0, None), ("cuda", "yelp_polarity"): (2.0, 0.4)}
+
+
+def rows(rounds: int, short: bool) -> Iterator[Row]:
+    device = pick_device()
+    for (place, source), (aim, share) in AIMS.items():
+        if place == device.type:
+            yield from _beside_trainer(source, aim, share, rounds, 4 if short else STEPS)
+        else:
+            yield not_measured(f"training, {source} lengths, on {place}", "rows/s", aim, f"no {place} device here")
+            if share is not None:
+                name = f"share of the bf16 peak that training reaches, {source} lengths, on {place}"
+                yield not_measured(name, "GFLOP/s", share, f"no {place} device here")
+    if device.type == "cpu":
+        yield _beside_published(rounds, 4 if short else STEPS)
+
+
+def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, steps: int) -> Iterator[Row]:
+    """Two shapes beside the Trainer at its best settings, then the study's own beside the peak."""
+    device = pick_device()
+    precision = pick_precision("auto", device)
+    name, data = prepared(source)
+    tokens = subset(data.splits["train"], BATCH * (steps + WARM_UP))
+    best = {
+        "bf16": precision == "bf16",
+        "fp16": precision == "fp16",
+        "train_sampling_strategy": "group_by_length",
+        "torch_compile": device.type == "cuda",  # on a CPU compiling made a step of ours slower (LOG.md)
+    }
+    for shape, (config, make) in peers(len(data.tokenizer)).items():
+        found = take_turns(
+            {
+                "ours": lambda make=make: ours(make(), tokens, data, precision),
+                "peer": lambda config=config: trainers(
+                    AutoModelForSequenceClassification.from_config(config), tokens, data, steps, BATCH, **best
+                ),
+            },
+            rounds,
+        )
+        yield row(
+            f"training, {name}, {shape} 6×384",
+            found["ours"],
+            found["peer"],
+            "rows/s",
+            aim,
+            ("transformers", "accelerate"),
+            f"our loop and Trainer with {type(config).__name__} of the same sizes; {precision}, batches of {BATCH}, grouped "
+            f"by length, dynamic padding, fused AdamW, {steps} steps a round, {torch.get_num_threads()} threads",
+        )
+    if share is None:
+        return
+    before = torch.get_num_threads()
+    flops = counted_flops(make(), tokens, data, precision)
+    for threads in sorted({1, before}):
+        torch.set_num_threads(threads)
+        found = take_turns(
+            {
+                "ours": lambda: ours(make(), tokens, data, precision) * flops / 1e9,
+                "peak": lambda: peak(device, DTYPES[precision]),
+            },
+            rounds,
+        )
+        yield row(
+            f"share of the {precision} peak that training reaches, {name}, {threads} thread{'s' * (threads > 1)}",
+            found["ours"],
+            found["peak"],
+            "GFLOP/s",
+            share,
+            (),
+            "standard-6x384, FLOPs counted by torch in a training on the same rows; peak: the fastest product of square "
+            f"matrices of {', '.join(map(str, PEAK_SIZES))}",
+        )
+    torch.set_num_threads(before)
+
+
+def _beside_published(rounds: int, steps: int) -> Row:
+    """The study's own shape beside the protocol of the study that this one must surpass."""
+    precision = pick_precision("auto", pick_device())
+    name, data = prepared("sst2")
+    tokens = subset(data.splits["train"], BATCH * steps)
+    config, make = peers(len(data.tokenizer))["standard"]
+    found = take_turns(
+        {
+            "ours": lambda: ours(make(), tokens, data, precision),
+            "peer": lambda: trainers(
+                AutoModelForSequenceClassification.from_config(config),
+                tokens,
+                data,
+                PUBLISHED_STEPS,
+                PUBLISHED_BATCH,
+                padded=True,
+            ),
+        },
+        rounds,
+    )
+    return row(
+        f"training, {name}, beside the published protocol",
+        found["ours"],
+        found["peer"],
+        "rows/s",
+        25,
+        ("transformers", "accelerate"),
+        f"our loop as above, and Trainer with ModernBertConfig of the same sizes in fp32, batches of {PUBLISHED_BATCH} padded "
+        f"to {PUBLISHED_LENGTH} tokens, {torch.get_num_threads()} threads",
+    )

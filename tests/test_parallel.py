@@ -1,0 +1,95 @@
+"""Two processes train what one would have trained."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from safetensors.torch import load_file
+
+# What each process runs: the first prints the curve and writes the weights. STOP is a step after which it dies, once.
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+import numpy as np, torch
+from safetensors.torch import save_file
+from rtxlib.data.batching import Tokens
+from rtxlib.models import build
+from rtxlib.training import checkpoint, loop, parallel
+from rtxlib.training.recipe import Recipe
+
+folder, dropout, stop = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+torch.set_num_threads(1)
+parallel.join()
+rng = np.random.default_rng(0)
+labels = rng.integers(0, 2, 150)
+texts = [np.concatenate(([2], rng.integers(5 + 5 * y, 25 + 5 * y, rng.integers(3, 9)), [3])) for y in labels]
+data = Tokens(np.concatenate(texts).astype(np.int32), np.cumsum([0, *map(len, texts)]), labels.astype(np.int64))
+recipe = Recipe(name="parallel", learning_rate=3e-3, epochs=3, batch_rows=31, batch_tokens=120, evaluations_per_epoch=2,
+                word_dropout=dropout, precision="fp32")
+rates = dict.fromkeys(("hidden_dropout", "attention_dropout", "classifier_dropout"), dropout)
+model = build("recurrent-1x2x32", vocab_size=40, **rates)
+loop.CHECKPOINT_SECONDS, parallel._AGREE_EVERY = 0.0, 1
+save, saves = checkpoint.save, 0
+def counted(*args):
+    global saves
+    save(*args)
+    saves += 1
+    if saves == stop:
+        os._exit(9)
+checkpoint.save = counted
+special = {"pad": 0, "unk": 1, "cls": 2, "sep": 3}
+result = loop.train(model, data, data, recipe, 5, special, torch.device("cpu"), folder / "checkpoint.safetensors")
+save_file(model.state_dict() | {"draw": torch.rand(9)}, folder / f"weights-{parallel.rank()}.safetensors")
+if parallel.rank() == 0:
+    print(json.dumps(result.curve.drop(columns="seconds").to_dict("list")))
+"""
+
+
+def train(folder: Path, processes: int, dropout: float = 0.0, stop: int = 0) -> tuple[int, dict[str, list[float]]]:
+    """The exit status, and the curve where it ended well."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "program.py"
+    program.write_text(PROGRAM)
+    start = [sys.executable]
+    if processes > 1:
+        start += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    done = subprocess.run(
+        [*start, str(program), str(folder), str(dropout), str(stop)], capture_output=True, text=True, timeout=300
+    )
+    lines = done.stdout.strip().splitlines()
+    assert done.returncode == 0 or stop, done.stderr[-2000:]
+    return done.returncode, json.loads(lines[-1]) if done.returncode == 0 else {}
+
+
+def result(folder: Path, rank: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The weights a process ended with, and the numbers its generator drew next."""
+    tensors = load_file(folder / f"weights-{rank}.safetensors")
+    draw = tensors.pop("draw").numpy()
+    return np.concatenate([x.numpy().ravel() for x in tensors.values()]), draw
+
+
+def test_two_processes_give_the_losses_of_one_with_the_same_batch(tmp_path: Path) -> None:
+    _, alone = train(tmp_path / "one", 1)
+    _, together = train(tmp_path / "two", 2)
+    assert alone["step"] == together["step"]
+    for column in ("train_loss", "val_loss", "val_accuracy", "grad_norm"):
+        np.testing.assert_allclose(together[column], alone[column], atol=1e-5, rtol=1e-4, err_msg=column)
+    assert alone["train_loss"][-1] < alone["train_loss"][0]
+    (first, drawn_first), (second, drawn_second) = (result(tmp_path / "two", rank) for rank in range(2))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(drawn_first, drawn_second)  # or dropout would take the same places of both shares
+    np.testing.assert_allclose(first, result(tmp_path / "one")[0], atol=1e-4)
+
+
+def test_two_processes_that_are_killed_go_on_to_the_same_weights(tmp_path: Path) -> None:
+    train(tmp_path / "whole", 2, dropout=0.2)
+    status, _ = train(tmp_path / "broken", 2, dropout=0.2, stop=7)
+    assert status != 0 and (tmp_path / "broken" / "checkpoint.safetensors").is_file()
+    train(tmp_path / "broken", 2, dropout=0.2)
+    for rank in range(2):
+        for resumed, unbroken in zip(result(tmp_path / "broken", rank), result(tmp_path / "whole", rank), strict=True):
+            assert np.array_equal(resumed, unbroken)
