@@ -1,11 +1,11 @@
-# make report · make test · make lab · make figures        PROFILE=smoke|demo|full
+# make report · make test · make lab · make figures · make bench        PROFILE=smoke|demo|full
 PROFILE ?= demo
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 
-.PHONY: report test lab figures setup clean
+.PHONY: report test lab figures bench setup clean
 .DEFAULT_GOAL := report
 
 report: setup            ## run the notebooks and make reports/$(PROFILE)/report.html
@@ -21,6 +21,9 @@ lab: setup               ## JupyterLab on notebooks/, with this environment as i
 
 figures: setup           ## every figure again from the run store; nothing is trained
 	$(BIN)/rtx report --profile $(PROFILE) --no-training
+
+bench: setup             ## every comparison of speed → a table and reports/benchmarks.json; about half an hour on two quiet cores
+	$(BIN)/python -m benchmarks
 
 setup: $(READY)
 
