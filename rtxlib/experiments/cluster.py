@@ -224,7 +224,9 @@ def _reason(error: Exception) -> str:
             f"its worker was lost {RETRIES + 1} times, most likely because memory ran out; what was trained is kept, and "
             "the same command goes on from there."
         )
-    return f"{type(cause).__name__}: {cause}"
+    if "No module named 'rtxlib" in str(error):
+        return "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
+    return f"{type(cause).__name__}: {(str(cause).splitlines() or [''])[0]}"
 
 
 # -------------------------------------------------------------------------------------------------------- shares of a GPU
