@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import platform
+import socket
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -31,6 +32,7 @@ RETRIES = 3  # of a run whose worker or node was lost; a run that raises is not 
 LOOK_SECONDS = 2.0  # how often to look whether another driver has let go of a run
 SAY_SECONDS = 10.0  # how often to say where the runs stand
 SHOWN_SECONDS = 90.0  # a network file system may show a folder that another machine made only after a minute
+ANSWER_SECONDS = 10.0  # for the first answer of a cluster
 OBJECT_STORE = 100 * 2**20  # bytes; what goes between driver and workers is a few words
 
 # A run's share of a GPU. Estimates with room to spare: they were not measured on a GPU.
@@ -74,15 +76,18 @@ def _start(most_threads: int) -> None:
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "runtime_env": _environment()}
     address = os.environ.get("RAY_ADDRESS")
     if not address:
         cores = max(os.cpu_count() or 1, most_threads)
-        ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **quiet)
+        ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
         return
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
     try:
-        ray.init(address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        if colon:  # Ray itself goes on knocking for minutes where nobody answers
+            socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+        ray.init(address, **common)
+    except (OSError, RuntimeError, ValueError) as error:
         reason = (str(error).splitlines() or [""])[0]
         raise InputError(
             f"There is no Ray cluster to work with at RAY_ADDRESS={address} ({reason}); start one with `ray start --head`, "
@@ -90,11 +95,13 @@ def _start(most_threads: int) -> None:
         ) from error
 
 
-def _environment() -> dict[str, str]:
-    """What a worker must know of this process. The Hub's token is left out, since Ray shows what it is given here."""
+def _environment() -> dict[str, dict[str, str]]:
+    """What a worker must know of this process, as a ``runtime_env``. The Hub's token is left out, since Ray shows what it
+    is given here; a node that needs it has it in its own environment.
+    """
     names = [name for name in os.environ if name.startswith("HF_") and "TOKEN" not in name]
     kept = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
-    return kept | {"RTX_HOME": str(paths.root())}
+    return {"env_vars": kept | {"RTX_HOME": str(paths.root())}}
 
 
 def _train_on_node(spec: RunSpec, runs: Path, train: Callable[..., Run], mark: Path, on_gpu: bool) -> bool:
@@ -135,7 +142,7 @@ def _follow(
     with_gpus = ray.cluster_resources().get("GPU", 0) > 0
     shapes = {key: shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
     known = store.every(runs) if with_gpus else []
-    environment = {"env_vars": _environment()}
+    environment = _environment()  # given here too, for a Ray that ran already
     tasks: dict[Any, str] = {}  # a task's reference → its key
     elsewhere: set[str] = set()  # another process has them in hand
     queue, failed, done, spoken = list(missing), {}, 0, time.monotonic()
@@ -188,6 +195,8 @@ def _follow(
                 spoken = time.monotonic()
                 for line in local.under_way({key: missing[key] for key in (*tasks.values(), *elsewhere)}, runs):
                     say(f"[{done}/{len(missing)} done] {line}")
+                if not tasks:
+                    say(f"[{done}/{len(missing)} done] another process has {len(elsewhere)} of the runs in hand")
     except BaseException:
         for task in tasks:
             with contextlib.suppress(Exception):  # the cluster may be gone
