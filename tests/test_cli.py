@@ -145,6 +145,8 @@ BAD = [
     (["report", "--profile", "dmeo"], "Did you mean 'demo'"),
     (["report", "--dry-run", "-p", "sedes=3"], "Did you mean 'seeds'"),
     (["report", "-p", "sedes=3"], "Did you mean 'seeds'"),
+    (["report", "--executor", "rya"], "Did you mean 'ray'"),
+    (["train", "--model", "standard-1x32", "--data", "embedded", "--threads", "0"], "--threads"),
     (["notebook", "03", "-p", "seeds=many"], "seeds"),
     (["notebook", "3_recurent"], "03_recurrent"),
     (["predict", "no-such-run", "text"], "There is no run 'no-such-run'"),

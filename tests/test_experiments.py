@@ -60,8 +60,16 @@ def test_the_key_follows_every_part_of_the_spec_and_nothing_else() -> None:
         dataclasses.replace(SPEC, overrides={"block_sharing": "unshared"}),
         dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, learning_rate=1e-3)),
         dataclasses.replace(SPEC, data=dataclasses.replace(DATA, train_fraction=0.5)),
+        dataclasses.replace(SPEC, threads=2),
     ]
-    assert len({key, SPEC.key("g"), *(other.key("f") for other in others)}) == 7
+    assert len({key, SPEC.key("g"), *(other.key("f") for other in others)}) == 8
+
+
+def test_runs_trained_before_threads_were_part_of_the_spec_keep_their_keys() -> None:
+    assert SPEC.key("f") == "ae2b328dcd7d7463"
+    assert SPEC.canonical()["threads"] == 1
+    with pytest.raises(InputError, match="at least one thread, not with 0"):
+        dataclasses.replace(SPEC, threads=0)
 
 
 def test_a_run_holds_all_that_is_promised(run) -> None:

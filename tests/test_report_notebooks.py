@@ -201,7 +201,7 @@ def decoy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 OK = """\
 import os, sys, time, warnings
 print("interpreter", sys.executable, os.path.basename(os.getcwd()))
-print("given", profile, seeds, models, os.environ.get("RTX_NO_TRAINING"))
+print("given", profile, seeds, models, os.environ.get("RTX_NO_TRAINING"), os.environ.get("RTX_EXECUTOR"))
 warnings.warn("have a look")
 for step in range(3):
     print(f"\\repoch {step}", end="")
@@ -224,10 +224,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory, decoy: Path) -> tuple[dict[str
     given = {"seeds": "2", "models": "[a,b]"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(decoy))
-        patch.delenv("RTX_NO_TRAINING", raising=False)
+        for name in ("RTX_NO_TRAINING", "RTX_EXECUTOR"):
+            patch.delenv(name, raising=False)
         names = ["01", "02", "03", "04", "05", "99"]
-        outcomes = notebooks.run(names, "smoke", given, out, folder=folder, timeout=3, training=False, stream=stream)
-        assert "RTX_NO_TRAINING" not in os.environ
+        told = {"training": False, "executor": "ray"}
+        outcomes = notebooks.run(names, "smoke", given, out, folder=folder, timeout=3, stream=stream, **told)
+        assert not {"RTX_NO_TRAINING", "RTX_EXECUTOR"} & set(os.environ)
     return {outcome.name: outcome for outcome in outcomes}, out, stream
 
 
@@ -273,8 +275,8 @@ def test_the_kernel_is_this_very_interpreter(ran: tuple, decoy: Path, monkeypatc
     assert specs.get_all_specs()["python3"]["spec"]["argv"][0] == sys.executable
 
 
-def test_notebooks_see_their_parameters_and_that_training_is_refused(ran: tuple) -> None:
-    assert "given smoke 2 ['a', 'b'] 1\n" in ran[2].getvalue()
+def test_notebooks_see_their_parameters_who_trains_and_that_training_is_refused(ran: tuple) -> None:
+    assert "given smoke 2 ['a', 'b'] 1 ray\n" in ran[2].getvalue()
 
 
 def test_what_a_cell_prints_is_seen_while_it_runs(ran: tuple) -> None:

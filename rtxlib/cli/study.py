@@ -10,18 +10,27 @@ import click
 
 from rtxlib.cli.common import cli, known_profile, parameter_option, profile_option
 
+executor_option = click.option(
+    "--executor",
+    envvar="RTX_EXECUTOR",
+    default="local",
+    show_default=True,
+    help="Who trains the missing runs: local, this machine; ray, a Ray cluster: that of RAY_ADDRESS, else this machine's.",
+)
 TITLE = "Recurrent or standard? Transformers for text classification"
 
 
 def _run_notebooks(
-    names: list[str] | None, profile: str, parameters: tuple[str, ...], training: bool, title: str
+    names: list[str] | None, profile: str, parameters: tuple[str, ...], training: bool, executor: str, title: str
 ) -> None:
     """Execute, make the page of all that is there, say where it lies, and fail when a notebook failed."""
     from rtxlib import paths
+    from rtxlib.experiments import executors
     from rtxlib.report import notebooks
 
-    out = paths.reports_dir(profile)
-    outcomes = notebooks.run(names, known_profile(profile), notebooks.pairs(parameters), out, training=training)
+    out, given = paths.reports_dir(profile), notebooks.pairs(parameters)
+    who = executors.known(executor)
+    outcomes = notebooks.run(names, known_profile(profile), given, out, training=training, executor=who)
     from rtxlib.report import html
 
     executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
@@ -39,15 +48,18 @@ def _run_notebooks(
 @profile_option
 @parameter_option
 @click.option("--notebooks", "names", metavar="01,02,…", help="Only these notebooks, and the page of all there are.")
+@executor_option
 @click.option("--no-training", is_flag=True, help="Redraw from the run store; fail where a run is missing.")
 @click.option(
     "--dry-run", is_flag=True, help="How many runs there would be and how long they would take; trains nothing."
 )
-def report(profile: str, parameters: tuple[str, ...], names: str | None, no_training: bool, dry_run: bool) -> None:
+def report(
+    profile: str, parameters: tuple[str, ...], names: str | None, executor: str, no_training: bool, dry_run: bool
+) -> None:
     """Run the notebooks and make the report."""
     chosen = names.split(",") if names else None
     if not dry_run:
-        return _run_notebooks(chosen, profile, parameters, not no_training, TITLE)
+        return _run_notebooks(chosen, profile, parameters, not no_training, executor, TITLE)
     known_profile(profile)
     from rtxlib.experiments import estimate, profiles
     from rtxlib.report import notebooks
@@ -69,7 +81,8 @@ def report(profile: str, parameters: tuple[str, ...], names: str | None, no_trai
 @click.argument("name")
 @profile_option
 @parameter_option
+@executor_option
 @click.option("--no-training", is_flag=True, help="Use the run store alone.")
-def notebook(name: str, profile: str, parameters: tuple[str, ...], no_training: bool) -> None:
+def notebook(name: str, profile: str, parameters: tuple[str, ...], executor: str, no_training: bool) -> None:
     """Run one notebook: `rtx notebook 03 -p seeds=3`."""
-    _run_notebooks([name], profile, parameters, not no_training, TITLE)
+    _run_notebooks([name], profile, parameters, not no_training, executor, TITLE)

@@ -1,4 +1,4 @@
-"""From a RunSpec to a finished run in the store; many of them side by side, each trained once."""
+"""From a RunSpec to a finished run in the store, trained once; and a list of them, those that are missing trained first."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import dataclasses
 import datetime
 import os
 import platform
-import threading
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +20,7 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
 from rtxlib.evaluation import cost
 from rtxlib.evaluation.metrics import classification_report
-from rtxlib.experiments import store
+from rtxlib.experiments import cluster, executors, local, store
 from rtxlib.experiments.card import model_card
 from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.experiments.store import Run
@@ -35,11 +30,11 @@ from rtxlib.training.device import DTYPES, autocast, device_name, pick_device, p
 from rtxlib.training.loop import train
 from rtxlib.training.predict import EVALUATION_TOKENS, cross_entropy, predict_logits
 
-PROGRESS = "progress.txt"  # the last line a training reported, in its partial folder
 CLEANING = ("lowercase", "strip_html", "strip_urls", "squeeze_whitespace")
 LATENCY_TEXTS = 24  # texts timed one by one, and
 LATENCY_ROUNDS = 3  # how often each
 SATURATED_BATCHES = 2
+EXECUTORS = {"local": local.train_all, "ray": cluster.train_all}  # by their names in executors.NAMES
 
 
 class TrainingRefused(InputError):
@@ -72,29 +67,41 @@ def fresh_model(spec: RunSpec, data: Prepared) -> EncoderForSequenceClassificati
     return load_classifier(spec.model, config) if spec.pretrained else EncoderForSequenceClassification(config)
 
 
-def train_run(spec: RunSpec, runs: Path, report: Callable[[str], None] = lambda line: None) -> Run:
+def train_run(
+    spec: RunSpec, runs: Path, report: Callable[[str], None] = lambda line: None, patience: float = -1
+) -> Run:
     """Train one run and put it into the store; a run that is there already is returned as it is.
 
-    Two processes that want the same run wait for each other and train it once. Raises InputError for what the user can
-    mend: unknown names, unreachable data, a diverged loss, a full disk (what was trained is kept and gone on from).
+    Two processes that want the same run wait for each other and train it once. ``patience``: seconds to wait for another
+    that has it in hand, without end when negative. Raises filelock.Timeout when they are over, and InputError for what the
+    user can mend: unknown names, unreachable data, a diverged loss, a full disk (what was trained is kept and gone on from).
     """
     data = prepare(spec.data, paths.prepared_dir())
     key = spec.key(data.fingerprint)
-    with store.lock(runs, key):
+    with store.lock(runs, key).acquire(timeout=patience):
         if run := store.load(runs, key):
             return run
         with store.writing(runs, key) as folder:
 
             def note(line: str) -> None:
-                (folder / PROGRESS).write_text(line)
+                (folder / store.PROGRESS).write_text(line)
                 report(line)
 
-            _train_into(folder, key, spec, data, note)
+            before = torch.get_num_threads()
+            torch.set_num_threads(spec.threads)
+            try:
+                _train_into(folder, key, spec, data, note)
+            finally:
+                torch.set_num_threads(before)
         return store.load(runs, key)  # type: ignore[return-value]
 
 
 def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: Callable[[str], None]) -> None:
     device = pick_device()
+    on_gpu = device.type == "cuda"
+    if on_gpu:
+        torch.cuda.init()
+        torch.cuda.reset_peak_memory_stats(device)
     model = fresh_model(spec, data)
     checkpoint = folder / "checkpoint.safetensors"
     training = train(
@@ -148,11 +155,14 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
         "device": device_name(device),
         "machine": platform.machine(),
         "dtype": training.precision,
-        "threads": torch.get_num_threads(),
+        "threads": spec.threads,
         "torch": torch.__version__,
         "fingerprint": data.fingerprint,
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+    if on_gpu:  # what the allocator held, which is what other runs on the same GPU cannot have
+        metrics["peak_memory_mb"] = torch.cuda.max_memory_reserved(device) / 2**20
+        metrics["device_memory_mb"] = torch.cuda.get_device_properties(device).total_memory / 2**20
     model.to("cpu").save_pretrained(folder)
     data.tokenizer.save_pretrained(folder)
     (folder / "README.md").write_text(
@@ -167,7 +177,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     store.write_json(folder / "spec.json", spec.canonical() | {"label_names": data.label_names})
     store.write_json(folder / "metrics.json", metrics)
     checkpoint.unlink(missing_ok=True)
-    (folder / PROGRESS).unlink(missing_ok=True)
+    (folder / store.PROGRESS).unlink(missing_ok=True)
 
 
 def measure_latency(run: Run, test: Tokens, pad_id: int) -> Run:
@@ -210,14 +220,16 @@ def run(
     results: Path | None = None,
     report: Callable[[str], None] | None = None,
     timed: bool = True,
+    executor: str | None = None,
 ) -> list[Run]:
     """All runs of ``specs``, in their order: those in the store as they are, the others trained first.
 
-    On a CPU each run has one core and as many run at once as there are cores, which for models this small is faster than
-    one run on all cores; on a GPU they take turns. ``results``: a profile's committed tables, read when the store lacks a
-    run and training is refused. ``timed``: measure the latency of those that have none. Raises TrainingRefused when runs
-    are missing and ``RTX_NO_TRAINING`` is set.
+    ``results``: a profile's committed tables, read when the store lacks a run and training is refused. ``timed``: measure
+    the latency of those that have none. ``executor``: who trains, "local" (:mod:`local`) or "ray" (:mod:`cluster`); without
+    it ``RTX_EXECUTOR`` says who, else it is "local". Raises TrainingRefused when runs are missing and ``RTX_NO_TRAINING`` is
+    set, and InputError for an unknown executor and for runs that failed.
     """
+    train_all = EXECUTORS[executors.known(executor)]
     runs = paths.runs_dir()
     say = report or (lambda line: print(line, flush=True))
     refused = bool(os.environ.get("RTX_NO_TRAINING"))
@@ -231,15 +243,7 @@ def run(
         )
     if missing:
         say(f"{len(missing)} runs to train, {len(found) - len(missing)} already in the store")
-        jobs = 1 if pick_device().type == "cuda" else min(os.cpu_count() or 1, len(missing))
-        if jobs == 1:
-            for number, spec in enumerate(missing.values(), start=1):
-                done = train_run(
-                    spec, runs, lambda line, s=spec, n=number: say(f"[{n}/{len(missing)}] {s.title}: {line}")
-                )
-                say(_done(done, number, len(missing)))
-        else:
-            _train_side_by_side(missing, runs, jobs, say)
+        train_all(missing, runs, train_run, say)
     finished = []
     for spec, (key, run) in zip(specs, found, strict=True):
         run = run or store.load(runs, key)
@@ -248,53 +252,3 @@ def run(
             run = measure_latency(run, data.splits["test"], data.tokenizer.pad_token_id)
         finished.append(run)
     return finished
-
-
-def _done(run: Run, number: int, of: int) -> str:
-    m = run.metrics
-    title = f"{m['model']} on {m['data']}, seed {m['seed']}"
-    return f"[{number}/{of}] {title}: accuracy {m['accuracy']:.3f} in {m['train_seconds']:.0f} s"
-
-
-def _start_worker(threads: int) -> None:
-    """In a worker process: its share of the cores, and no life after its parent."""
-    torch.set_num_threads(threads)
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _train_side_by_side(missing: dict[str, RunSpec], runs: Path, jobs: int, say: Callable[[str], None]) -> None:
-    """Train in worker processes; every few seconds say where they stand. The first failure stops the rest."""
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(threads,))
-    try:
-        waiting = {pool.submit(train_run, spec, runs): spec for spec in missing.values()}
-        done = 0
-        while waiting:
-            ready, _ = wait(waiting, timeout=10, return_when=FIRST_COMPLETED)
-            for future in ready:
-                del waiting[future]
-                done += 1
-                say(_done(future.result(), done, len(missing)))
-            if not ready:
-                for key, spec in missing.items():
-                    file = runs / f"{key}.partial" / PROGRESS
-                    if file.is_file():
-                        say(f"[{done}/{len(missing)} done] {spec.title}: {file.read_text()}")
-    except BrokenProcessPool as error:
-        raise InputError(
-            "A training process was ended from outside, most likely because memory ran out; what was trained is kept. "
-            "Free some memory and run the same command again."
-        ) from error
-    except BaseException:
-        for process in list(pool._processes.values()):  # the public way to stop them now comes with Python 3.14
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)

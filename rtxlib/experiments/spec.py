@@ -22,13 +22,22 @@ GENERATION = 1
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One training run, whole before it starts. ``overrides`` are ModelConfig fields that differ from the preset's."""
+    """One training run, whole before it starts. ``overrides`` are ModelConfig fields that differ from the preset's.
+
+    ``threads`` of a CPU are part of it, since a sum split among threads rounds differently: with another number it is
+    another run. Raises InputError when there is less than one.
+    """
 
     model: str
     data: DataSpec
     recipe: Recipe
     seed: int = 0
     overrides: dict[str, Any] = field(default_factory=dict, hash=False)
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise InputError(f"A run computes with at least one thread, not with {self.threads}.")
 
     def config(self, vocab_size: int, label_names: list[str]) -> ModelConfig:
         """The configuration of this run's model, once the data say how many tokens and labels there are.
@@ -68,6 +77,7 @@ class RunSpec:
             "data": dataclasses.asdict(self.data),
             "recipe": dataclasses.asdict(self.recipe),
             "seed": self.seed,
+            "threads": self.threads,
         }
         return whole | ({"weights": pretrained.version(self.model)} if self.pretrained else {})
 
@@ -81,6 +91,8 @@ class RunSpec:
             "recipe": _changed(self.recipe),
             "fingerprint": fingerprint,
         }
+        if self.threads == 1:
+            del named["threads"]
         return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from rtxlib.errors import InputError, nearest
 
 MARK = "complete.json"  # written last; a folder without it is a half-written run
+PROGRESS = "progress.txt"  # the last line a training reported, in its partial folder
 TABLES = (
     "curves",
     "predictions",
@@ -45,9 +46,27 @@ class Run:
 
 
 def lock(runs: Path, key: str) -> FileLock:
-    """The lock that whoever trains or completes this run must hold."""
+    """The lock that whoever trains or completes this run must hold.
+
+    It is the kernel's (flock): it ends with the process that holds it, however that ends. NFS and the usual file systems
+    of clusters keep it between machines. Where flock is unknown, filelock warns and takes a file that is there or is not;
+    one that a killed process leaves behind on another machine must then be deleted by hand.
+    """
     runs.mkdir(parents=True, exist_ok=True)
-    return FileLock(runs / f".{key}.lock")
+    return FileLock(lock_file(runs, key))
+
+
+def lock_file(runs: Path, key: str) -> Path:
+    return runs / f".{key}.lock"
+
+
+def taken(file: Path) -> bool:
+    """Whether some process, on whichever machine, holds the lock of this file now."""
+    try:
+        with FileLock(file).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 def load(runs: Path, key: str) -> Run | None:

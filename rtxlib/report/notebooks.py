@@ -132,6 +132,7 @@ def run(
     out: Path,
     *,
     training: bool = True,
+    executor: str | None = None,
     timeout: int | None = None,
     folder: Path | None = None,
     stream: TextIO | None = None,
@@ -141,7 +142,8 @@ def run(
     Each becomes ``out/notebooks/<stem>.ipynb``, moved there whole once its completion marker (``metadata.rtx``) is in
     it; ``out/outcomes.json`` says what became of each. A notebook that fails stops those that need it
     (``NOTEBOOKS``), not the others. Every parameter must be known to at least one of the notebooks and is given to
-    those that know it. ``timeout`` is in seconds a cell. Without ``training`` the kernels see ``RTX_NO_TRAINING=1``.
+    those that know it. ``timeout`` is in seconds a cell. Without ``training`` the kernels see ``RTX_NO_TRAINING=1``;
+    an ``executor`` they see as ``RTX_EXECUTOR``.
     Progress goes to ``stream`` (stderr): a line a cell, and what cells print.
 
     Raises ``InputError`` before any kernel starts when a name or a parameter is wrong. Ctrl-C shuts the kernel down,
@@ -151,7 +153,11 @@ def run(
     plans = plan(sources, profile, parameters)
     progress = Progress(stream or sys.stderr)
     outcomes: list[Outcome] = []
-    inherited = {"TQDM_NCOLS": "60"} | ({} if training else {"RTX_NO_TRAINING": "1"})  # by the kernels
+    inherited = {  # by the kernels
+        "TQDM_NCOLS": "60",
+        **({} if training else {"RTX_NO_TRAINING": "1"}),
+        **({"RTX_EXECUTOR": executor} if executor else {}),
+    }
     before = {name: os.environ.get(name) for name in inherited}
     in_main = threading.current_thread() is threading.main_thread()
     terminate = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None  # as Ctrl-C: no orphans

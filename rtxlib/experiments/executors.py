@@ -1,0 +1,23 @@
+"""The names of those who can train the missing runs. Reading them loads no torch."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+from rtxlib.errors import InputError, nearest
+
+NAMES = ("local", "ray")
+
+
+def known(name: str | None = None) -> str:
+    """The executor of this name; without one that of ``RTX_EXECUTOR``, else "local".
+
+    Raises InputError for an unknown name, and for "ray" where Ray is not installed.
+    """
+    name = name or os.environ.get("RTX_EXECUTOR") or "local"
+    if name not in NAMES:
+        raise InputError(f"There is no executor '{name}'; there are {', '.join(NAMES)}.{nearest(name, NAMES)}")
+    if name == "ray" and find_spec("ray") is None:
+        raise InputError("The executor 'ray' needs Ray, which is not installed: `pip install 'rtxlib[ray]'`.")
+    return name

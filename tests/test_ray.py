@@ -1,0 +1,403 @@
+"""Runs on a real Ray cluster of several nodes: the serial numbers, whatever is killed, and no run trained twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+from rtxlib import paths
+from rtxlib.data.prepare import prepare
+from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError
+from rtxlib.experiments import cluster, execute, executors, store
+from rtxlib.experiments.spec import RunSpec
+from rtxlib.training.recipe import RECIPES
+
+PATIENCE = 240  # seconds until a test gives up waiting; none waits long on a machine that works
+DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+SPEC = RunSpec("recurrent-1x2x32", DATA, dataclasses.replace(RECIPES["smoke"], epochs=2, dropout=0.1))
+
+
+def seeds(*numbers: int) -> list[RunSpec]:
+    return [dataclasses.replace(SPEC, seed=number) for number in numbers]
+
+
+def key_of(spec: RunSpec) -> str:
+    return spec.key(prepare(spec.data, paths.prepared_dir()).fingerprint)
+
+
+def until(what: Callable[[], bool], goes_on: Callable[[], bool] = lambda: True) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < deadline and goes_on()
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, and nothing of Ray in the environment."""
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    for name in ("RAY_ADDRESS", "RTX_EXECUTOR", "RTX_NO_TRAINING"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator:
+    """A head without cores and two nodes of one core each; all of their processes are gone afterwards."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    from ray.cluster_utils import Cluster
+
+    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(2):
+        started.add_node(num_cpus=1)
+    yield started
+    started.shutdown()
+    until(lambda: {process.pid for process in psutil.Process().children(recursive=True)} <= before)
+
+
+@pytest.fixture
+def hooked(nodes) -> Iterator[Callable]:
+    """Connect this process to the cluster, with a function that each worker calls when it starts."""
+    import ray
+
+    yield lambda hook: ray.init(
+        nodes.address,
+        log_to_driver=False,
+        runtime_env={"worker_process_setup_hook": hook, **cluster._environment()},
+    )
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RunSpec], store.Run]:
+    """A run as this process trains it, in a store of its own."""
+    folder = tmp_path_factory.mktemp("serial")
+    return lambda spec: execute.train_run(spec, folder)
+
+
+def same(run: store.Run, other: store.Run) -> bool:
+    """Bit for bit: the weights' bytes, every prediction, and the losses."""
+    assert run.path != other.path
+    weights = [(one.path / "model.safetensors").read_bytes() for one in (run, other)]
+    predictions = [pd.read_parquet(one.path / "predictions.parquet") for one in (run, other)]
+    losses = [[one.metrics[name] for name in ("test_loss", "val_loss", "accuracy")] for one in (run, other)]
+    return weights[0] == weights[1] and predictions[0].equals(predictions[1]) and losses[0] == losses[1]
+
+
+# ------------------------------------------------------------------------------------------------- before anything starts
+
+
+def test_unknown_executors_and_absent_ray_are_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert executors.known() == "local" and executors.known("ray") == "ray"
+    assert set(execute.EXECUTORS) == set(executors.NAMES)
+    with pytest.raises(InputError, match=r"no executor 'rya'.*Did you mean 'ray'"):
+        execute.run(seeds(0), executor="rya")
+    monkeypatch.setenv("RTX_EXECUTOR", "ray")
+    assert executors.known() == "ray"
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"pip install 'rtxlib\[ray\]'"):
+        execute.run(seeds(0))
+    assert not paths.runs_dir().exists()
+
+
+def test_workers_learn_where_the_store_is_but_no_token(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    told = cluster._environment()["env_vars"]
+    assert told["RTX_HOME"] == str(home) and told["HF_ENDPOINT"] == os.environ["HF_ENDPOINT"]
+    assert "secret" not in told.values()
+
+
+# -------------------------------------------------------------------------------------------------------- shares of a GPU
+
+
+def test_a_share_covers_the_peak_with_room_and_never_more_than_one_gpu() -> None:
+    for peak in (10, 1_000, 5_000, 9_000, 20_000, 90_000):
+        share = cluster.gpu_share(peak, 24_000)
+        assert cluster.LEAST <= share <= 1
+        assert share == 1 or share * 24_000 >= peak + cluster.CONTEXT_MB
+    assert cluster.gpu_share(10, 24_000) == cluster.LEAST
+    assert cluster.gpu_share(20_000, 24_000) < cluster.gpu_share(23_000, 24_000) == 1
+
+
+def test_the_largest_measured_peak_of_a_shape_decides() -> None:
+    def run(spec: RunSpec, **metrics: float) -> store.Run:
+        return store.Run("k", spec.canonical(), metrics, None)
+
+    first, second = seeds(0, 1)
+    wide = dataclasses.replace(SPEC, model="recurrent-1x2x64")
+    shares = cluster.measured(
+        [
+            run(first, peak_memory_mb=2_000, device_memory_mb=16_000),
+            run(second, peak_memory_mb=4_000, device_memory_mb=16_000),
+            run(wide),  # trained on a CPU
+        ]
+    )
+    assert shares == {cluster.shape(SPEC.canonical()): cluster.gpu_share(4_000, 16_000)}
+    rows = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, batch_rows=8))
+    longer = dataclasses.replace(SPEC, data=dataclasses.replace(DATA, max_length=64))
+    assert len({cluster.shape(spec.canonical()) for spec in (SPEC, first, wide, rows, longer)}) == 4
+
+
+def test_an_unmeasured_shape_sends_one_run_ahead_on_a_whole_gpu() -> None:
+    queue = {"a1": ("a",), "a2": ("a",), "b1": ("b",), "b2": ("b",), "c1": ("c",)}
+    assert cluster.may_start(queue, busy=[("c",)], shares={("b",): 0.25}) == {"a1": 1.0, "b1": 0.25, "b2": 0.25}
+    assert cluster.may_start({"a2": ("a",)}, busy=[], shares={("a",): 0.5}) == {"a2": 0.5}
+
+
+# ------------------------------------------------------------------------------------------------------- what a node checks
+
+
+def test_a_node_without_the_store_its_locks_or_its_gpu_trains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(*_: object, **__: object) -> None:
+        pytest.fail("trained")
+
+    mark = tmp_path / ".driver-x.lock"
+    with pytest.raises(InputError, match=r"does not see what the driver wrote.*RTX_HOME"):
+        cluster._train_on_node(SPEC, tmp_path, train, mark, False)
+    mark.touch()
+    with pytest.raises(InputError, match="can be taken that the driver holds"):
+        cluster._train_on_node(SPEC, tmp_path, train, mark, False)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with store.lock(tmp_path, "driver-x"), pytest.raises(InputError, match="a GPU that its torch cannot use"):
+        cluster._train_on_node(SPEC, tmp_path, train, mark, True)
+
+
+def test_a_cluster_that_does_not_answer_is_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    for address in ("nonsense", "127.0.0.1:many", f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        with pytest.raises(InputError, match=f"no Ray cluster to work with at RAY_ADDRESS={address} "):
+            execute.run(seeds(0), executor="ray", report=lambda line: None)
+
+
+# ------------------------------------------------------------------------------------------------------------ on a cluster
+
+
+def test_one_raises_two_are_in_other_hands_and_all_that_can_be_trained_equals_the_serial_runs(
+    home: Path, nodes, serial: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs are held elsewhere and there are two cores: were they waited for there, no other would ever start."""
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    hot = dataclasses.replace(SPEC.recipe, learning_rate=1e30, clip_norm=1e30)
+    bad = dataclasses.replace(SPEC, recipe=hot, seed=5)
+    specs = [*seeds(0, 1), dataclasses.replace(SPEC, seed=2, model="standard-1x32")]
+    locks = [store.lock(paths.runs_dir(), key_of(spec)) for spec in specs[:2]]
+    lines: list[str] = []
+
+    def report(line: str) -> None:
+        lines.append(line)
+        if "seed 2: accuracy" in line:
+            for lock in locks:
+                lock.release()
+
+    for lock in locks:
+        lock.acquire()
+    with pytest.raises(InputError, match=r"1 of 4 runs failed.*seed 5: The training loss is .*diverged"):
+        execute.run([*specs[:2], bad, specs[2]], executor="ray", report=report)
+    assert sum("failed" in line for line in lines) == 1 and not any("Traceback" in line for line in lines)
+    assert sum("accuracy" in line for line in lines) == 3
+    runs = execute.run(specs, timed=False, report=pytest.fail)
+    assert all(same(run, serial(spec)) for run, spec in zip(runs, specs, strict=True))
+    assert not list(paths.runs_dir().glob(".driver*"))
+
+
+def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
+    home: Path, nodes, hooked: Callable, serial: Callable
+) -> None:
+    """Each worker stops after its first checkpoint until one node has been killed under a run it was training."""
+    gate, log = home / "gate", home / "log"
+
+    def hook() -> None:
+        from rtxlib.training import checkpoint, loop
+
+        loop.CHECKPOINT_SECONDS = 0.0
+        save, load = checkpoint.save, checkpoint.load
+
+        def note(what: str, path: Path) -> None:
+            with log.open("a") as file:
+                file.write(f"{what} {path.parent.stem} {os.getpid()}\n")
+
+        def save_and_stop(path: Path, *rest: object) -> None:
+            save(path, *rest)
+            if not gate.exists():
+                note("stopped", path)
+                while not gate.exists():
+                    time.sleep(0.05)
+
+        def load_and_tell(path: Path) -> object:
+            note("resumed", path)
+            return load(path)
+
+        checkpoint.save, checkpoint.load = save_and_stop, load_and_tell
+
+    def noted() -> list[list[str]]:
+        return [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+
+    killed: list[str] = []
+
+    def kill_one() -> None:
+        until(lambda: len(noted()) == 2)  # a run on each node
+        _, key, pid = noted()[0]
+        raylet = psutil.Process(int(pid)).ppid()
+        node = next(node for node in nodes.worker_nodes if node.all_processes["raylet"][0].process.pid == raylet)
+        nodes.remove_node(node, allow_graceful=False)
+        until(lambda: not psutil.pid_exists(int(pid)))
+        assert not (paths.runs_dir() / key / store.MARK).exists()
+        killed.extend((key, pid))
+        gate.touch()
+
+    hooked(hook)
+    specs = seeds(0, 1, 2)
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    runs = execute.run(specs, executor="ray", report=lambda line: None, timed=False)
+    killer.join()
+    nodes.add_node(num_cpus=1)
+    key, pid = killed
+    assert [(what, of) for what, of, by in noted() if by != pid and of == key] == [("resumed", key)]
+    assert all(same(run, serial(spec)) for run, spec in zip(runs, specs, strict=True))
+
+
+DRIVER = """
+import os, sys, time
+from pathlib import Path
+from rtxlib.experiments import cluster, execute
+assert "ray" not in sys.modules  # it is loaded only where it trains
+import ray
+sys.path.insert(0, {tests!r})
+from test_ray import seeds
+
+home = Path(os.environ["RTX_HOME"])
+
+def hook():
+    from rtxlib.experiments import execute
+    train = execute.train
+
+    def counted(*given):
+        with (home / "trained").open("a") as file:
+            file.write("one\\n")
+        while not (home / "gate").exists():
+            time.sleep(0.05)
+        return train(*given)
+
+    execute.train = counted
+
+environment = {{"worker_process_setup_hook": hook, **cluster._environment()}}
+ray.init(os.environ["RAY_ADDRESS"], log_to_driver=False, runtime_env=environment)
+execute.run(seeds(0, 1, 2), executor="ray", timed=False)
+"""
+
+
+def test_two_drivers_on_one_store_train_each_run_once(home: Path, nodes) -> None:
+    code = DRIVER.format(tests=str(Path(__file__).parent))
+    environment = {**os.environ, "RAY_ADDRESS": nodes.address}
+    drivers, said = [], []
+    for number in range(2):
+        with (home / f"said{number}").open("w") as file:
+            drivers.append(subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=file, stderr=file))
+        said.append(home / f"said{number}")
+    until(lambda: all("3 runs to train" in file.read_text() for file in said))  # both miss all three
+    (home / "gate").touch()
+    assert [driver.wait(PATIENCE) for driver in drivers] == [0, 0], [file.read_text() for file in said]
+    assert (home / "trained").read_text().splitlines() == ["one"] * 3
+    assert [len(re.findall(r"^\[\d/3\] .*: accuracy", file.read_text(), re.M)) for file in said] == [3, 3]
+
+
+def test_gpus_are_shared_by_what_the_first_run_measured(home: Path, nodes, hooked: Callable) -> None:
+    """Ray believes in a GPU that is not there; the training is a stand-in that says what share it was given."""
+    log = home / "log"
+
+    def hook() -> None:
+        import torch
+
+        torch.cuda.is_available = lambda: True
+
+    def train(spec: RunSpec, runs: Path, patience: float) -> None:
+        import ray
+
+        with log.open("a") as file:
+            file.write(f"{spec.seed} {ray.get_runtime_context().get_assigned_resources()['GPU']}\n")
+        deadline = time.monotonic() + 60
+        while spec.seed and len(log.read_text().splitlines()) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)  # both others run at once, or this waits in vain
+        assert time.monotonic() < deadline
+        with store.writing(runs, spec.key("f")) as folder:
+            store.write_json(folder / "spec.json", spec.canonical())
+            memory = {"peak_memory_mb": 3_000.0, "device_memory_mb": 16_000.0}
+            store.write_json(folder / "metrics.json", {"accuracy": 0.5, "train_seconds": 1.0, **memory})
+
+    node = nodes.add_node(num_cpus=2, num_gpus=1)
+    hooked(hook)
+    missing = {spec.key("f"): spec for spec in seeds(0, 1, 2)}
+    cluster.train_all(missing, paths.runs_dir(), train, lambda line: None)
+    nodes.remove_node(node)
+    shares = dict(line.split() for line in log.read_text().splitlines())
+    assert {seed: float(share) for seed, share in shares.items()} == {
+        "0": 1.0,
+        "1": cluster.gpu_share(3_000, 16_000),
+        "2": cluster.gpu_share(3_000, 16_000),
+    }
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_driver_that_is_stopped_leaves_no_training_and_no_half_run(home: Path, nodes, sent: signal.Signals) -> None:
+    """Ctrl-C of a Ray of one's own, whose processes must all be gone; SIGKILL of a driver of the cluster."""
+    code = (
+        f"import sys, dataclasses; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from test_ray import SPEC\nfrom rtxlib.experiments import execute\n"
+        "long = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, epochs=100_000))\n"
+        "execute.run([long], executor='ray')\n"
+    )
+    with (home / "said").open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=os.environ | ({"RAY_ADDRESS": nodes.address} if sent == signal.SIGKILL else {}),
+            stdout=file,
+            stderr=file,
+            # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+    until(lambda: any(paths.runs_dir().glob(f"*.partial/{store.PROGRESS}")), lambda: process.poll() is None)
+    started = psutil.Process(process.pid).children(recursive=True)
+    names = {child.name() for child in started}
+    locks = list(paths.runs_dir().glob(".*.lock"))
+    assert len(locks) == 2 and all(map(store.taken, locks))  # the driver's and the worker's
+    process.send_signal(sent)
+    assert process.wait(PATIENCE) != 0
+    until(lambda: not any(map(store.taken, locks)))
+    assert not list(paths.runs_dir().glob(f"*/{store.MARK}"))
+    if sent == signal.SIGINT:
+        assert "raylet" in names
+        until(lambda: not psutil.wait_procs(started, timeout=0)[1])
+        assert "KeyboardInterrupt" in (home / "said").read_text()
+
+
+def test_a_run_computes_with_its_own_threads_and_says_so(home: Path) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    spec = dataclasses.replace(SPEC, threads=before + 1)
+    run = execute.train_run(spec, paths.runs_dir())
+    assert torch.get_num_threads() == before
+    assert run.metrics["threads"] == before + 1 and f"{before + 1} threads" in run.metrics["device"]
+    assert json.loads((run.path / "spec.json").read_text())["threads"] == before + 1
