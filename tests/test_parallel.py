@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.torch import load_file
+
+from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError
+from rtxlib.experiments.execute import train_run
+from rtxlib.experiments.spec import RunSpec
+from rtxlib.training.recipe import RECIPES
 
 # What each process runs: the first prints the curve and writes the weights. STOP is a step after which it dies, once.
 PROGRAM = """
@@ -50,19 +59,30 @@ if parallel.rank() == 0:
 
 
 def train(folder: Path, processes: int, dropout: float = 0.0, stop: int = 0) -> tuple[int, dict[str, list[float]]]:
-    """The exit status, and the curve where it ended well."""
+    """The exit status of process 0, and the curve where it ended well. The processes are started as torchrun would."""
     folder.mkdir(exist_ok=True)
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    start = [sys.executable]
-    if processes > 1:
-        start += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    done = subprocess.run(
-        [*start, str(program), str(folder), str(dropout), str(stop)], capture_output=True, text=True, timeout=300
-    )
-    lines = done.stdout.strip().splitlines()
-    assert done.returncode == 0 or stop, done.stderr[-2000:]
-    return done.returncode, json.loads(lines[-1]) if done.returncode == 0 else {}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    command = [sys.executable, str(program), str(folder), str(dropout), str(stop)]
+    started = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | place | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(processes)
+    ]
+    first, *others = [process.communicate(timeout=300) for process in started]
+    status = started[0].returncode
+    assert status == 0 or stop, first[1][-2000:]
+    assert not any(out for out, _ in others)
+    return status, json.loads(first[0].strip().splitlines()[-1]) if status == 0 else {}
 
 
 def result(folder: Path, rank: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -93,3 +113,49 @@ def test_two_processes_that_are_killed_go_on_to_the_same_weights(tmp_path: Path)
     for rank in range(2):
         for resumed, unbroken in zip(result(tmp_path / "broken", rank), result(tmp_path / "whole", rank), strict=True):
             assert np.array_equal(resumed, unbroken)
+
+
+def test_torchrun_trains_one_run_which_is_found_again(tmp_path: Path) -> None:
+    words = [
+        "train",
+        "--model",
+        "recurrent-1x2x32",
+        "--data",
+        "embedded",
+        "--rows",
+        "240",
+        "--recipe",
+        "smoke",
+        "--json",
+    ]
+    words += ["--recipe-set", "precision=fp32"]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rtxlib"]
+    found = []
+    for start in (launcher, launcher, ["-m", "rtxlib"]):
+        done = subprocess.run(
+            [sys.executable, *start, *words],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"RTX_HOME": str(tmp_path)},
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        lines = done.stdout.strip().splitlines()
+        assert len(lines) == 1  # process 1 has nothing to say
+        found.append(json.loads(lines[0]))
+    together, again, alone = found
+    assert together == again and (together["processes"], alone["processes"]) == (2, 1)
+    assert together["key"] != alone["key"]
+    assert abs(together["test_loss"] - alone["test_loss"]) < 0.1  # dropout was drawn differently, nothing else
+    assert len(list((tmp_path / "data" / "runs").glob("*/complete.json"))) == 2
+
+
+def test_a_run_of_several_processes_is_refused_where_one_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    spec = RunSpec(
+        "recurrent-1x2x32", DataSpec(source="embedded", rows=240, vocab_size=400), RECIPES["smoke"], processes=3
+    )
+    with pytest.raises(InputError, match="run of 3 processes, and 1 started; use torchrun --nproc-per-node 3"):
+        train_run(spec, tmp_path)

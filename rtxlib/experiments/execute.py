@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import os
@@ -26,6 +27,7 @@ from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.experiments.store import Run
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_classifier
+from rtxlib.training import parallel
 from rtxlib.training.device import DTYPES, autocast, device_name, pick_device, pick_precision
 from rtxlib.training.loop import train
 from rtxlib.training.predict import EVALUATION_TOKENS, cross_entropy, predict_logits
@@ -72,20 +74,28 @@ def train_run(
 ) -> Run:
     """Train one run and put it into the store; a run that is there already is returned as it is.
 
-    Two processes that want the same run wait for each other and train it once. ``patience``: seconds to wait for another
+    Two processes that want the same run wait for each other and train it once; those that were started together
+    (``torchrun``) train it together, and each returns it. ``patience``: seconds to wait for another
     that has it in hand, without end when negative. Raises filelock.Timeout when they are over, and InputError for what the
     user can mend: unknown names, unreachable data, a diverged loss, a full disk (what was trained is kept and gone on from).
     """
     data = prepare(spec.data, paths.prepared_dir())
-    key = spec.key(data.fingerprint)
-    with store.lock(runs, key).acquire(timeout=patience):
-        if run := store.load(runs, key):
-            return run
-        with store.writing(runs, key) as folder:
+    key, first, device = spec.key(data.fingerprint), parallel.rank() == 0, pick_device()
+    if spec.processes != parallel.processes():
+        raise InputError(
+            f"{spec.title} is a run of {spec.processes} process{'es' * (spec.processes > 1)}, and {parallel.processes()} "
+            f"started; use torchrun --nproc-per-node {spec.processes}."
+        )
+    with store.lock(runs, key).acquire(timeout=patience) if first else contextlib.nullcontext():
+        there = parallel.from_first(lambda: [float(store.load(runs, key) is not None)], 1, device)[0]
+        if there:
+            return store.load(runs, key)  # type: ignore[return-value]
+        with store.writing(runs, key) if first else contextlib.nullcontext(store.partial(runs, key)) as folder:
 
             def note(line: str) -> None:
-                (folder / store.PROGRESS).write_text(line)
-                report(line)
+                if first:
+                    (folder / store.PROGRESS).write_text(line)
+                    report(line)
 
             before = torch.get_num_threads()
             torch.set_num_threads(spec.threads)
@@ -93,6 +103,7 @@ def train_run(
                 _train_into(folder, key, spec, data, note)
             finally:
                 torch.set_num_threads(before)
+        parallel.from_first(lambda: [0.0], 1, device)  # until process 0 has written the run
         return store.load(runs, key)  # type: ignore[return-value]
 
 
@@ -115,6 +126,8 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
         checkpoint,
         report,
     )
+    if parallel.rank() > 0:  # process 0 judges and writes
+        return
     test = data.splits["test"]
     pad = data.tokenizer.pad_token_id
     logits = predict_logits(model, test, pad, device, training.precision)
@@ -156,6 +169,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
         "machine": platform.machine(),
         "dtype": training.precision,
         "threads": spec.threads,
+        "processes": spec.processes,
         "torch": torch.__version__,
         "fingerprint": data.fingerprint,
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -25,7 +25,8 @@ class RunSpec:
     """One training run, whole before it starts. ``overrides`` are ModelConfig fields that differ from the preset's.
 
     ``threads`` of a CPU are part of it, since a sum split among threads rounds differently: with another number it is
-    another run. Raises InputError when there is less than one.
+    another run. So are the ``processes`` that train it together (:mod:`rtxlib.training.parallel`). Raises InputError when
+    there is less than one of either.
     """
 
     model: str
@@ -34,10 +35,12 @@ class RunSpec:
     seed: int = 0
     overrides: dict[str, Any] = field(default_factory=dict, hash=False)
     threads: int = 1
+    processes: int = 1
 
     def __post_init__(self) -> None:
-        if self.threads < 1:
-            raise InputError(f"A run computes with at least one thread, not with {self.threads}.")
+        for number, what in ((self.threads, "thread"), (self.processes, "process")):
+            if number < 1:
+                raise InputError(f"A run computes with at least one {what}, not with {number}.")
 
     def config(self, vocab_size: int, label_names: list[str]) -> ModelConfig:
         """The configuration of this run's model, once the data say how many tokens and labels there are.
@@ -78,6 +81,7 @@ class RunSpec:
             "recipe": dataclasses.asdict(self.recipe),
             "seed": self.seed,
             "threads": self.threads,
+            "processes": self.processes,
         }
         return whole | ({"weights": pretrained.version(self.model)} if self.pretrained else {})
 
@@ -91,8 +95,9 @@ class RunSpec:
             "recipe": _changed(self.recipe),
             "fingerprint": fingerprint,
         }
-        if self.threads == 1:
-            del named["threads"]
+        for alone in ("threads", "processes"):
+            if named[alone] == 1:
+                del named[alone]
         return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

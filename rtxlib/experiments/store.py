@@ -90,7 +90,7 @@ def find(runs: Path, name: str) -> Run:
         raise InputError(
             f"'{name}' is the start of {len(matching)} runs ({', '.join(matching[:4])} …); write more of it."
         )
-    if folder.is_dir() or (runs / f"{name}.partial").is_dir():
+    if folder.is_dir() or partial(runs, name).is_dir():
         raise InputError(f"'{name}' holds no finished run ({MARK} is missing); train it again and it will go on.")
     raise InputError(
         f"There is no run '{name}' in {runs}; `rtx results` lists the {len(known)} there are.{nearest(name, known)}"
@@ -103,28 +103,33 @@ def every(runs: Path) -> list[Run]:
     return [run for mark in marks if (run := load(runs, mark.parent.name))]
 
 
+def partial(runs: Path, key: str) -> Path:
+    """The folder in which a run is made until it counts."""
+    return runs / f"{key}.partial"
+
+
 @contextlib.contextmanager
 def writing(runs: Path, key: str) -> Iterator[Path]:
     """A folder to make the run in; it becomes the run when the block ends well, and stays as it is when it does not.
 
     The folder survives a kill, so that its checkpoint can be gone on from. A full disk becomes one clear sentence.
     """
-    partial = runs / f"{key}.partial"
-    partial.mkdir(parents=True, exist_ok=True)
+    folder = partial(runs, key)
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        yield partial
-        (partial / MARK).write_text(json.dumps({"key": key}))
+        yield folder
+        (folder / MARK).write_text(json.dumps({"key": key}))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
                 f"The disk is full while saving run {key}; free some space and run the same command again: "
-                f"it goes on from {partial}."
+                f"it goes on from {folder}."
             ) from error
         raise
     final = runs / key
     if final.exists():  # a folder without the mark: half of an earlier copy
         shutil.rmtree(final)
-    os.replace(partial, final)
+    os.replace(folder, final)
 
 
 def write_json(path: Path, value: Any) -> None:
