@@ -33,7 +33,10 @@ from rtxlib.training.device import DTYPES, pick_device, pick_precision
 from rtxlib.training.loop import train
 from rtxlib.training.recipe import recipe
 
-BATCH, STEPS, WARM_UP = 128, 40, 3
+BATCH = 128
+# The Trainer sorts fifty batches at a time by length, longest first, so that any fewer steps would be of other lengths than the
+# data's: it warms up over fifty steps and is timed over the next fifty.
+STEPS = 50
 PUBLISHED_BATCH, PUBLISHED_LENGTH, PUBLISHED_STEPS = 16, 128, 6
 _SIZES = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536}
 PEAK_SIZES = (1024, 2048, 4096)  # square matrices; the fastest counts as the peak
@@ -74,10 +77,8 @@ class _Clock(TrainerCallback):
         self.ends.append(time.perf_counter())
 
 
-def trainers(
-    model: PreTrainedModel, tokens: Tokens, data: Prepared, steps: int, batch: int, **settings: object
-) -> float:
-    """Rows a second of the Trainer; the first steps, in which it warms up, are not counted."""
+def trainers(model: PreTrainedModel, data: Prepared, batch: int, warm_up: int, steps: int, **settings: object) -> float:
+    """Rows a second of the Trainer over ``steps`` steps on the whole training split, after ``warm_up`` untimed ones."""
     clock, device = _Clock(), pick_device()
     padding: dict[str, object] = {}
     if settings.pop("padded", False):
@@ -86,7 +87,7 @@ def trainers(
         arguments = TrainingArguments(
             output_dir=folder,
             per_device_train_batch_size=batch,
-            max_steps=steps + WARM_UP,
+            max_steps=warm_up + steps,
             optim="adamw_torch_fused",
             use_cpu=device.type == "cpu",
             report_to=[],
@@ -98,9 +99,13 @@ def trainers(
         )
         collator = DataCollatorWithPadding(data.tokenizer, **padding)
         Trainer(
-            model=model, args=arguments, train_dataset=_Rows(tokens), data_collator=collator, callbacks=[clock]
+            model=model,
+            args=arguments,
+            train_dataset=_Rows(data.splits["train"]),
+            data_collator=collator,
+            callbacks=[clock],
         ).train()
-    return batch * (len(clock.ends) - WARM_UP) / (clock.ends[-1] - clock.ends[WARM_UP - 1])
+    return batch * steps / (clock.ends[-1] - clock.ends[warm_up - 1])
 
 
 def peers(vocab: int) -> dict[str, tuple[PreTrainedConfig, Callable[[], PreTrainedModel]]]:
@@ -167,7 +172,7 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
     device = pick_device()
     precision = pick_precision("auto", device)
     name, data = prepared(source)
-    tokens = subset(data.splits["train"], BATCH * (steps + WARM_UP))
+    tokens = subset(data.splits["train"], BATCH * steps)
     best = {
         "bf16": precision == "bf16",
         "fp16": precision == "fp16",
@@ -179,7 +184,7 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
             {
                 "ours": lambda make=make: ours(make(), tokens, data, precision),
                 "peer": lambda config=config: trainers(
-                    AutoModelForSequenceClassification.from_config(config), tokens, data, steps, BATCH, **best
+                    AutoModelForSequenceClassification.from_config(config), data, BATCH, steps, steps, **best
                 ),
             },
             rounds,
@@ -192,7 +197,8 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
             aim,
             ("transformers", "accelerate"),
             f"our loop and Trainer with {type(config).__name__} of the same sizes; {precision}, batches of {BATCH}, grouped "
-            f"by length, dynamic padding, fused AdamW, {steps} steps a round, {torch.get_num_threads()} threads",
+            f"by length, dynamic padding, fused AdamW, {steps} steps a round (the Trainer's after as many untimed), "
+            f"{torch.get_num_threads()} threads",
         )
     if share is None:
         return
@@ -231,10 +237,10 @@ def _beside_published(rounds: int, steps: int) -> Row:
             "ours": lambda: ours(make(), tokens, data, precision),
             "peer": lambda: trainers(
                 AutoModelForSequenceClassification.from_config(config),
-                tokens,
                 data,
-                PUBLISHED_STEPS,
                 PUBLISHED_BATCH,
+                2,
+                PUBLISHED_STEPS,
                 padded=True,
             ),
         },
