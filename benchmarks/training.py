@@ -120,8 +120,9 @@ def peers(vocab: int) -> dict[str, tuple[PreTrainedConfig, Callable[[], PreTrain
                 vocab_size=vocab,
                 pad_token_id=0,
                 hidden_activation="silu",
-                attention_dropout=0.1,
+                attention_dropout=0.1,  # ours has 0.1 after embedding, attention and feed-forward too
                 embedding_dropout=0.1,
+                mlp_dropout=0.1,
                 max_position_embeddings=512,
                 global_attn_every_n_layers=1,
                 classifier_pooling="cls",

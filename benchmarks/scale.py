@@ -1,0 +1,69 @@
+"""What 10,000 runs and 10⁹ reviews would cost, by arithmetic from what was measured: the table of docs/cluster.md.
+
+python -m benchmarks.scale            # prints it
+python -m benchmarks.scale --write    # puts it into the page
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "cluster.md"
+BEGIN, END = "<!-- arithmetic -->", "<!-- /arithmetic -->"
+MACHINES = {"a laptop of 2 cores": 2, "one machine of 64": 64, "a cluster of 1,000": 1000}
+RUNS, REVIEWS = 10_000, 10**9
+MODELS = ("standard-6x384", "recurrent-3x2x256")
+READ = "prediction, 120 Yelp reviews, bf16, beside a plain loop over transformers"  # the row of the benchmarks that is used
+
+
+def duration(hours: float) -> str:
+    """``0.5`` → ``30 min``, ``30`` → ``30 h``, ``300`` → ``12 days``."""
+    if hours < 1:
+        return f"{60 * hours:.0f} min"
+    return f"{hours:.1f} h" if hours < 10 else f"{hours:.0f} h" if hours < 72 else f"{hours / 24:.0f} days"
+
+
+def line(what: str, unit: str, core_hours: float, stored: str) -> str:
+    spread = " | ".join(duration(core_hours / cores) for cores in MACHINES.values())
+    return f"| {what} | {unit} | {core_hours:,.0f} | {spread} | {stored} |"
+
+
+def arithmetic() -> str:
+    """The table, as Markdown. Perfect scaling is assumed: runs, and files of reviews, do not wait for each other."""
+    runs = pd.read_parquet(ROOT / "data" / "results" / "full" / "runs.parquet")
+    runs = runs[(runs["data"] == "sst2") & (runs["recipe"] == "default")]
+    bench = {row["name"]: row for row in json.loads((ROOT / "reports" / "benchmarks.json").read_text())["rows"]}
+    lines = [
+        f"| what | measured | core-hours | {' | '.join(MACHINES)} | left behind |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for model in MODELS:
+        one = runs[runs["model"] == model].iloc[0]
+        minutes, terabytes = one["train_cpu_seconds"] / 60, RUNS * one["size_mb"] / 1e6
+        unit = f"{minutes:.1f} core-minutes a run ({one['dtype']})"
+        lines.append(
+            line(f"{RUNS:,} runs of {model} on SST-2", unit, RUNS * minutes / 60, f"{terabytes:.2f} TB of weights")
+        )
+    row = bench[READ]
+    threads = int(row["settings"].rsplit(";", 1)[1].split()[0])
+    per_core = row["ours"] / threads
+    unit = f"{per_core:.0f} reviews a second and core (BERT 6×384, bf16, n = {row['n']})"
+    lines.append(line("10⁹ reviews read once", unit, REVIEWS / per_core / 3600, f"{REVIEWS * 12 / 1e9:.0f} GB"))
+    return "\n".join(lines)
+
+
+def page_with(table: str) -> str:
+    """The page with this table between its marks."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    print(arithmetic())
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(page_with(arithmetic()), encoding="utf-8")

@@ -1,0 +1,85 @@
+"""The benchmark table is whole, and the pages say what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import measure, scale
+from rtxlib.evaluation.cost import parameters
+from rtxlib.models import build
+
+ROOT = Path(__file__).resolve().parents[1]
+ROWS = json.loads((ROOT / "reports" / "benchmarks.json").read_text())["rows"]
+FIELDS = {"name", "ours", "peer", "unit", "ratio", "aim", "n", "device", "versions", "settings", "spread"}
+
+
+def test_every_committed_row_is_whole_and_says_what_was_not_measured() -> None:
+    assert {row["room"] for row in ROWS} == {"training", "prediction", "embedding", "growth", "command"}
+    assert len({row["name"] for row in ROWS}) == len(ROWS)
+    for row in ROWS:
+        assert set(row) >= FIELDS
+        if row["ratio"] is None:
+            assert row["n"] == 0 and row["settings"].startswith("not measured: ")
+        else:
+            assert row["n"] >= 1 and row["ours"] > 0 and row["peer"] > 0
+            assert row["spread"] is None or row["spread"][0] <= row["ratio"] <= row["spread"][1]
+
+
+def test_a_row_is_of_medians_and_of_the_ratios_of_each_round() -> None:
+    faster = measure.row("a", [10, 30, 20], [10, 10, 10], "rows/s", 1.5, (), "")
+    assert (faster.ours, faster.peer, faster.ratio, faster.n, faster.spread) == (20, 10, 2.0, 3, (1.0, 3.0))
+    sooner = measure.row("b", [1.0, 2.0, 4.0], [2.0, 2.0, 2.0], "ms", 1.0, (), "", less_is_better=True)
+    assert (sooner.ratio, sooner.spread) == (1.0, (0.5, 2.0))
+
+
+def test_two_ways_take_turns_in_changing_order() -> None:
+    calls: list[str] = []
+
+    def way(name: str) -> float:
+        calls.append(name)
+        return len(calls)
+
+    found = measure.take_turns({"ours": lambda: way("ours"), "peer": lambda: way("peer")}, 2)
+    assert calls == ["peer", "ours", "ours", "peer"] and found == {"ours": [2, 3], "peer": [1, 4]}
+
+
+def test_the_cluster_page_holds_the_arithmetic_of_the_committed_figures() -> None:
+    assert scale.PAGE.read_text(encoding="utf-8") == scale.page_with(scale.arithmetic())
+
+
+@pytest.mark.parametrize(("hours", "says"), [(0.5, "30 min"), (1.25, "1.2 h"), (30, "30 h"), (300, "12 days")])
+def test_durations_are_in_words_of_their_size(hours: float, says: str) -> None:
+    assert scale.duration(hours) == says
+
+
+def test_the_message_of_a_step_is_as_large_as_the_page_says() -> None:
+    page = " ".join(scale.PAGE.read_text(encoding="utf-8").split())
+    said = re.search(r"(\d+) MB for `standard-6x384`, (\d+) MB for `recurrent-3x2x256`", page).groups()
+    for megabytes, model in zip(said, ("standard-6x384", "recurrent-3x2x256"), strict=True):
+        assert round(2 * 4 * parameters(build(model))["total"] / 1e6) == int(megabytes)
+
+
+def test_memory_grows_with_a_long_text_and_not_with_its_square() -> None:
+    """Nothing of length × length is made where attention is fused; 16,384 tokens squared would be 268 MB of bytes alone."""
+    measured = subprocess.run(
+        [sys.executable, "-c", "from benchmarks.growth import peak_bytes; print(peak_bytes('sdpa', 16384))"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    assert 0 < int(measured.stdout) < 16384**2
+
+
+def test_an_unknown_room_is_told_in_a_sentence() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "trainin"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("Did you mean 'training'?") and "Traceback" not in done.stderr
