@@ -24,6 +24,11 @@ SPREAD = "RoPE, over all pairs"
 FAST, SLOW = "RoPE, fastest pair", "RoPE, slowest pair"
 
 
+def _bare(width: int, **settings: str | int | None) -> ModelConfig:
+    """Of a part that is looked at by itself, so that heads and positions are of no matter."""
+    return ModelConfig(hidden_size=width, num_attention_heads=1, position="none", **settings)
+
+
 # ---------------------------------------- positions
 
 
@@ -34,9 +39,7 @@ def frequencies(head_dim: int, theta: float) -> pd.DataFrame:
     """
     cos, sin = rotary_angles(2, head_dim, theta)
     angle = torch.atan2(sin[1], cos[1])[: head_dim // 2].double()
-    return pd.DataFrame(
-        {"pair": range(len(angle)), "angle": angle.tolist(), "period": (2 * torch.pi / angle).tolist()}
-    )
+    return pd.DataFrame({"pair": range(len(angle)), "angle": angle.tolist(), "period": (2 * torch.pi / angle).tolist()})
 
 
 def rotation(head_dim: int, theta: float, pairs: Sequence[int], length: int) -> pd.DataFrame:
@@ -44,10 +47,14 @@ def rotation(head_dim: int, theta: float, pairs: Sequence[int], length: int) -> 
     cos, sin = rotary_angles(length, head_dim, theta)
     arrows = torch.zeros(1, 1, length, head_dim)
     arrows[..., : head_dim // 2] = 1.0
-    turned = rotate(arrows, cos, sin)[0, 0].unflatten(-1, (2, head_dim // 2))  # (length, 2, pairs): partners half a head apart
+    turned = rotate(arrows, cos, sin)[0, 0].unflatten(
+        -1, (2, head_dim // 2)
+    )  # (length, 2, pairs): partners half a head apart
     angle = frequencies(head_dim, theta)["angle"]
     rows = [
-        (pair, angle[pair], position, *turned[position, :, pair].tolist()) for pair in pairs for position in range(length)
+        (pair, angle[pair], position, *turned[position, :, pair].tolist())
+        for pair in pairs
+        for position in range(length)
     ]
     return pd.DataFrame(rows, columns=["pair", "angle", "position", "x", "y"])
 
@@ -90,8 +97,14 @@ def near_and_far(
     alone = torch.eye(head_dim)
     random = torch.randn(directions, head_dim, generator=torch.Generator().manual_seed(seed))
     parts = []
-    for line, arrows in ((SPREAD, F.normalize(random, dim=-1)), (SLOW, alone[head_dim // 2 - 1][None]), (FAST, alone[:1])):
-        keys = rotate(arrows[:, None, None].expand(-1, 1, length, -1), cos, sin)[:, 0].double()  # (directions, length, d)
+    for line, arrows in (
+        (SPREAD, F.normalize(random, dim=-1)),
+        (SLOW, alone[head_dim // 2 - 1][None]),
+        (FAST, alone[:1]),
+    ):
+        keys = rotate(arrows[:, None, None].expand(-1, 1, length, -1), cos, sin)[
+            :, 0
+        ].double()  # (directions, length, d)
         left = score * (keys @ arrows.double()[..., None])[..., 0]  # the query stands at 0, where nothing turns
         parts.append(_line(line, "RoPE", left, torch.zeros(length, dtype=torch.float64)))
     slopes = alibi_slopes(heads).double()
@@ -130,7 +143,7 @@ def norm_outputs(width: int, shifts: Sequence[float], rows: int = 512, seed: int
     x = (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True, correction=0)
     rows_of = []
     for name in CHOICES["norm"]:
-        norm = make_norm(ModelConfig(hidden_size=width, norm=name))
+        norm = make_norm(_bare(width, norm=name))
         for shift in shifts:
             out = norm(x + shift).double()
             spread = out.std(dim=-1, correction=0)
@@ -148,7 +161,7 @@ def norm_inputs(encoder: Encoder, batches: Sequence[Batch]) -> pd.DataFrame:
     """
     met: dict[str, list[Tensor]] = {}
     names = {module: name for name, module in encoder.named_modules() if isinstance(module, nn.RMSNorm | nn.LayerNorm)}
-    fresh = {name: make_norm(ModelConfig(hidden_size=encoder.config.hidden_size, norm=name)) for name in CHOICES["norm"]}
+    fresh = {name: make_norm(_bare(encoder.config.hidden_size, norm=name)) for name in CHOICES["norm"]}
     real: Tensor
 
     def note(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -176,7 +189,7 @@ def norm_inputs(encoder: Encoder, batches: Sequence[Batch]) -> pd.DataFrame:
 
 def norm_times(width: int, rows: int, rounds: int = 30) -> dict[str, float]:
     """Milliseconds that each norm takes forwards and backwards on (rows, width), the median of ``rounds`` taken in turns."""
-    norms = {name: make_norm(ModelConfig(hidden_size=width, norm=name)) for name in CHOICES["norm"]}
+    norms = {name: make_norm(_bare(width, norm=name)) for name in CHOICES["norm"]}
     x = torch.randn(rows, width, generator=torch.Generator().manual_seed(0), requires_grad=True)
     taken: dict[str, list[float]] = {name: [] for name in norms}
     for _ in range(rounds + 3):  # three to warm up
@@ -194,7 +207,7 @@ def activation_curves(low: float, high: float, points: int = 241) -> pd.DataFram
     """Each feed-forward with matrices of a single 1 and no bias: ``feedforward``, ``x``, ``value`` and ``slope``."""
     rows = []
     for kind in CHOICES["feedforward"]:
-        unit = FeedForward(ModelConfig(hidden_size=1, num_attention_heads=1, position="none", intermediate_size=1, feedforward=kind))
+        unit = FeedForward(_bare(1, intermediate_size=1, feedforward=kind))
         for name, parameter in unit.named_parameters():
             nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
         x = torch.linspace(low, high, points).requires_grad_()
@@ -216,12 +229,14 @@ def feedforwards(width: int, rows: int = 512, seed: int = 0) -> pd.DataFrame:
     for kind in CHOICES["feedforward"]:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            part = FeedForward(ModelConfig(hidden_size=width, num_attention_heads=1, intermediate_size=None, feedforward=kind))
+            part = FeedForward(_bare(width, intermediate_size=None, feedforward=kind))
             for matrix in (part.input, part.output):
                 nn.init.normal_(matrix.weight, std=width**-0.5)
                 nn.init.zeros_(matrix.bias)
         inner: list[Tensor] = []
-        part.input.register_forward_hook(lambda _module, _given, out, inner=inner: (out.retain_grad(), inner.append(out))[1])
+        part.input.register_forward_hook(
+            lambda _module, _given, out, inner=inner: (out.retain_grad(), inner.append(out))[1]
+        )
         part(x).square().sum().backward()
         through = inner[0].grad.chunk(2, dim=-1)[0] if part.gated else inner[0].grad  # the gate comes first
         counted = sum(parameter.numel() for parameter in part.parameters())
@@ -249,7 +264,9 @@ def gradient_signal(
             for seed in range(seeds):
                 model = build(f"recurrent-1x{depth}x{width}", seed, residual_scale=alpha, **settings)
                 parts, _ = dynamics.iteration_gradients(model, batches)
-                flat = torch.stack([torch.cat([g.flatten() for g in part]) for part in parts]).double()  # (R, parameters)
+                flat = torch.stack(
+                    [torch.cat([g.flatten() for g in part]) for part in parts]
+                ).double()  # (R, parameters)
                 norms = flat.norm(dim=1)
                 signal = flat.sum(dim=0).norm() / norms.mean()
                 rows.append((alpha, depth, seed, float(signal), float(norms[0] / norms[-1])))

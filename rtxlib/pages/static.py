@@ -13,6 +13,7 @@ from rtxlib.errors import InputError, nearest
 HERE = Path(__file__).parent
 PAGES = {  # folder → title
     "transformer": "The transformer, by hand",
+    "swiglu": "SwiGLU, a gate that the input opens",
 }
 
 _IMPORT = re.compile(r'^import\s+(?P<names>\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+"(?P<path>[^"]+)";$', re.M)

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
+import { ticks } from "../../rtxlib/pages/shared/plot.js";
 import * as core from "../../rtxlib/pages/swiglu/core.js";
 
 const torch = JSON.parse(readFileSync(process.env.RTX_FIXTURE, "utf8"));
@@ -83,10 +84,10 @@ test("a patch changes what it may and nothing else", () => {
 
 test("ticks are round, inside the axis, and few", () => {
   for (const [low, high] of [[-6, 6], [-0.3, 6], [0, 0.001], [-240.5, 12], [-1e-9, 1e-9], [3, 3.2]]) {
-    const at = core.ticks(low, high, 6);
+    const at = ticks(low, high, 6);
     assert.ok(at.length >= 2 && at.length <= 7, `${at}`);
     assert.ok(at.every((tick) => tick >= low - 1e-9 * (high - low) && tick <= high + 1e-9 * (high - low)), `${at}`);
     assert.ok(at.every((tick) => String(Math.abs(tick)).length < 8), `${at}`);
   }
-  assert.deepEqual(core.ticks(-6, 6, 6), [-6, -4, -2, 0, 2, 4, 6]);
+  assert.deepEqual(ticks(-6, 6, 6), [-6, -4, -2, 0, 2, 4, 6]);
 });

@@ -8,8 +8,8 @@ export const NUMBERS = {
   beta: { least: 0, most: 20, step: 0.05, start: 1 },
   w1: { least: -3, most: 3, step: 0.05, start: 1 },
   b1: { least: -3, most: 3, step: 0.05, start: 0 },
-  w2: { least: -3, most: 3, step: 0.05, start: 1 },
-  b2: { least: -3, most: 3, step: 0.05, start: 0 },
+  w2: { least: -3, most: 3, step: 0.05, start: 0.5 },
+  b2: { least: -3, most: 3, step: 0.05, start: 1 },
   x: { least: -6, most: 6, step: 0.05, start: 1 },
 };
 
@@ -180,14 +180,4 @@ export function sample(f, low, high, count) {
     const x = low + ((high - low) * i) / count;
     return [x, f(x)];
   });
-}
-
-/** Round numbers 1, 2 or 5 times a power of ten apart, `most` of them at most, within low..high. */
-export function ticks(low, high, most) {
-  const raw = (high - low) / most;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((lead) => lead * power).find((candidate) => candidate >= raw * (1 - 1e-9));
-  const first = Math.ceil(low / step - 1e-9);
-  const last = Math.floor(high / step + 1e-9);
-  return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
