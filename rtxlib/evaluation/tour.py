@@ -133,6 +133,27 @@ def _line(line: str, scheme: str, left: Tensor, others: Tensor) -> pd.DataFrame:
     )
 
 
+# ---------------------------------------- attention
+
+
+def softmax_peaks(widths: Sequence[int], keys: int = 16, draws: int = 400, seed: int = 0) -> pd.DataFrame:
+    """What dividing scores by √d_k keeps softmax from: a row a head width, raw and divided, for queries and keys of
+    standard deviation one.
+
+    ``head_dim``, ``divided``, ``spread`` (standard deviation of the scores), ``peak`` (the largest weight of ``keys``
+    tokens) and ``slope`` (of a weight in its own score, w·(1 − w), mean over tokens), all means over ``draws`` queries.
+    """
+    draw, rows = torch.Generator().manual_seed(seed), []
+    for width in widths:
+        q, k = (torch.randn(draws, n, width, generator=draw, dtype=torch.float64) for n in (1, keys))
+        raw = (q @ k.transpose(-1, -2))[:, 0]  # (draws, keys)
+        for divided, scores in ((False, raw), (True, raw / width**0.5)):
+            weights = scores.softmax(dim=-1)
+            slope = (weights * (1 - weights)).mean()
+            rows.append((width, divided, scores.std().item(), weights.amax(dim=-1).mean().item(), slope.item()))
+    return pd.DataFrame(rows, columns=["head_dim", "divided", "spread", "peak", "slope"])
+
+
 # ---------------------------------------- norms
 
 
@@ -147,7 +168,7 @@ def norm_outputs(width: int, shifts: Sequence[float], rows: int = 512, seed: int
         for shift in shifts:
             out = norm(x + shift).double()
             spread = out.std(dim=-1, correction=0)
-            rows_of.append((type(norm).__name__, shift, float(out.mean()), float(spread.mean())))
+            rows_of.append((type(norm).__name__, shift, out.mean().item(), spread.mean().item()))
     return pd.DataFrame(rows_of, columns=["norm", "shift", "mean", "spread"])
 
 
