@@ -3,7 +3,7 @@
 import { normal, uniform } from "../shared/random.js";
 import { cellOf, run } from "./core.js";
 import { matrix, tabulate } from "./matrices.js";
-import { numbersOf } from "./wordpiece.js";
+import { numbersOf, pieces } from "./wordpiece.js";
 
 /** @typedef {import("./matrices.js").Matrix} Matrix */
 /**
@@ -51,9 +51,16 @@ const LONGEST_TOKEN = 200; // characters
 const LARGEST = 1e6; // that a cell may be set to
 const REDRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "run"]; // with another of these, edits have lost their cells
 
+const SENTENCE = "the film was not bad at all, it was a delight"; // what a trained run reads first
+
 /** Any JSON as a state: what is missing or unusable is as in START, what is too large is cut. */
 export function complete(given) {
-  const state = { ...START };
+  const state = { ...START, run: given.run ?? null };
+  if (state.run) {
+    const { words, lowercase, config } = state.run;
+    const { recurrent_depth, residual_scale } = config;
+    Object.assign(state, { recurrent_depth, residual_scale, tokens: pieces(SENTENCE, words, lowercase), target: [] });
+  }
   for (const [name, [least, most]] of Object.entries({ ...WHOLE, ...REAL })) {
     const value = typeof given[name] === "string" ? Number.NaN : Number(given[name] ?? Number.NaN);
     if (Number.isFinite(value)) state[name] = Math.min(most, Math.max(least, name in WHOLE ? Math.round(value) : value));
@@ -61,10 +68,9 @@ export function complete(given) {
   for (const [name, words] of Object.entries(CHOICES)) if (words.includes(given[name])) state[name] = given[name];
   state.d_model -= state.d_model % 2;
   state.training = given.training === true;
-  state.run = given.run ?? null;
   state.heads = largestFitting(state);
   for (const side of ["tokens", "target"]) {
-    if (Array.isArray(given[side])) state[side] = given[side].slice(0, MOST_TOKENS).map(shorten);
+    if (Array.isArray(given[side])) state[side] = given[side].slice(0, Math.min(MOST_TOKENS, state.run?.config.max_position_embeddings ?? MOST_TOKENS)).map(shorten);
   }
   if (!state.tokens.length) state.tokens = [""];
   const edits = given.edits !== null && typeof given.edits === "object" ? given.edits : {};
