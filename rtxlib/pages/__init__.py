@@ -2,7 +2,7 @@
 
 A page is a folder here with ``core.js``, pure functions that know no document, and ``view.js``, which exports
 
-    mount(root, state, changed) → { set(patch), destroy() }
+    mount(root, state, changed) → { set(state), destroy() }
 
 root: the HTMLElement to draw in. state: a plain JSON object. changed(patch): called with what the user changed, as often as
 it changes; hosts gather calls. set(patch) is the way back: a host hands in what changed elsewhere. Either module imports
