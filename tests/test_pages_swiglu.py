@@ -6,20 +6,22 @@ import itertools
 import json
 import math
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from rtxlib.figures import style
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.feedforward import FeedForward
 from rtxlib.pages import static
+from rtxlib.report import html
 
 JS = Path(__file__).parent / "js"
 NUMBERS = ("beta", "w1", "b1", "w2", "b2", "x")
@@ -119,10 +121,7 @@ def heat(beta: float = 1.0, cells: int = 12, reach: float = 6.0) -> dict[str, An
     return {"beta": beta, "cells": cells, "reach": reach, "rows": rows.tolist()}
 
 
-def test_the_mathematics_is_torchs(tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.fail("These tests need Node: install nodejs 20 or newer.")
+def test_the_mathematics_is_torchs(node: str, tmp_path: Path) -> None:
     units = [{"state": state, **swiglu(state), "compared": compared(state)} for state in states()]
     fixture = tmp_path / "torch.json"
     fixture.write_text(
@@ -327,6 +326,24 @@ def test_nothing_typed_into_the_link_breaks_it(browser: Any, tmp_path: Path, lin
     page.slider("beta").fill("2")
     assert page.tab.locator("img").count() == 0 and page.complaints == []
     assert "NaN" not in page.tab.locator("#page").inner_html()
+
+
+def test_it_lives_inside_a_report(browser: Any, tmp_path: Path) -> None:
+    shown = new_output("display_data", {"text/html": f"<div>{static.iframe('swiglu', {'beta': 2})}</div>"})
+    book = new_notebook(cells=[new_markdown_cell("# A page"), new_code_cell("1", outputs=[shown], execution_count=1)])
+    nbformat.write(book, tmp_path / "08_a.ipynb")
+    file = html.build([tmp_path / "08_a.ipynb"], tmp_path / "report.html", "Report")
+    tab = browser.new_context(offline=True, viewport={"width": 390, "height": 844}).new_page()
+    asked, complaints = [], []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.goto(file.as_uri())
+    page = tab.frame_locator("iframe")
+    page.get_by_label("x", exact=True).fill("-2")
+    out = float(page.locator("[data-number=out]").inner_text().replace("−", "-"))
+    assert out == pytest.approx(swiglu(START | {"beta": 2.0, "x": -2.0})["parts"]["out"], abs=6e-6)
+    assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == [] and complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
