@@ -48,14 +48,18 @@ export function writeLink(state) {
 export function openPage(/** @type {Mount} */ mount) {
   const given = JSON.parse(document.getElementById("state").textContent);
   const linked = location.protocol !== "about:"; // a frame's own document has no address to write to
-  let link = linked ? readLink(location.hash) : {};
+  const read = () => {
+    const { run, ...rest } = readLink(location.hash); // weights come with the page alone
+    return rest;
+  };
+  let link = linked ? read() : {};
   const write = gather((patch) => {
     link = { ...link, ...patch };
     history.replaceState(null, "", writeLink(link));
   });
   const page = mount(document.getElementById("page"), { ...given, ...link }, linked ? write : () => {});
   addEventListener("hashchange", () => {
-    link = readLink(location.hash);
+    link = read();
     page.set({ ...given, ...link });
   });
   if (linked) document.body.append(note());
