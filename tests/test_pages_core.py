@@ -150,8 +150,8 @@ def case(name: str, settings: dict[str, Any], dtype: torch.dtype, dropped: bool)
 def halves() -> dict[str, Any]:
     """Every kind of sixteen-bit number: normal, subnormal, zero, the largest."""
     values = np.array([[0.0, 1.0, -1.5, 65504.0, 6.0e-8, -3.0e-5, 0.333, -2.0e-4]], np.float16)
-    return {"packed": {"config": {}, "words": [], "labels": None} | weights.written({"table": torch.from_numpy(values)}, "float16"),
-            "values": values.astype(float).tolist()}  # fmt: skip
+    written = weights.written({"table": torch.from_numpy(values)}, "float16")
+    return {"packed": {"config": {}, "words": [], "labels": None} | written, "values": values.astype(float).tolist()}
 
 
 def sentences() -> dict[str, Any]:

@@ -4,8 +4,10 @@ A page is a folder here with ``core.js``, pure functions that know no document, 
 
     mount(root, state, changed) → { set(state), destroy() }
 
-root: the HTMLElement to draw in. state: a plain JSON object. changed(patch): called with what the user changed, as often as
-it changes; hosts gather calls. set(patch) is the way back: a host hands in what changed elsewhere. Either module imports
-from ``./core.js`` and ``../shared/*.js`` alone, with ``import { … } from "…"`` or ``import * as name from "…"``, and exports
+root: the HTMLElement to draw in. state: a plain JSON object; what it leaves out is as the page begins. changed(patch): called
+with what the user changed, as often as it changes; hosts gather calls. set(state) is the way back: a host hands in the whole
+state when it changed elsewhere. A page that can tell has ``state()``, the whole state now, and ``numbers()``, what it computed.
+
+Modules import each other by relative path, with ``import { … } from "…"`` or ``import * as name from "…"``, and export
 functions, classes and constants where they are declared; :mod:`rtxlib.pages.static` joins them by these lines.
 """

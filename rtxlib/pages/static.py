@@ -63,6 +63,12 @@ def _constant(file: Path) -> str:
     return f"{file.parent.name}_{file.stem}"
 
 
+def module(name: str) -> str:
+    """The page as one ES module, as anywidget loads it: its default export renders the page of a widget's model."""
+    code = script("shared/host.js", f"{name}/view.js")
+    return f"{code}\nexport default {{ render: shared_host.widget({name}_view.mount) }};\n"
+
+
 def style(name: str) -> str:
     """The rules all pages share, and those of this one."""
     files = (HERE / "shared" / "style.css", HERE / name / "style.css")
@@ -97,6 +103,31 @@ def page(name: str, state: dict[str, Any] | None = None) -> str:
 "use strict";
 {_inline(code)}
 </script>
+</body>
+</html>
+"""
+
+
+def index(titles: dict[str, str]) -> str:
+    """A page of links to files, by their titles."""
+    links = "\n".join(
+        f'<li><a href="{html.escape(file)}">{html.escape(title)}</a></li>' for file, title in titles.items()
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>Pages to touch</title>
+<style>body {{ font: 1.1rem/1.9 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1.25rem }}</style>
+</head>
+<body>
+<h1>Pages to touch</h1>
+<ul>
+{links}
+</ul>
 </body>
 </html>
 """

@@ -3,7 +3,10 @@
 const PAUSE = 200; // ms without a change before it is passed on; a drag or an animation passes on its last state
 
 /** @typedef {Record<string, any>} State */
-/** @typedef {(root: HTMLElement, state: State, changed: (patch: State) => void) => {set(patch: State): void, destroy(): void}} Mount */
+/**
+ * @typedef {(root: HTMLElement, state: State, changed: (patch: State) => void) => Page} Mount
+ * @typedef {{set(state: State): void, destroy(): void, state?(): State, numbers?(): State}} Page
+ */
 
 /** Calls `send` with all patches since the last call, once none has come for a while. */
 function gather(send) {
@@ -45,35 +48,60 @@ export function writeLink(state) {
 export function openPage(/** @type {Mount} */ mount) {
   const given = JSON.parse(document.getElementById("state").textContent);
   const linked = location.protocol !== "about:"; // a frame's own document has no address to write to
-  let link = linked ? readLink(location.hash) : {};
+  const read = () => {
+    const { run, ...rest } = readLink(location.hash); // weights come with the page alone
+    return rest;
+  };
+  let link = linked ? read() : {};
   const write = gather((patch) => {
     link = { ...link, ...patch };
     history.replaceState(null, "", writeLink(link));
   });
   const page = mount(document.getElementById("page"), { ...given, ...link }, linked ? write : () => {});
   addEventListener("hashchange", () => {
-    link = readLink(location.hash);
-    page.set(link);
+    link = read();
+    page.set({ ...given, ...link });
   });
+  if (linked) document.body.append(note());
 }
 
-/** The `render` of an anywidget whose model has one trait, `state`, set from either side. */
+function note() {
+  const line = document.createElement("p");
+  line.className = "note";
+  line.textContent = "The address of this page holds what you changed: send it, and others see the same.";
+  return line;
+}
+
+/**
+ * The `render` of an anywidget. Its model's trait `state` follows the page and is followed by it; `run`, where there is one,
+ * goes in with the state and never comes back; `numbers` takes what the page's own numbers() gives, beside the state `of` which
+ * they are.
+ */
 export function widget(/** @type {Mount} */ mount) {
   return ({ model, el }) => {
     const root = document.createElement("div");
     root.className = "rtx-page";
+    root.dataset.lmSuppressShortcuts = "true"; // keys typed here are no commands of JupyterLab
+    const light = document.body.dataset.jpThemeLight;
+    if (light) root.style.colorScheme = light === "true" ? "light" : "dark";
     el.append(root);
+    const whole = () => ({ ...model.get("state"), run: model.get("run") });
     let mine = null; // the state that was sent last, which comes back as a change of the model
     const send = gather((patch) => {
-      mine = { ...model.get("state"), ...patch };
-      model.set("state", mine);
+      const { run, ...state } = page.state ? page.state() : { ...model.get("state"), ...patch };
+      mine = state;
+      model.set("state", state);
+      if (page.numbers) model.set("numbers", { of: state, ...page.numbers() });
       model.save_changes();
     });
-    const page = mount(root, model.get("state"), send);
+    const page = mount(root, whole(), send);
     const follow = () => {
-      if (model.get("state") !== mine) page.set(model.get("state"));
+      if (model.get("state") === mine) return;
+      page.set(whole());
+      send({});
     };
     model.on("change:state", follow);
+    send({});
     return () => {
       model.off("change:state", follow);
       page.destroy();

@@ -1,7 +1,7 @@
 // Everything that can be chosen: the texts, the sizes, the kind of model, training, the seed.
 
 import { choice, element, slider, stepper, toggle } from "../shared/ui.js";
-import { MOST_TOKENS, PAPER, REAL, STUDY, WHOLE, decode } from "./model.js";
+import { MOST_TOKENS, PAPER, REAL, SENTENCE, STUDY, WHOLE, decode } from "./model.js";
 import { tokenRow } from "./tokens.js";
 import { pieces } from "./wordpiece.js";
 
@@ -39,7 +39,7 @@ export function controls(page) {
   const settings = element("section", { class: "panel settings", "aria-label": "Settings" });
   if (state.run) {
     const { name, words: vocabulary, lowercase, config } = state.run;
-    const sentence = element("input", { type: "text", class: "sentence", dir: "auto", "aria-label": "Your sentence", placeholder: "Write a sentence" });
+    const sentence = element("input", { type: "text", class: "sentence", dir: "auto", "aria-label": "Your sentence", placeholder: SENTENCE });
     sentence.addEventListener("input", () => page.change({ tokens: pieces(sentence.value, vocabulary, lowercase) }));
     texts.append(
       element("p", { class: "quiet" }, `The weights of a trained run: ${name}, ${config.num_hidden_layers} layers of width ${config.hidden_size}.`),

@@ -51,7 +51,7 @@ const LONGEST_TOKEN = 200; // characters
 const LARGEST = 1e6; // that a cell may be set to
 const REDRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "run"]; // with another of these, edits have lost their cells
 
-const SENTENCE = "the film was not bad at all, it was a delight"; // what a trained run reads first
+export const SENTENCE = "the film was not bad at all, it was a delight"; // what a trained run reads first
 
 /** Any JSON as a state: what is missing or unusable is as in START, what is too large is cut. */
 export function complete(given) {

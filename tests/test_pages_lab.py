@@ -1,0 +1,134 @@
+"""The transformer page in a real JupyterLab with a running kernel: what either side changes, the other has."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+CELLS = (
+    'from rtxlib.pages.widget import TransformerExplorer\npage = TransformerExplorer(tokens=["the", "cat"], d_model=6)\npage',
+    'print("shape", page.attention.shape, "sums to one", bool((abs(page.attention.sum(-1) - 1) < 1e-9).all()))',
+    'print("heads", page.state["heads"], "words", page.state["tokens"], "d", page.state["d_model"])',
+    'page.set(d_model=10, tokens=["a", "b", "c"], position="rotary")',
+    'print("then", page.attention.shape, page.cross_attention.shape, page.probabilities.shape, page.state["heads"])',
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a JupyterLab of this interpreter, and the folder it shows."""
+    folder, config = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("config")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {
+        name: str(config / name)
+        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR", "IPYTHONDIR")
+    }
+    options = {
+        "ServerApp.port": port,
+        "ServerApp.port_retries": 0,
+        "ServerApp.root_dir": folder,
+        "ServerApp.allow_root": True,
+        "ServerApp.kernel_spec_manager_class": "rtxlib.report.notebooks.RunningInterpreter",
+        "IdentityProvider.token": "",
+        "LabApp.news_url": "",
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+    }
+    with (config / "log").open("w") as log:
+        server = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "jupyterlab",
+                "--no-browser",
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(240):
+            try:
+                urllib.request.urlopen(f"{address}/api/status", timeout=5).close()
+                break
+            except OSError:
+                assert server.poll() is None, (config / "log").read_text()[-3000:]
+                time.sleep(0.25)
+        else:
+            raise AssertionError((config / "log").read_text()[-3000:])
+        yield address, folder
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, Path]) -> None:
+    address, folder = lab
+    nbformat.write(new_notebook(cells=[new_code_cell(source) for source in CELLS]), folder / "tour.ipynb")
+    page = browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
+    foreign: list[str] = []
+    complaints: list[str] = []
+    page.on(
+        "request",
+        lambda asked: None if asked.url.startswith((address, "data:", "blob:", "ws")) else foreign.append(asked.url),
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{address}/lab/tree/tour.ipynb?reset")
+    cells = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
+    cells.nth(4).wait_for(timeout=90_000)
+
+    def run(number: int) -> str:
+        """Run a cell and wait for its end; what it printed."""
+        cell = cells.nth(number)
+        cell.locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
+        prompt = cell.locator(".jp-InputPrompt")
+        for _ in range(600):
+            if prompt.inner_text().strip("[]: \n").isdigit():
+                break
+            page.wait_for_timeout(100)
+        else:
+            raise AssertionError(f"cell {number} did not finish: {cell.inner_text()}")
+        page.wait_for_timeout(
+            500
+        )  # an output is drawn a moment after the prompt, and a page answers a moment later still
+        printed = cell.locator(".jp-OutputArea-output pre")
+        return printed.first.inner_text() if printed.count() else ""
+
+    run(0)
+    explorer = page.locator(".rtx-page")
+    explorer.locator(".answer").wait_for(timeout=30_000)
+    page.wait_for_timeout(600)
+    assert run(1).strip() == "shape (2, 2, 2, 2) sums to one True"
+
+    tokens = explorer.locator(".tokens").first.locator("input")  # the page changes, Python reads
+    explorer.locator(".add").first.click()
+    page.keyboard.type("dd")  # in JupyterLab's command mode two d's would delete the cell
+    page.keyboard.press("Escape")
+    explorer.get_by_role("button", name="more: dimension d").click()
+    page.wait_for_timeout(600)
+    assert cells.count() == len(CELLS)
+    assert run(2).strip() == "heads 2 words ['the', 'cat', 'dd'] d 8"
+
+    run(3)  # Python changes, the page follows
+    assert tokens.evaluate_all("(all) => all.map((one) => one.value)") == ["a", "b", "c"]
+    assert explorer.get_by_label("dimension d", exact=True).input_value() == "10"
+    assert explorer.get_by_label("positions").input_value() == "rotary"
+    # two heads would be five wide, and RoPE turns pairs: the page made it one, and the kernel knows
+    assert run(4).strip() == "then (2, 1, 3, 3) (2, 1, 3, 3) (3, 8) 1"
+    assert foreign == [] and complaints == []
+    page.context.close()
