@@ -15,6 +15,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from test_pages_swiglu import START, swiglu
 
 CELLS = (
     'from rtxlib.pages.widget import TransformerExplorer\npage = TransformerExplorer(tokens=["the", "cat"], d_model=6)\npage',
@@ -132,3 +133,41 @@ def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, P
     assert run(4).strip() == "then (2, 1, 3, 3) (2, 1, 3, 3) (3, 8) 1"
     assert foreign == [] and complaints == []
     page.context.close()
+
+
+SWIGLU_CELLS = (
+    "from rtxlib.pages.widget import SwigluExplorer\npage = SwigluExplorer(beta=2)\npage",
+    'print(page.state["beta"], page.state["compare"], page.state["w1"])',
+    'page.set(beta=5, compare=["gelu"])',
+)
+
+
+def test_the_swiglu_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, Path]) -> None:
+    address, folder = lab
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
+    book = new_notebook(cells=[new_code_cell(source) for source in SWIGLU_CELLS], metadata=kernel)
+    nbformat.write(book, folder / "swiglu.ipynb")
+    tab = browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
+    complaints: list[str] = []
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.goto(f"{address}/lab/tree/swiglu.ipynb?reset")
+    cells = tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
+
+    def run(number: int) -> None:
+        cells.nth(number).locator(".cm-content").click(timeout=90_000)
+        tab.keyboard.press("Control+Enter")
+
+    run(0)
+    page = tab.locator(".rtx-page")
+    page.get_by_label("W₁", exact=True).fill("-1.5", timeout=60_000)
+    page.get_by_label("ReLU", exact=True).check()
+    tab.wait_for_timeout(1000)  # changes are gathered, then sent
+    run(1)
+    assert cells.nth(1).locator(".jp-OutputArea-output pre").inner_text(timeout=30_000).strip() == "2 ['relu'] -1.5"
+    run(2)
+    page.locator("[data-number=gelu]").wait_for(timeout=30_000)
+    assert page.get_by_label("β", exact=True).input_value() == "5" and page.locator("[data-number=relu]").count() == 0
+    out = float(page.locator("[data-number=out]").inner_text().replace("−", "-"))
+    assert out == pytest.approx(swiglu(START | {"beta": 5.0, "w1": -1.5})["parts"]["out"], abs=6e-6)
+    assert complaints == []
+    tab.context.close()

@@ -17,10 +17,12 @@ import torch
 import torch.nn.functional as F
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from rtxlib.errors import InputError
 from rtxlib.figures import style
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.feedforward import FeedForward
 from rtxlib.pages import static
+from rtxlib.pages.widget import SWIGLU_SETTINGS, SwigluExplorer
 from rtxlib.report import html
 
 JS = Path(__file__).parent / "js"
@@ -344,6 +346,23 @@ def test_it_lives_inside_a_report(browser: Any, tmp_path: Path) -> None:
     out = float(page.locator("[data-number=out]").inner_text().replace("−", "-"))
     assert out == pytest.approx(swiglu(START | {"beta": 2.0, "x": -2.0})["parts"]["out"], abs=6e-6)
     assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == [] and complaints == []
+
+
+def test_a_shorter_link_takes_back_what_it_no_longer_says(opened: Opened) -> None:
+    opened.tab.evaluate("location.hash = '#beta=2&x=3'")
+    opened.tab.wait_for_function("document.querySelector('[data-number=gate]').textContent === '3.00000'")
+    assert opened.numbers() == pytest.approx(shown(START | {"beta": 2.0, "x": 3.0}), abs=6e-6)
+    opened.tab.evaluate("location.hash = '#beta=2'")
+    opened.tab.wait_for_function("document.querySelector('[data-number=gate]').textContent === '1.00000'")
+    assert opened.numbers() == pytest.approx(shown(START | {"beta": 2.0}), abs=6e-6)
+
+
+def test_the_widget_has_the_page_s_settings_and_no_others() -> None:
+    page = SwigluExplorer(beta=2, compare=["relu"])
+    page.set(x=1.5)
+    assert page.state == {"beta": 2, "compare": ["relu"], "x": 1.5} and {*SWIGLU_SETTINGS} == {*NUMBERS, "compare"}
+    with pytest.raises(InputError, match=r"no setting 'betta'\. Did you mean 'beta'"):
+        SwigluExplorer(betta=1)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,7 +1,8 @@
-"""The transformer page in a notebook: what is changed in the page is read in Python, and the other way round."""
+"""The pages in a notebook: what is changed in a page is read in Python, and the other way round."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import anywidget
@@ -15,6 +16,7 @@ SETTINGS = (
     "tokens", "target", "d_model", "heads", "layers", "d_ff", "seed", "norm_placement", "norm", "position", "feedforward",
     "recurrent_depth", "residual_scale", "training", "dropout", "draw", "edits",
 )  # fmt: skip
+SWIGLU_SETTINGS = ("beta", "w1", "b1", "w2", "b2", "x", "compare")
 
 
 class TransformerExplorer(anywidget.AnyWidget):
@@ -43,11 +45,11 @@ class TransformerExplorer(anywidget.AnyWidget):
             from rtxlib.pages.weights import packed
 
             weights = packed(store.find(paths.runs_dir(), run))
-        super().__init__(state=_known(settings), run=weights)
+        super().__init__(state=_known(settings, SETTINGS), run=weights)
 
     def set(self, **settings: Any) -> None:
         """Change some settings and leave the others. Raises InputError for one there is none of."""
-        self.state = self.state | _known(settings)
+        self.state = self.state | _known(settings, SETTINGS)
 
     @property
     def attention(self) -> np.ndarray:
@@ -78,8 +80,27 @@ class TransformerExplorer(anywidget.AnyWidget):
         return np.array(self.numbers[name])
 
 
-def _known(settings: dict[str, Any]) -> dict[str, Any]:
+class SwigluExplorer(anywidget.AnyWidget):
+    """``SwigluExplorer(beta=2, compare=["relu"])`` as the last line of a cell shows the SwiGLU page.
+
+    ``state`` is all that the page stands at, a dict; assigning to it, or :meth:`set`, changes the page.
+    """
+
+    _esm = static.module("swiglu")
+    _css = static.style("swiglu")
+    state = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, **settings: Any) -> None:
+        """settings: of :data:`SWIGLU_SETTINGS`. Raises InputError for one there is none of."""
+        super().__init__(state=_known(settings, SWIGLU_SETTINGS))
+
+    def set(self, **settings: Any) -> None:
+        """Change some settings and leave the others. Raises InputError for one there is none of."""
+        self.state = self.state | _known(settings, SWIGLU_SETTINGS)
+
+
+def _known(settings: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     for name in settings:
-        if name not in SETTINGS:
-            raise InputError(f"The transformer page has no setting '{name}'.{nearest(name, SETTINGS)}")
+        if name not in names:
+            raise InputError(f"The page has no setting '{name}'.{nearest(name, names)}")
     return settings

@@ -54,12 +54,11 @@ export function plot(svg, { width, height, x, y, xLabel, yLabel, lines, guides =
   const text = (kind, at, down, say, more = {}) => drawing("text", { class: kind, x: at, y: down, ...more }, say);
   const upright = ticks(...x, Math.min(12, (right - left) / 44));
   const level = ticks(...y, Math.min(8, (bottom - top) / 30));
-  const clip = `${svg.id}-inside`;
-  const inside = drawing("g", { "clip-path": `url(#${clip})` }, ...under);
+  const [wide, tall] = [right - left, bottom - top];
+  const inside = drawing("svg", { x: left, y: top, width: wide, height: tall, viewBox: `${left} ${top} ${wide} ${tall}` }, ...under);
   for (const [kind, points] of lines) inside.append(path(kind, points, box));
   const shown = dots.filter(([at, high]) => at >= x[0] && at <= x[1] && high >= y[0] && high <= y[1]);
   svg.replaceChildren(
-    drawing("clipPath", { id: clip }, drawing("rect", { x: left, y: top, width: right - left, height: bottom - top })),
     ...level.map((at) => line(at === 0 ? "zero" : "grid", left, up(at), right, up(at))),
     ...upright.map((at) => line(at === 0 ? "zero" : "grid", across(at), top, across(at), bottom)),
     inside,

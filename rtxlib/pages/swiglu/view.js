@@ -2,7 +2,7 @@
 
 import * as core from "./core.js";
 import { frame, minus, plot, span } from "../shared/plot.js";
-import { drawing, element, slider, toggle, unique } from "../shared/ui.js";
+import { drawing, element, slider, toggle } from "../shared/ui.js";
 
 const REACH = 6; // charts and map reach from −6 to 6
 const POINTS = 240; // of a curve
@@ -34,10 +34,11 @@ export function mount(root, state, changed) {
   });
   watch.observe(root);
   return {
-    set(patch) {
-      now = core.patched(now, patch);
+    set(whole) {
+      now = core.patched(core.initial(), whole);
       page.show(now);
     },
+    state: () => now,
     destroy() {
       watch.disconnect();
       root.replaceChildren();
@@ -125,10 +126,10 @@ const WORDS = { swiglu: "SwiGLU", gate: "gate, W₁x + b₁", opened: "Swish of 
 
 /** A chart with its heading and its key; `key` of lines that are always there. */
 function chart(title, key, words = WORDS) {
-  const svg = drawing("svg", { role: "img", id: unique("chart"), width: "100%" });
+  const svg = drawing("svg", { role: "img", width: "100%" });
   const legend = element("p", { class: "key" }, ...key.map((kind) => entry(kind, words[kind])));
   const own = legend.childNodes.length;
-  const note = element("p", { class: "note" });
+  const note = element("p", { class: "said" });
   return {
     svg,
     note,
