@@ -212,6 +212,14 @@ def test_the_widget_takes_the_page_s_own_settings_and_no_others(node: str) -> No
         TransformerExplorer(dmodel=8)
 
 
+def test_a_state_that_is_no_json_is_refused_in_one_sentence() -> None:
+    for broken in ({"weights/table[0,0]": float("nan")}, {"weights/table[0,0]": object()}):
+        with pytest.raises(InputError, match="plain JSON"):
+            TransformerExplorer(edits=broken)
+        with pytest.raises(InputError, match="plain JSON"):
+            static.page("transformer", {"edits": broken})
+
+
 def test_numbers_are_those_of_the_present_state_or_none() -> None:
     page = TransformerExplorer(tokens=["a"], d_model=8)
     with pytest.raises(InputError, match="has not answered yet"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -86,19 +87,14 @@ def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, P
     page.goto(f"{address}/lab/tree/tour.ipynb?reset")
     cells = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
     cells.nth(4).wait_for(timeout=90_000)
+    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=90_000)
 
     def run(number: int) -> str:
         """Run a cell and wait for its end; what it printed."""
         cell = cells.nth(number)
         cell.locator(".cm-content").click()
         page.keyboard.press("Control+Enter")
-        prompt = cell.locator(".jp-InputPrompt")
-        for _ in range(600):
-            if prompt.inner_text().strip("[]: \n").isdigit():
-                break
-            page.wait_for_timeout(100)
-        else:
-            raise AssertionError(f"cell {number} did not finish: {cell.inner_text()}")
+        cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for(timeout=60_000)
         page.wait_for_timeout(500)  # the output comes a moment after the prompt, and a page's answer a moment later
         printed = cell.locator(".jp-OutputArea-output pre")
         return printed.first.inner_text() if printed.count() else ""
@@ -117,6 +113,10 @@ def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, P
     page.wait_for_timeout(600)
     assert cells.count() == len(CELLS)
     assert run(2).strip() == "heads 2 words ['the', 'cat', 'dd'] d 8"
+
+    explorer.locator("td").first.click()  # the slider is in sight wherever the page stands in the notebook
+    bar, box = explorer.locator(".editor").bounding_box(), explorer.bounding_box()
+    assert box["y"] < bar["y"] and bar["y"] + bar["height"] < box["y"] + box["height"] <= 1000
 
     run(3)  # Python changes, the page follows
     assert tokens.evaluate_all("(all) => all.map((one) => one.value)") == ["a", "b", "c"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anywidget
@@ -44,6 +45,15 @@ class TransformerExplorer(anywidget.AnyWidget):
 
             weights = packed(store.find(paths.runs_dir(), run))
         super().__init__(state=_known(settings), run=weights)
+
+    @traitlets.validate("state")
+    def _plain(self, proposal: Any) -> dict[str, Any]:
+        """Raises InputError for what no message to the page can carry."""
+        try:
+            json.dumps(proposal["value"], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"A page's state is plain JSON, without NaN or infinity: {error}.") from None
+        return proposal["value"]
 
     def set(self, **settings: Any) -> None:
         """Change some settings and leave the others. Raises InputError for one there is none of."""
