@@ -55,13 +55,14 @@ def test_modules_keep_their_names_to_themselves(tmp_path: Path, monkeypatch: pyt
     """Two modules with the same private name, an import under another name, and one of everything: as one script."""
     monkeypatch.setattr(static, "HERE", tmp_path)
     (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "low.js").write_text("const own = 1;\nexport const up = own + 1;\nexport class C {}\n")
-    (tmp_path / "a" / "mid.js").write_text(
-        'import * as low from "./low.js";\nconst own = 10;\nexport function f() { return own + low.up; }\n'
-    )
-    (tmp_path / "a" / "top.js").write_text(
-        'import {\n  f as g,\n} from "./mid.js";\nimport { up, C } from "./low.js";\nexport const all = [g(), up, new C() instanceof C];\n'
-    )
+    modules = {
+        "low": "const own = 1;\nexport const up = own + 1;\nexport class C {}\n",
+        "mid": 'import * as low from "./low.js";\nconst own = 10;\nexport function f() { return own + low.up; }\n',
+        "top": 'import {\n  f as g,\n} from "./mid.js";\nimport { up, C } from "./low.js";\n'
+        "export const all = [g(), up, new C() instanceof C];\n",
+    }
+    for name, source in modules.items():
+        (tmp_path / "a" / f"{name}.js").write_text(source)
     code = static.script("a/top.js") + "\nconsole.log(JSON.stringify(a_top.all));"
     assert subprocess.check_output([node, "-e", code], text=True).strip() == "[12,2,true]"
 
@@ -209,6 +210,14 @@ def test_the_widget_takes_the_page_s_own_settings_and_no_others(node: str) -> No
     assert {*SETTINGS, "run"} == set(start)
     with pytest.raises(InputError, match="Did you mean 'd_model'"):
         TransformerExplorer(dmodel=8)
+
+
+def test_a_state_that_is_no_json_is_refused_in_one_sentence() -> None:
+    for broken in ({"weights/table[0,0]": float("nan")}, {"weights/table[0,0]": object()}):
+        with pytest.raises(InputError, match="plain JSON"):
+            TransformerExplorer(edits=broken)
+        with pytest.raises(InputError, match="plain JSON"):
+            static.page("transformer", {"edits": broken})
 
 
 def test_numbers_are_those_of_the_present_state_or_none() -> None:

@@ -436,7 +436,7 @@ def test_every_text_stands_out_from_what_is_behind_it(opened: Any, scheme: str) 
         "p20",
         "n20",
         "zero",
-        "hidden",
+        "masked",
         "pinned",
         "selected",
     } <= classes  # the deepest shades are among what was seen

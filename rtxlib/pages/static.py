@@ -78,10 +78,14 @@ def style(name: str) -> str:
 def page(name: str, state: dict[str, Any] | None = None) -> str:
     """The whole page as HTML; ``state`` is what it opens with where that differs from its own beginning.
 
-    Raises InputError for a page there is none of.
+    Raises InputError for a page there is none of, or a state that is not JSON.
     """
     if name not in PAGES:
         raise InputError(f"There is no page '{name}'; there are {', '.join(PAGES)}.{nearest(name, PAGES)}")
+    try:
+        given = json.dumps(state or {}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"A page begins with plain JSON, without NaN or infinity: {error}.") from None
     code = script("shared/host.js", f"{name}/view.js") + f"\nshared_host.openPage({name}_view.mount);"
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -98,7 +102,7 @@ def page(name: str, state: dict[str, Any] | None = None) -> str:
 </head>
 <body>
 <main id="page"></main>
-<script type="application/json" id="state">{_inline(json.dumps(state or {}, ensure_ascii=False, allow_nan=False))}</script>
+<script type="application/json" id="state">{_inline(given)}</script>
 <script>
 "use strict";
 {_inline(code)}

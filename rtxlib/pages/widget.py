@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import json
+from typing import Any, ClassVar
 
 import anywidget
 import numpy as np
@@ -19,7 +19,36 @@ SETTINGS = (
 SWIGLU_SETTINGS = ("beta", "w1", "b1", "w2", "b2", "x", "compare")
 
 
-class TransformerExplorer(anywidget.AnyWidget):
+class _Explorer(anywidget.AnyWidget):
+    """A page in a cell's output. ``state`` is all that it stands at; assigning to it, or :meth:`set`, changes the page."""
+
+    settings: ClassVar[tuple[str, ...]]
+    state = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, settings: dict[str, Any], **traits: Any) -> None:
+        super().__init__(state=self._known(settings), **traits)
+
+    def _known(self, settings: dict[str, Any]) -> dict[str, Any]:
+        for name in settings:
+            if name not in self.settings:
+                raise InputError(f"The page has no setting '{name}'.{nearest(name, self.settings)}")
+        return settings
+
+    @traitlets.validate("state")
+    def _plain(self, proposal: Any) -> dict[str, Any]:
+        """Raises InputError for what no message to the page can carry."""
+        try:
+            json.dumps(proposal["value"], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"A page's state is plain JSON, without NaN or infinity: {error}.") from None
+        return proposal["value"]
+
+    def set(self, **settings: Any) -> None:
+        """Change some settings and leave the others. Raises InputError for one there is none of."""
+        self.state = self.state | self._known(settings)
+
+
+class TransformerExplorer(_Explorer):
     """``TransformerExplorer(tokens=["the", "cat"], d_model=8)`` as the last line of a cell shows the page.
 
     ``state`` is all that the page stands at, a dict; assigning to it, or :meth:`set`, changes the page. What is left out is
@@ -27,9 +56,9 @@ class TransformerExplorer(anywidget.AnyWidget):
     state is back in ``state`` once it has drawn.
     """
 
+    settings = SETTINGS
     _esm = static.module("transformer")
     _css = static.style("transformer")
-    state = traitlets.Dict().tag(sync=True)
     run = traitlets.Dict(None, allow_none=True).tag(sync=True)
     numbers = traitlets.Dict().tag(sync=True)
 
@@ -45,11 +74,7 @@ class TransformerExplorer(anywidget.AnyWidget):
             from rtxlib.pages.weights import packed
 
             weights = packed(store.find(paths.runs_dir(), run))
-        super().__init__(state=_known(settings, SETTINGS), run=weights)
-
-    def set(self, **settings: Any) -> None:
-        """Change some settings and leave the others. Raises InputError for one there is none of."""
-        self.state = self.state | _known(settings, SETTINGS)
+        super().__init__(settings, run=weights)
 
     @property
     def attention(self) -> np.ndarray:
@@ -80,27 +105,13 @@ class TransformerExplorer(anywidget.AnyWidget):
         return np.array(self.numbers[name])
 
 
-class SwigluExplorer(anywidget.AnyWidget):
-    """``SwigluExplorer(beta=2, compare=["relu"])`` as the last line of a cell shows the SwiGLU page.
+class SwigluExplorer(_Explorer):
+    """``SwigluExplorer(beta=2, compare=["relu"])`` as the last line of a cell shows the SwiGLU page."""
 
-    ``state`` is all that the page stands at, a dict; assigning to it, or :meth:`set`, changes the page.
-    """
-
+    settings = SWIGLU_SETTINGS
     _esm = static.module("swiglu")
     _css = static.style("swiglu")
-    state = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **settings: Any) -> None:
         """settings: of :data:`SWIGLU_SETTINGS`. Raises InputError for one there is none of."""
-        super().__init__(state=_known(settings, SWIGLU_SETTINGS))
-
-    def set(self, **settings: Any) -> None:
-        """Change some settings and leave the others. Raises InputError for one there is none of."""
-        self.state = self.state | _known(settings, SWIGLU_SETTINGS)
-
-
-def _known(settings: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    for name in settings:
-        if name not in names:
-            raise InputError(f"The page has no setting '{name}'.{nearest(name, names)}")
-    return settings
+        super().__init__(settings)

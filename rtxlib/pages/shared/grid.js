@@ -24,7 +24,7 @@ export function brief(value) {
 
 /** The class that colours a cell: n20 … n1, none, p1 … p20. By the root of the size, so that small numbers differ too. */
 export function shade(value) {
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? "bad" : "hidden";
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "bad" : "masked";
   if (value === 0) return "zero";
   return (value < 0 ? "n" : "p") + Math.ceil(SHADES * Math.sqrt(Math.min(1, Math.abs(value) / SATURATED)));
 }

@@ -34,12 +34,13 @@ export function still() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
+const own = Math.random().toString(36).slice(2, 8); // a notebook loads these modules once for each widget
 let named = 0;
 
 /** An id that no other element has, to tie a label to its control. */
 export function unique(stem) {
   named += 1;
-  return `${stem}-${named}`;
+  return `${stem}-${own}-${named}`;
 }
 
 /** A labelled slider with its value beside it. `input(value)` hears every movement; `set(value)` moves it silently. */

@@ -1,7 +1,7 @@
 // The one slider: it holds whichever cell is selected, and can swing it to show what follows.
 
 import { brief } from "../shared/grid.js";
-import { element, scientific, still } from "../shared/ui.js";
+import { element, scientific, still, unique } from "../shared/ui.js";
 
 const REACH = 10; // of the slider
 const PERIOD = 4000; // ms of a swing
@@ -12,9 +12,10 @@ const STEPS = 12; // of a swing where nothing may move by itself
  * open(title, value, pinned) shows a cell, follow(value, pinned) keeps its number in step, stop() ends a swing.
  */
 export function editor({ pin, release, close }) {
-  const title = element("p", { class: "what", id: "rtx-cell" });
+  const id = unique("cell");
+  const title = element("p", { class: "what", id });
   const number = element("output", { class: "value" });
-  const range = element("input", { type: "range", min: -REACH, max: REACH, step: 0.01, "aria-labelledby": "rtx-cell" });
+  const range = element("input", { type: "range", min: -REACH, max: REACH, step: 0.01, "aria-labelledby": id });
   const typed = element("input", { type: "text", inputmode: "decimal", size: 9, "aria-label": "value of the selected cell", autocomplete: "off" });
   const swing = element("button", { type: "button", class: "swing" });
   const back = element("button", { type: "button", onclick: () => { stop(); release(); } }, "Put back");

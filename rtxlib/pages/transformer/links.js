@@ -3,8 +3,8 @@
 import { drawing, element } from "../shared/ui.js";
 
 const LINE = 24; // px from token to token
-const SIDE = 92; // px for the words of either side
-const GAP = 130; // px that the lines cross
+const SIDE = 84; // px for the words of either side
+const GAP = 118; // px that the lines cross
 const FAINTEST = 0.004; // a lighter line could not be seen
 
 /** A word in the room it has. */

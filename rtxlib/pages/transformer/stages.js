@@ -68,7 +68,7 @@ function reading(side, config, training) {
     stages.push({
       id: `${side}/position`,
       title: "Where each word stands",
-      formula: "P_{m,2i} = sin(m / 10000^{2i/d}) ,  P_{m,2i+1} = cos(m / 10000^{2i/d})",
+      formula: "P_{m,2i} = sin(m / 10000^{2i/d}), \\quad P_{m,2i+1} = cos(m / 10000^{2i/d})",
       says: "Waves from fast to slow give every place m a pattern of its own; it is added to the word.",
       shown: [{ name: `${side}/position`, title: "P", rows }, { name: `${side}/sum`, title: "X + P", rows }],
     });
@@ -78,7 +78,7 @@ function reading(side, config, training) {
     stages.push({
       id: `${side}/angles`,
       title: "Where each word stands",
-      formula: "α_{m,i} = m · θ_{i} ,  θ_{i} = 10000^{−2i/d_{k}}",
+      formula: "α_{m,i} = m · θ_{i}, \\quad θ_{i} = 10000^{−2i/d_{k}}",
       says: "Nothing is added: in each attention the pairs of a query and of a key are turned by these angles, so that their product knows the distance between them.",
       shown: [{ name: `${side}/angles`, title: "angles α", rows }],
     });
@@ -147,7 +147,7 @@ function attention(path, part, rows, cols, config, past) {
     {
       id: `${path}/query`,
       title: `${kind}: query, key and value`,
-      formula: "Q_{h} = X W^Q_{h} ,  K_{h} = X W^K_{h} ,  V_{h} = X W^V_{h}",
+      formula: "Q_{h} = X W^Q_{h}, \\quad K_{h} = X W^K_{h}, \\quad V_{h} = X W^V_{h}",
       says: cross
         ? "Each token of the target asks with a query; keys and values come from the encoder’s last state."
         : "Each token asks with a query, offers itself with a key, and has a value to give.",
@@ -188,7 +188,7 @@ function attention(path, part, rows, cols, config, past) {
     {
       id: `${path}/output`,
       title: "Heads, side by side",
-      formula: "Z_{h} = A_{h} V_{h} ,  attention = [Z_{1} … Z_{H}] W^O + b^O",
+      formula: "Z_{h} = A_{h} V_{h}, \\quad attention = [Z_{1} … Z_{H}] W^O + b^O",
       says: "Each head takes its shares of the values; one matrix mixes what the heads brought.",
       heads: true,
       shown: [
@@ -232,7 +232,7 @@ function loop(config) {
   const words = {
     none: ["h_{r} = F(h_{r−1})", "The block’s own residuals carry the state from pass to pass."],
     every: ["h_{r} = F(h_{r−1}) + α h_{r−1}", "After every pass α times the state it began with is added."],
-    from_second: ["h_{1} = F(h_{0}) ,  h_{r} = F(h_{r−1}) + α h_{r−1}", "From the second pass on, α times the state that a pass began with is added."],
+    from_second: ["h_{1} = F(h_{0}), \\quad h_{r} = F(h_{r−1}) + α h_{r−1}", "From the second pass on, α times the state that a pass began with is added."],
     learned: ["h_{r} = F(h_{r−1}) + α_{r} h_{r−1}", "After each pass its own learned share of the state it began with is added."],
     damped: ["h_{r} = h_{r−1} + α (F(h_{r−1}) − h_{r−1})", "Each pass goes the part α of the way."],
   };

@@ -93,7 +93,7 @@ export function mount(root, given, changed) {
     if (REDRAWS.some(differs) || differs("residual_scale")) page.model = build(next);
     if (REBUILDS.some(differs)) page.rebuild = true;
     if (differs("edits")) gatherPins();
-    panel.sync();
+    if (Object.keys(next).some((name) => name !== "edits" && differs(name))) panel.sync();
     request();
   }
 
