@@ -59,6 +59,12 @@ class TransformerExplorer(anywidget.AnyWidget):
         """Change some settings and leave the others. Raises InputError for one there is none of."""
         self.state = self.state | _known(settings)
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
+        """The widget and, for a report or any reader without a kernel, the static page in a frame."""
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        frame = static.iframe("transformer", self.state | ({"run": self.run} if self.run else {}))
+        return data | {"text/html": frame}, metadata
+
     @property
     def attention(self) -> np.ndarray:
         """The encoder's attention weights (layers, heads, queries, keys); with R passes R·N layers, in their order."""
