@@ -132,11 +132,11 @@ def test_rtx_pages_serves_until_it_is_interrupted() -> None:
     )
     try:
         address = server.stdout.readline().split()[0]
-        with urllib.request.urlopen(f"{address}transformer.html", timeout=10) as answer:
+        with urllib.request.urlopen(f"{address}transformer.html", timeout=60) as answer:
             assert answer.read().decode() == static.page("transformer")
     finally:
         server.send_signal(2)
-        assert server.wait(10) == 0
+        assert server.wait(60) == 0
 
 
 # ------------------------------------------------------------------------------------------------------ a trained run
