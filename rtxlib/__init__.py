@@ -2,7 +2,6 @@
 
 import os
 import sys
-import warnings
 from pathlib import Path
 
 __version__ = "0.1.0"
@@ -10,8 +9,6 @@ __version__ = "0.1.0"
 # Idle OpenMP threads sleep instead of spinning. On a machine whose cores are busy, spinning threads wait for partners that
 # are not scheduled: a training step was measured 25 times slower. It must be set before torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# tqdm says in every notebook that it would rather draw with ipywidgets; its plain bars do.
-warnings.filterwarnings("ignore", message="IProgress not found")
 
 # `import rtxlib` makes AutoModel and pipeline know this architecture. Programs that only start others are the exception:
 # they load torch when they need it, so that `rtx --help` answers at once.

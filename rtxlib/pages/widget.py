@@ -76,6 +76,12 @@ class TransformerExplorer(_Explorer):
             weights = packed(store.find(paths.runs_dir(), run))
         super().__init__(settings, run=weights)
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
+        """The widget and, for a report or any reader without a kernel, the static page in a frame."""
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        frame = static.iframe("transformer", self.state | ({"run": self.run} if self.run else {}))
+        return data | {"text/html": frame}, metadata
+
     @property
     def attention(self) -> np.ndarray:
         """The encoder's attention weights (layers, heads, queries, keys); with R passes R·N layers, in their order."""

@@ -6,4 +6,12 @@ import { numbersOf } from "../../rtxlib/pages/transformer/wordpiece.js";
 const state = complete(JSON.parse(process.argv[2]));
 const { config, weights, words } = build(state);
 const lists = [...weights].map(([name, { rows, cols, data }]) => [name, { rows, cols, data: [...data] }]);
-console.log(JSON.stringify({ config, words, weights: Object.fromEntries(lists), source: numbersOf(state.tokens, words), target: numbersOf(targetOf(state), words) }));
+console.log(
+  JSON.stringify({
+    config,
+    words,
+    weights: Object.fromEntries(lists),
+    source: numbersOf(state.tokens, words),
+    target: numbersOf(targetOf(state), words),
+  }),
+);

@@ -7,7 +7,17 @@ import { test } from "node:test";
 
 import { run } from "../../rtxlib/pages/transformer/core.js";
 import { matrix } from "../../rtxlib/pages/transformer/matrices.js";
-import { build, changed, complete, compute, decode, likeliest, masksOf, unpack, wordsOf } from "../../rtxlib/pages/transformer/model.js";
+import {
+  build,
+  changed,
+  complete,
+  compute,
+  decode,
+  likeliest,
+  masksOf,
+  wordsOf,
+} from "../../rtxlib/pages/transformer/model.js";
+import { unpack } from "../../rtxlib/pages/transformer/unpack.js";
 import { numbersOf, pieces } from "../../rtxlib/pages/transformer/wordpiece.js";
 
 const fixtures = JSON.parse(readFileSync(process.env.RTX_FIXTURES, "utf8"));
@@ -31,7 +41,9 @@ for (const { name, model: packed, source, target, masks, expected } of fixtures.
     const made = run(model, source, target, {}, given);
     assert.deepEqual([...used].sort(), Object.keys(masks ?? {}).sort());
     for (const [number, wanted] of Object.entries(expected)) {
-      const kept = number.startsWith("iteration") ? made.values.get(made.iterations[Number(number.split(" ")[1])]) : made.values.get(number);
+      const kept = number.startsWith("iteration")
+        ? made.values.get(made.iterations[Number(number.split(" ")[1])])
+        : made.values.get(number);
       assert.ok(kept, number);
       assert.ok(difference(kept, wanted) <= 1e-5, `${number} is off by ${difference(kept, wanted)}`);
     }
@@ -116,13 +128,17 @@ test("whatever a state is given, it is complete and can be computed", () => {
       const state = complete({ ...given, ...(name === "seed" || Array.isArray(value) ? { [name]: value } : {}) });
       assert.deepEqual(complete(state), state, `${name}=${String(value)}`);
       const small = state.d_model <= 16 && state.layers <= 4 && state.d_ff <= 64;
-      if (small) assert.ok(compute(state).values.get("probabilities").data.every(Number.isFinite), `${name}=${String(value)}`);
+      if (small)
+        assert.ok(compute(state).values.get("probabilities").data.every(Number.isFinite), `${name}=${String(value)}`);
     }
   }
 });
 
 test("at the limits of its sizes it still computes", () => {
-  for (const sizes of [{ d_model: 2, heads: 8, d_ff: 1, layers: 1 }, { d_model: 128, heads: 8, d_ff: 512, layers: 1 }]) {
+  for (const sizes of [
+    { d_model: 2, heads: 8, d_ff: 1, layers: 1 },
+    { d_model: 128, heads: 8, d_ff: 512, layers: 1 },
+  ]) {
     for (const position of ["sinusoidal", "rotary", "none"]) {
       const { data } = compute(complete({ ...sizes, position, tokens: ["x"], target: [] })).values.get("probabilities");
       assert.ok(data.every(Number.isFinite), JSON.stringify(sizes));
@@ -131,6 +147,12 @@ test("at the limits of its sizes it still computes", () => {
 });
 
 test("a cell cannot be set to what is no number", () => {
-  const edits = { "weights/table[0,0]": Number.NaN, "weights/table[0,1]": Infinity, "weights/table[0,2]": 1e30, "no cell": 1, "a/__proto__[0,0]": 2 };
+  const edits = {
+    "weights/table[0,0]": Number.NaN,
+    "weights/table[0,1]": Infinity,
+    "weights/table[0,2]": 1e30,
+    "no cell": 1,
+    "a/__proto__[0,0]": 2,
+  };
   assert.deepEqual(complete({ edits }).edits, { "weights/table[0,2]": 1e6 });
 });

@@ -46,6 +46,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
   const longest = Math.max(...(rowNames ?? []).map((words) => words.length), 0);
   const side = Math.round(Math.min(SIDE[1], Math.max(SIDE[0], LETTER * longest + 14)));
   let shown = null; // { data, cols, rows, from, width }
+  /** @type {(row: number, col: number) => string} */
   let marks = () => "";
   let active = { row: 0, col: 0 }; // within what is shown
   let window = { top: 0, left: 0, rows: 0, cols: 0 };
@@ -133,8 +134,11 @@ export function grid({ label, title, rowNames, colNames, select }) {
     box.scrollTop = Math.min(y, Math.max(box.scrollTop, y - down));
     measure();
     write();
-    box.setAttribute("aria-activedescendant", `${id}-${active.row}-${active.col}`);
+    point();
   }
+
+  /** Says which cell the keyboard is at. Nothing scrolls, since the box may be getting the focus by a click on another cell. */
+  const point = () => box.setAttribute("aria-activedescendant", `${id}-${active.row}-${active.col}`);
 
   const choose = () => select(active.row, shown.from + active.col);
   const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -155,6 +159,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
     move(window.top + Math.floor(at / window.cols), window.left + (at % window.cols));
     choose();
   });
+  box.addEventListener("focus", point);
   box.addEventListener("scroll", measure, { passive: true });
   const resized = new ResizeObserver(measure);
   resized.observe(box);

@@ -30,7 +30,8 @@ export function readLink(hash) {
   for (const pair of hash.replace(/^#/, "").split("&")) {
     const [name, text] = pair.split("=");
     try {
-      if (text !== undefined && name !== "__proto__") state[decodeURIComponent(name)] = JSON.parse(decodeURIComponent(text));
+      if (text !== undefined && name !== "__proto__")
+        state[decodeURIComponent(name)] = JSON.parse(decodeURIComponent(text));
     } catch {
       // a link is typed and cut by people; the rest of it still counts
     }

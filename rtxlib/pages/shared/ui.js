@@ -84,14 +84,25 @@ export function toggle({ label, value, change }) {
   return { root: element("div", { class: "toggle" }, box, element("label", { for: id }, label)), set };
 }
 
-/** A labelled whole number with − and + beside it. `change(number)` hears what is asked for; `next(value, sign)` is a step away. */
+/**
+ * A labelled whole number with − and + beside it. `change(number)` hears what is asked for; `next(value, sign)` is a step
+ * away.
+ */
 export function stepper({ label, value, min, max, change, next = (number, sign) => number + sign }) {
   const id = unique("number");
   const field = element("input", { id, type: "text", inputmode: "numeric", size: 4, autocomplete: "off" });
   let now = value;
   const ask = (number) => change(Math.min(max, Math.max(min, number)));
-  const less = element("button", { type: "button", "aria-label": `less: ${label}`, onclick: () => ask(next(now, -1)) }, "−");
-  const more = element("button", { type: "button", "aria-label": `more: ${label}`, onclick: () => ask(next(now, 1)) }, "+");
+  const less = element(
+    "button",
+    { type: "button", "aria-label": `less: ${label}`, onclick: () => ask(next(now, -1)) },
+    "−",
+  );
+  const more = element(
+    "button",
+    { type: "button", "aria-label": `more: ${label}`, onclick: () => ask(next(now, 1)) },
+    "+",
+  );
   const set = (number) => {
     now = number;
     field.value = number;

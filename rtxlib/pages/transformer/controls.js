@@ -15,22 +15,53 @@ export function controls(page) {
   };
   const whole = (name, label, next) => {
     const [min, max] = WHOLE[name];
-    return kept(stepper({ label, min, max, next, value: state[name], change: (value) => page.change({ [name]: value }) }), (now) => now[name]);
+    return kept(
+      stepper({ label, min, max, next, value: state[name], change: (value) => page.change({ [name]: value }) }),
+      (now) => now[name],
+    );
   };
-  const words = (name, label, options) => kept(choice({ label, options, value: state[name], change: (value) => page.change({ [name]: value }) }), (now) => now[name]);
+  const words = (name, label, options) =>
+    kept(
+      choice({ label, options, value: state[name], change: (value) => page.change({ [name]: value }) }),
+      (now) => now[name],
+    );
   const real = (name, label, step) => {
     const [min, max] = REAL[name];
-    return kept(slider({ label, min, max, step, value: state[name], show: (value) => value.toFixed(2), input: (value) => page.change({ [name]: value }) }), (now) => now[name]);
+    return kept(
+      slider({
+        label,
+        min,
+        max,
+        step,
+        value: state[name],
+        show: (value) => value.toFixed(2),
+        input: (value) => page.change({ [name]: value }),
+      }),
+      (now) => now[name],
+    );
   };
   const button = (label, act) => element("button", { type: "button", onclick: act }, label);
-  const side = (name, label, none) => kept(tokenRow({ label, none, tokens: state[name], most: MOST_TOKENS, change: (tokens) => page.change({ [name]: tokens }) }), (now) => now[name]);
+  const side = (name, label, none) =>
+    kept(
+      tokenRow({
+        label,
+        none,
+        tokens: state[name],
+        most: MOST_TOKENS,
+        change: (tokens) => page.change({ [name]: tokens }),
+      }),
+      (now) => now[name],
+    );
   const fieldset = (legend, ...children) => element("fieldset", {}, element("legend", {}, legend), ...children);
 
   const buttons = (...all) => element("div", { class: "buttons" }, ...all);
 
   const training = fieldset(
     "Training mode",
-    kept(toggle({ label: "dropout on", value: state.training, change: (on) => page.change({ training: on }) }), (now) => now.training),
+    kept(
+      toggle({ label: "dropout on", value: state.training, change: (on) => page.change({ training: on }) }),
+      (now) => now.training,
+    ),
     real("dropout", "rate p", 0.05),
     button("Redraw the masks", () => page.change({ draw: (page.state.draw + 1) % 2 ** 32, training: true })),
   );
@@ -39,10 +70,20 @@ export function controls(page) {
   const settings = element("section", { class: "panel settings", "aria-label": "Settings" });
   if (state.run) {
     const { name, words: vocabulary, lowercase, config } = state.run;
-    const sentence = element("input", { type: "text", class: "sentence", dir: "auto", "aria-label": "Your sentence", placeholder: SENTENCE });
+    const sentence = element("input", {
+      type: "text",
+      class: "sentence",
+      dir: "auto",
+      "aria-label": "Your sentence",
+      placeholder: SENTENCE,
+    });
     sentence.addEventListener("input", () => page.change({ tokens: pieces(sentence.value, vocabulary, lowercase) }));
     texts.append(
-      element("p", { class: "quiet" }, `The weights of a trained run: ${name}, ${config.num_hidden_layers} layers of width ${config.hidden_size}.`),
+      element(
+        "p",
+        { class: "quiet" },
+        `The weights of a trained run: ${name}, ${config.num_hidden_layers} layers of width ${config.hidden_size}.`,
+      ),
       fieldset("Your sentence", sentence),
       fieldset("Its pieces in the vocabulary; one that is not there counts as [UNK]", side("tokens", "pieces", false)),
     );
@@ -53,7 +94,11 @@ export function controls(page) {
     texts.append(
       fieldset("Source", side("tokens", "source", false)),
       fieldset("Target so far", side("target", "target", true)),
-      buttons(button("Decode the next word", () => grow(1)), button("Decode eight", () => grow(8)), button("Clear the target", () => page.change({ target: [] }))),
+      buttons(
+        button("Decode the next word", () => grow(1)),
+        button("Decode eight", () => grow(8)),
+        button("Clear the target", () => page.change({ target: [] })),
+      ),
     );
     settings.append(
       fieldset(
@@ -65,11 +110,28 @@ export function controls(page) {
       ),
       fieldset(
         "Kind",
-        words("norm_placement", "norms", [["post", "after (post-norm)"], ["pre", "before (pre-norm)"]]),
-        words("norm", "norm", [["layernorm", "LayerNorm"], ["rmsnorm", "RMSNorm"]]),
-        words("position", "positions", [["sinusoidal", "sinusoidal"], ["rotary", "rotary (RoPE)"], ["none", "none"]]),
-        words("feedforward", "feed-forward", [["relu", "ReLU"], ["gelu", "GELU"], ["swiglu", "SwiGLU"]]),
-        buttons(button("As in the paper", () => page.change(PAPER)), button("As in this study", () => page.change(STUDY))),
+        words("norm_placement", "norms", [
+          ["post", "after (post-norm)"],
+          ["pre", "before (pre-norm)"],
+        ]),
+        words("norm", "norm", [
+          ["layernorm", "LayerNorm"],
+          ["rmsnorm", "RMSNorm"],
+        ]),
+        words("position", "positions", [
+          ["sinusoidal", "sinusoidal"],
+          ["rotary", "rotary (RoPE)"],
+          ["none", "none"],
+        ]),
+        words("feedforward", "feed-forward", [
+          ["relu", "ReLU"],
+          ["gelu", "GELU"],
+          ["swiglu", "SwiGLU"],
+        ]),
+        buttons(
+          button("As in the paper", () => page.change(PAPER)),
+          button("As in this study", () => page.change(STUDY)),
+        ),
       ),
       element("div", {}, fieldset("Recurrence", ...loop), fieldset("Weights", whole("seed", "seed"))),
       training,

@@ -1,6 +1,20 @@
 // The Transformer of "Attention Is All You Need", and its relatives here, every number of the way kept under a name.
 
-import { ACTIVATIONS, add, beside, linear, map, matrix, mix, normalise, products, softmax, tabulate, times, zip } from "./matrices.js";
+import {
+  ACTIVATIONS,
+  add,
+  beside,
+  linear,
+  map,
+  matrix,
+  mix,
+  normalise,
+  products,
+  softmax,
+  tabulate,
+  times,
+  zip,
+} from "./matrices.js";
 
 /** @typedef {import("./matrices.js").Matrix} Matrix */
 /** @typedef {import("./model.js").Model} Model */
@@ -13,7 +27,7 @@ import { ACTIVATIONS, add, beside, linear, map, matrix, mix, normalise, products
  * @typedef {{values: Map<string, Matrix>, iterations: string[]}} Run
  */
 
-/** "name[row,column]" as its parts, or null. */
+/** "name[row,column]" as its parts, or null. @param {string} key */
 export function cellOf(key) {
   const parts = /^([a-z]+(?:\/[a-z0-9]+)*)\[(\d+),(\d+)\]$/.exec(key);
   return parts && { name: parts[1], row: Number(parts[2]), col: Number(parts[3]) };
@@ -26,10 +40,15 @@ export function cellOf(key) {
  * hold a given value whatever would be computed, {"name[row,column]": value}; those that do not exist are passed over.
  * masks(name, rows, cols): the dropout mask of this name, 0 or 1/(1−p), or null where nothing is dropped.
  * @param {Model} model
+ * @param {number[]} source
+ * @param {number[]} target
+ * @param {Record<string, number>} edits
+ * @param {(name: string, rows: number, cols: number) => Matrix | null} masks
  * @returns {Run}
  */
 export function run(model, source, target = [], edits = {}, masks = () => null) {
   const { config } = model;
+  /** @type {Map<string, Matrix>} */
   const values = new Map();
   const pinned = new Map();
   for (const [key, value] of Object.entries(edits)) {
@@ -73,7 +92,10 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     const table = weight("table");
     const d = config.hidden_size;
     const scale = config.embedding_scale ? Math.sqrt(d) : 1;
-    let x = note(`${side}/token`, tabulate(ids.length, d, (i, j) => table.data[ids[i] * d + j] * scale));
+    let x = note(
+      `${side}/token`,
+      tabulate(ids.length, d, (i, j) => table.data[ids[i] * d + j] * scale),
+    );
     const type = weight("type");
     if (type) x = note(`${side}/typed`, add(x, type));
     let places = null;
@@ -88,7 +110,10 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
   function angles(side, length) {
     if (config.position !== "rotary") return null;
     const width = config.hidden_size / config.num_attention_heads;
-    return note(`${side}/angles`, tabulate(length, width / 2, (m, i) => m * config.rope_theta ** ((-2 * i) / width)));
+    return note(
+      `${side}/angles`,
+      tabulate(length, width / 2, (m, i) => m * config.rope_theta ** ((-2 * i) / width)),
+    );
   }
 
   /** Attention of x to memory; `past`: a token sees no later one. Path names the numbers, part the weights. */
@@ -106,10 +131,16 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     for (let head = 0; head < heads; head++) {
       let scores = note(`${path}/scores/${head}`, products(q, k, head * width, width, 1 / Math.sqrt(width)));
       if (past) {
-        scores = note(`${path}/masked/${head}`, tabulate(x.rows, memory.rows, (i, j) => (j > i ? -Infinity : scores.data[i * memory.rows + j])));
+        scores = note(
+          `${path}/masked/${head}`,
+          tabulate(x.rows, memory.rows, (i, j) => (j > i ? -Infinity : scores.data[i * memory.rows + j])),
+        );
       } else if (config.position === "alibi") {
         const slope = alibi(heads)[head];
-        scores = note(`${path}/masked/${head}`, tabulate(x.rows, x.rows, (i, j) => scores.data[i * x.rows + j] - slope * Math.abs(i - j)));
+        scores = note(
+          `${path}/masked/${head}`,
+          tabulate(x.rows, x.rows, (i, j) => scores.data[i * x.rows + j] - slope * Math.abs(i - j)),
+        );
       }
       const weights = note(`${path}/weights/${head}`, softmax(scores));
       outputs.push(note(`${path}/head/${head}`, mix(weights, v, head * width, width)));
@@ -162,7 +193,8 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
   for (let pass = 0; pass < config.recurrent_depth; pass++) {
     const before = h;
     const block = config.block_sharing === "unshared" ? pass : 0;
-    for (let l = 0; l < config.num_hidden_layers; l++) h = layer(`encoder/${pass}/${l}`, `encoder/${block}/${l}`, h, turn, false, null);
+    for (let l = 0; l < config.num_hidden_layers; l++)
+      h = layer(`encoder/${pass}/${l}`, `encoder/${block}/${l}`, h, turn, false, null);
     const joined = join(config, before, h, pass, weight("loop/alpha"));
     if (joined !== h) h = note(`encoder/${pass}/joined`, joined);
     iterations.push(nameOf(h));
@@ -172,12 +204,16 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
   if (config.num_decoder_layers) {
     let y = embed("decoder", target);
     const turned = angles("decoder", target.length);
-    for (let l = 0; l < config.num_decoder_layers; l++) y = layer(`decoder/0/${l}`, `decoder/0/${l}`, y, turned, true, h);
+    for (let l = 0; l < config.num_decoder_layers; l++)
+      y = layer(`decoder/0/${l}`, `decoder/0/${l}`, y, turned, true, h);
     if (config.final_norm) y = norm("decoder/final", y, "decoder/norm");
     const table = weight("table");
     note("probabilities", softmax(note("logits", products(y, table, 0, table.cols, 1))));
   } else {
-    let pooled = config.pooling === "mean" ? tabulate(1, h.cols, (_, j) => mean(h, j)) : matrix(1, h.cols, h.data.slice(0, h.cols));
+    let pooled =
+      config.pooling === "mean"
+        ? tabulate(1, h.cols, (_, j) => mean(h, j))
+        : matrix(1, h.cols, h.data.slice(0, h.cols));
     if (config.pooling === "pooler") pooled = map(linear(pooled, weight("pooler"), weight("pooler/bias")), Math.tanh);
     note("pooled", pooled);
     note("probabilities", softmax(project("logits", values.get("pooled"), "classifier")));
@@ -205,7 +241,7 @@ function rotate(x, angles, width) {
   });
 }
 
-/** What one token of distance costs each head (Press et al. 2022); those of the next power of two fill up a number that is none. */
+/** What a token of distance costs each head (Press et al. 2022); slopes of the next power of two fill up other numbers. */
 function alibi(heads) {
   const slopes = (n) => Array.from({ length: n }, (_, i) => 2 ** ((-8 / n) * (i + 1)));
   const power = 2 ** Math.floor(Math.log2(heads));
@@ -213,8 +249,12 @@ function alibi(heads) {
   return [...slopes(power), ...more.slice(0, heads - power)];
 }
 
-/** How a pass joins what it made to the state it started from (rtxlib.models.residual); `learned` is α of each pass. */
-function join({ residual, residual_scale: alpha }, before, after, pass, learned) {
+/**
+ * How a pass joins what it made to the state it started from (rtxlib.models.residual); `learned` is α of each pass.
+ * @param {Record<string, any>} config
+ */
+function join(config, before, after, pass, learned) {
+  const { residual, residual_scale: alpha } = config;
   if (residual === "none" || (residual === "from_second" && pass === 0)) return after;
   if (residual === "damped") return zip(before, after, (h, f) => h + alpha * (f - h));
   const scale = residual === "learned" ? learned.data[Math.min(pass, learned.cols - 1)] : alpha;

@@ -16,12 +16,39 @@ export function editor({ pin, release, close }) {
   const title = element("p", { class: "what", id });
   const number = element("output", { class: "value" });
   const range = element("input", { type: "range", min: -REACH, max: REACH, step: 0.01, "aria-labelledby": id });
-  const typed = element("input", { type: "text", inputmode: "decimal", size: 9, "aria-label": "value of the selected cell", autocomplete: "off" });
+  const typed = element("input", {
+    type: "text",
+    inputmode: "decimal",
+    size: 9,
+    "aria-label": "value of the selected cell",
+    autocomplete: "off",
+  });
   const swing = element("button", { type: "button", class: "swing" });
-  const back = element("button", { type: "button", onclick: () => { stop(); release(); } }, "Put back");
+  const back = element(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        stop();
+        release();
+      },
+    },
+    "Put back",
+  );
   const done = element("button", { type: "button", "aria-label": "close the slider", onclick: () => hide() }, "×");
   const said = element("p", { class: "said", role: "status" });
-  const root = element("section", { class: "editor", "aria-label": "Selected cell", hidden: true }, title, number, range, typed, swing, back, done, said);
+  const root = element(
+    "section",
+    { class: "editor", "aria-label": "Selected cell", hidden: true },
+    title,
+    number,
+    range,
+    typed,
+    swing,
+    back,
+    done,
+    said,
+  );
   let now = 0;
   let frame = 0;
   let origin = null; // { value, pinned, start, step } of a swing
@@ -76,7 +103,8 @@ export function editor({ pin, release, close }) {
     number.textContent = scientific(value);
     range.value = Number.isFinite(value) ? value : 0;
     range.setAttribute("aria-valuetext", scientific(value));
-    if (document.activeElement !== typed) typed.value = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : brief(value);
+    if (document.activeElement !== typed)
+      typed.value = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : brief(value);
     root.classList.toggle("pinned", pinned);
     back.disabled = !pinned;
   }

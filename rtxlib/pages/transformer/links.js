@@ -40,7 +40,12 @@ export function links({ title, from, to }) {
   });
   const seen = to.map((word, j) => words(word, SIDE + GAP + 7, middle(to.length, j), "start"));
   const label = `${title}: lines from each token to those it looks at`;
-  const picture = drawing("svg", { class: "links", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height }, ...lookers, ...seen);
+  const picture = drawing(
+    "svg",
+    { class: "links", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height },
+    ...lookers,
+    ...seen,
+  );
   return {
     root: element("figure", { class: "head" }, element("figcaption", {}, title), picture),
     show({ data }) {
@@ -48,7 +53,8 @@ export function links({ title, from, to }) {
         const weight = Math.min(1, Math.max(0, data[at])) || 0; // a weight may be edited to anything
         if (weight === drawn.weight) return;
         const { line } = drawn;
-        if (weight < FAINTEST !== drawn.weight < FAINTEST) line.setAttribute("visibility", weight < FAINTEST ? "hidden" : "visible");
+        if (weight < FAINTEST !== drawn.weight < FAINTEST)
+          line.setAttribute("visibility", weight < FAINTEST ? "hidden" : "visible");
         drawn.weight = weight;
         line.setAttribute("stroke-width", (0.5 + 8 * weight).toFixed(2));
         line.setAttribute("stroke-opacity", (0.1 + 0.9 * Math.sqrt(weight)).toFixed(3));
@@ -59,7 +65,11 @@ export function links({ title, from, to }) {
 }
 
 function words(word, x, y, anchor) {
-  const text = drawing("text", { x, y, "text-anchor": anchor, "dominant-baseline": "central", direction: "ltr" }, fit(word));
+  const text = drawing(
+    "text",
+    { x, y, "text-anchor": anchor, "dominant-baseline": "central", direction: "ltr" },
+    fit(word),
+  );
   text.append(drawing("title", {}, word));
   return text;
 }

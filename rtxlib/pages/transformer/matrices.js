@@ -2,43 +2,50 @@
 
 /** @typedef {{rows: number, cols: number, data: Float64Array}} Matrix row after row */
 
-/** @returns {Matrix} */
+/** @param {number} rows @param {number} cols @returns {Matrix} */
 export function matrix(rows, cols, data = new Float64Array(rows * cols)) {
   return { rows, cols, data };
 }
 
-/** A matrix whose cells are f(row, column). */
+/** A matrix whose cells are f(row, column). @param {(row: number, col: number) => number} f @returns {Matrix} */
 export function tabulate(rows, cols, f) {
   const out = matrix(rows, cols);
   for (let i = 0, at = 0; i < rows; i++) for (let j = 0; j < cols; j++, at++) out.data[at] = f(i, j);
   return out;
 }
 
-/** f of each cell. */
+/** f of each cell. @param {Matrix} a @param {(x: number) => number} f */
 export function map(a, f) {
   return matrix(a.rows, a.cols, a.data.map(f));
 }
 
-/** f of each pair of cells of two matrices of one shape. */
+/**
+ * f of each pair of cells of two matrices of one shape.
+ * @param {Matrix} a @param {Matrix} b @param {(x: number, y: number) => number} f
+ */
 export function zip(a, b, f) {
   const out = matrix(a.rows, a.cols);
   for (let at = 0; at < out.data.length; at++) out.data[at] = f(a.data[at], b.data[at]);
   return out;
 }
 
-/** a + b; a matrix of one row is added to every row. */
+/** a + b; a matrix of one row is added to every row. @param {Matrix} a @param {Matrix} b */
 export function add(a, b) {
   if (b.rows === a.rows) return zip(a, b, (x, y) => x + y);
   return tabulate(a.rows, a.cols, (i, j) => a.data[i * a.cols + j] + b.data[j]);
 }
 
+/** a ⊙ b. @param {Matrix} a @param {Matrix} b */
 export function times(a, b) {
   return zip(a, b, (x, y) => x * y);
 }
 
 // The three products below are where the time goes, so they read and write plain arrays, along rows wherever they can.
 
-/** x·W + b: (n × k)·(k × m) → (n × m); b (1 × m) or null. */
+/**
+ * x·W + b: (n × k)·(k × m) → (n × m); b (1 × m) or null.
+ * @param {Matrix} x @param {Matrix} weight @param {Matrix | null} bias
+ */
 export function linear(x, weight, bias) {
   const { rows: n, cols: inner, data: from } = x;
   const { cols: m, data: w } = weight;
@@ -47,7 +54,8 @@ export function linear(x, weight, bias) {
     const row = made.subarray(i * m, (i + 1) * m);
     if (bias) row.set(bias.data);
     let k = 0;
-    for (; k + 1 < inner; k += 2) { // two at a time, for half the reading and writing of the row
+    for (; k + 1 < inner; k += 2) {
+      // two at a time, for half the reading and writing of the row
       const first = from[i * inner + k];
       const second = from[i * inner + k + 1];
       const start = k * m;
@@ -87,10 +95,14 @@ export function mix(weights, v, from, width) {
   return matrix(n, width, made);
 }
 
-/** Matrices of as many rows, side by side. */
+/** Matrices of as many rows, side by side. @param {Matrix[]} parts */
 export function beside(parts) {
   const width = parts[0].cols;
-  return tabulate(parts[0].rows, width * parts.length, (i, j) => parts[Math.floor(j / width)].data[i * width + (j % width)]);
+  return tabulate(
+    parts[0].rows,
+    width * parts.length,
+    (i, j) => parts[Math.floor(j / width)].data[i * width + (j % width)],
+  );
 }
 
 /** e^x over its sum along each row; the row's largest is taken off first, lest e^x overflow. */
@@ -122,7 +134,7 @@ export function normalise(x, kind, gain, bias, eps) {
   return out;
 }
 
-/** The error function to the last digits of a double: e^(−x²)·2/√π·(x + 2x³/3 + 4x⁵/15 + …), whose terms are all of one sign. */
+/** The error function as e^(−x²)·2/√π·(x + 2x³/3 + 4x⁵/15 + …), whose terms are all of one sign: exact to a double's end. */
 function erf(x) {
   if (Math.abs(x) > 6) return Math.sign(x);
   let term = x;

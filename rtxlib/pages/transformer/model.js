@@ -2,7 +2,8 @@
 
 import { normal, uniform } from "../shared/random.js";
 import { cellOf, run } from "./core.js";
-import { matrix, tabulate } from "./matrices.js";
+import { tabulate } from "./matrices.js";
+import { unpack } from "./unpack.js";
 import { numbersOf, pieces } from "./wordpiece.js";
 
 /** @typedef {import("./matrices.js").Matrix} Matrix */
@@ -29,12 +30,26 @@ export const START = {
   training: false, // dropout on
   dropout: 0.1,
   draw: 1, // of the dropout masks
+  /** @type {Record<string, number>} */
   edits: {}, // "name[row,column]": value
+  /** @type {any} */
   run: null, // a trained run's model instead of a drawn one (rtxlib.pages.weights)
 };
 
-export const PAPER = { norm_placement: "post", norm: "layernorm", position: "sinusoidal", feedforward: "relu", recurrent_depth: 1 };
-export const STUDY = { norm_placement: "pre", norm: "rmsnorm", position: "rotary", feedforward: "swiglu", recurrent_depth: 2 };
+export const PAPER = {
+  norm_placement: "post",
+  norm: "layernorm",
+  position: "sinusoidal",
+  feedforward: "relu",
+  recurrent_depth: 1,
+};
+export const STUDY = {
+  norm_placement: "pre",
+  norm: "rmsnorm",
+  position: "rotary",
+  feedforward: "swiglu",
+  recurrent_depth: 2,
+};
 
 export const CHOICES = {
   norm_placement: ["post", "pre"],
@@ -44,7 +59,15 @@ export const CHOICES = {
 };
 
 /** The least and the most of each whole number, and of each other one. */
-export const WHOLE = { d_model: [2, 128], heads: [1, 8], layers: [1, 8], d_ff: [1, 512], seed: [0, 2 ** 32 - 1], recurrent_depth: [1, 12], draw: [0, 2 ** 32 - 1] };
+export const WHOLE = {
+  d_model: [2, 128],
+  heads: [1, 8],
+  layers: [1, 8],
+  d_ff: [1, 512],
+  seed: [0, 2 ** 32 - 1],
+  recurrent_depth: [1, 12],
+  draw: [0, 2 ** 32 - 1],
+};
 export const REAL = { residual_scale: [0, 2], dropout: [0, 0.9] };
 export const MOST_TOKENS = 128;
 const LONGEST_TOKEN = 200; // characters
@@ -53,7 +76,12 @@ const REDRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "run"]; // with a
 
 export const SENTENCE = "the film was not bad at all, it was a delight"; // what a trained run reads first
 
-/** Any JSON as a state: what is missing or unusable is as in START, what is too large is cut. */
+/** @typedef {typeof START} State */
+
+/**
+ * Any JSON as a state: what is missing or unusable is as in START, what is too large is cut.
+ * @param {Record<string, any>} given @returns {State}
+ */
 export function complete(given) {
   const state = { ...START, run: given.run ?? null };
   if (state.run) {
@@ -63,14 +91,18 @@ export function complete(given) {
   }
   for (const [name, [least, most]] of Object.entries({ ...WHOLE, ...REAL })) {
     const value = typeof given[name] === "string" ? Number.NaN : Number(given[name] ?? Number.NaN);
-    if (Number.isFinite(value)) state[name] = Math.min(most, Math.max(least, name in WHOLE ? Math.round(value) : value));
+    if (Number.isFinite(value))
+      state[name] = Math.min(most, Math.max(least, name in WHOLE ? Math.round(value) : value));
   }
   for (const [name, words] of Object.entries(CHOICES)) if (words.includes(given[name])) state[name] = given[name];
   state.d_model -= state.d_model % 2;
   state.training = given.training === true;
   state.heads = largestFitting(state);
   for (const side of ["tokens", "target"]) {
-    if (Array.isArray(given[side])) state[side] = given[side].slice(0, Math.min(MOST_TOKENS, state.run?.config.max_position_embeddings ?? MOST_TOKENS)).map(shorten);
+    if (Array.isArray(given[side]))
+      state[side] = given[side]
+        .slice(0, Math.min(MOST_TOKENS, state.run?.config.max_position_embeddings ?? MOST_TOKENS))
+        .map(shorten);
   }
   if (!state.tokens.length) state.tokens = [""];
   const edits = given.edits !== null && typeof given.edits === "object" ? given.edits : {};
@@ -96,6 +128,7 @@ function largestFitting({ heads, d_model: d, position }) {
 /**
  * A complete state after a change. Edits of cells whose meaning the change takes away are dropped: all where weights are drawn
  * anew; where tokens change, those of computed numbers, while those of a word's vector follow the word.
+ * @param {State} state @param {Partial<State>} patch @returns {State}
  */
 export function changed(state, patch) {
   const next = complete({ ...state, ...patch });
@@ -113,22 +146,25 @@ export function changed(state, patch) {
   return { ...next, edits: Object.fromEntries(kept) };
 }
 
-/** The vocabulary of a drawn model: where a target begins and ends, and each word on the page once. */
+/**
+ * The vocabulary of a drawn model: where a target begins and ends, and each word on the page once.
+ * @param {{tokens: string[], target: string[]}} state
+ */
 export function wordsOf({ tokens, target }) {
   return [...new Set(["<s>", "</s>", ...tokens, ...target])];
 }
 
-/** What the decoder reads: the beginning, then the target so far. */
+/** What the decoder reads: the beginning, then the target so far. @param {State} state @returns {string[]} */
 export function targetOf(state) {
   return state.run ? [] : ["<s>", ...state.target];
 }
 
-/** @returns {Model} drawn from the seed, or the run's. */
+/** The model drawn from the seed, or the run's. @param {State} state @returns {Model} */
 export function build(state) {
   return state.run ? opened(state) : drawn(configuration(state), wordsOf(state), state.seed);
 }
 
-/** The drawn model's configuration, in rtxlib's words. */
+/** The drawn model's configuration, in rtxlib's words. @param {State} state */
 export function configuration(state) {
   return {
     hidden_size: state.d_model,
@@ -154,9 +190,18 @@ export function configuration(state) {
 
 /** [name, rows, columns] of every weight of a drawn model but its table of words. */
 function shapes(config) {
-  const { hidden_size: d, intermediate_size: inner, norm, num_hidden_layers: layers, num_decoder_layers: decoders } = config;
+  const {
+    hidden_size: d,
+    intermediate_size: inner,
+    norm,
+    num_hidden_layers: layers,
+    num_decoder_layers: decoders,
+  } = config;
   const normed = (part) => [[`${part}/gain`, 1, d], ...(norm === "layernorm" ? [[`${part}/bias`, 1, d]] : [])];
-  const dense = (part, rows, cols) => [[part, rows, cols], [`${part}/bias`, 1, cols]];
+  const dense = (part, rows, cols) => [
+    [part, rows, cols],
+    [`${part}/bias`, 1, cols],
+  ];
   const attention = (part) => [
     ...["query", "key", "value", "output"].flatMap((word) => dense(`${part}/${word}`, d, d)),
     ...normed(`${part}/norm`),
@@ -168,7 +213,8 @@ function shapes(config) {
     ...normed(`${part}/norm`),
   ];
   const all = [];
-  for (let l = 0; l < layers; l++) all.push(...attention(`encoder/0/${l}/attention`), ...feedForward(`encoder/0/${l}/feedforward`));
+  for (let l = 0; l < layers; l++)
+    all.push(...attention(`encoder/0/${l}/attention`), ...feedForward(`encoder/0/${l}/feedforward`));
   for (let l = 0; l < decoders; l++) {
     const part = `decoder/0/${l}`;
     all.push(...attention(`${part}/attention`), ...attention(`${part}/cross`), ...feedForward(`${part}/feedforward`));
@@ -182,7 +228,10 @@ function drawn(config, words, seed) {
   const weights = new Map();
   const streams = words.map((word) => normal(`${seed}/word/${word}`)); // a word keeps its vector whatever stands around it
   const spread = config.embedding_scale ? 1 / Math.sqrt(d) : 1;
-  weights.set("table", tabulate(words.length, d, (i) => spread * streams[i]()));
+  weights.set(
+    "table",
+    tabulate(words.length, d, (i) => spread * streams[i]()),
+  );
   for (const [name, rows, cols] of shapes(config)) {
     const draw = normal(`${seed}/${name}`);
     const start = name.endsWith("/bias") ? () => 0 : name.endsWith("/gain") ? () => 1 : () => draw() / Math.sqrt(rows);
@@ -198,32 +247,13 @@ function opened(state) {
   if (!openedRuns.has(run)) openedRuns.set(run, unpack(run));
   const { config, ...rest } = openedRuns.get(run);
   if (config.block_sharing === "unshared") return { config, ...rest };
-  return { config: { ...config, recurrent_depth: state.recurrent_depth, residual_scale: state.residual_scale }, ...rest };
+  return {
+    config: { ...config, recurrent_depth: state.recurrent_depth, residual_scale: state.residual_scale },
+    ...rest,
+  };
 }
 
-/** @returns {Model} of what rtxlib.pages.weights packed: little-endian numbers in base64, one weight after the other. */
-export function unpack(run) {
-  const bytes = Uint8Array.from(atob(run.data), (letter) => letter.charCodeAt(0));
-  const numbers = run.dtype === "float16" ? Float64Array.from(new Uint16Array(bytes.buffer), half) : Float64Array.from(new Float32Array(bytes.buffer));
-  const weights = new Map();
-  let at = 0;
-  for (const [name, rows, cols] of run.weights) {
-    weights.set(name, matrix(rows, cols, numbers.subarray(at, at + rows * cols)));
-    at += rows * cols;
-  }
-  return { config: run.config, weights, words: run.words, labels: run.labels };
-}
-
-/** The number that sixteen bits stand for (IEEE 754 half precision). */
-function half(bits) {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 31) return fraction ? Number.NaN : sign * Infinity;
-  return exponent ? sign * 2 ** (exponent - 15) * (1 + fraction / 1024) : sign * 2 ** -14 * (fraction / 1024);
-}
-
-/** Dropout masks of a state: each cell 0 with probability p, else 1/(1−p); null out of training. */
+/** Dropout masks of a state: each cell 0 with probability p, else 1/(1−p); null out of training. @param {State} state */
 export function masksOf(state) {
   if (!state.training || state.dropout === 0) return () => null;
   const kept = 1 / (1 - state.dropout);
@@ -233,13 +263,13 @@ export function masksOf(state) {
   };
 }
 
-/** All numbers of a complete state: its model on its tokens. */
+/** All numbers of a complete state: its model on its tokens. @param {State} state @param {Model} model */
 export function compute(state, model = build(state)) {
   const numbers = (tokens) => numbersOf(tokens, model.words);
   return run(model, numbers(state.tokens), numbers(targetOf(state)), state.edits, masksOf(state));
 }
 
-/** The target grown greedily by its likeliest next words, until it ends or `most` have come. */
+/** The target grown greedily by its likeliest next words, until it ends or `most` have come. @param {State} state */
 export function decode(state, most) {
   let grown = state;
   for (let count = 0; count < most && grown.target.length < MOST_TOKENS - 1; count++) {
@@ -250,7 +280,10 @@ export function decode(state, most) {
   return grown.target;
 }
 
-/** The word that a drawn model finds likeliest after the target so far; the beginning is no word to go on with. */
+/**
+ * The word that a drawn model finds likeliest after the target so far; the beginning is no word to go on with.
+ * @param {State} state
+ */
 export function likeliest(state) {
   const { rows, cols, data } = compute(state).values.get("probabilities");
   const words = wordsOf(state);

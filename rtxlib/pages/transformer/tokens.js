@@ -26,7 +26,13 @@ export function tokenRow({ label, tokens, none, most, change }) {
   }
 
   function chip() {
-    const input = element("input", { type: "text", dir: "auto", spellcheck: "false", autocomplete: "off", autocapitalize: "off" });
+    const input = element("input", {
+      type: "text",
+      dir: "auto",
+      spellcheck: "false",
+      autocomplete: "off",
+      autocapitalize: "off",
+    });
     const cross = element("button", { type: "button", class: "remove" }, "×");
     const item = element("li", {}, input, cross);
     const at = () => [...list.children].indexOf(item);

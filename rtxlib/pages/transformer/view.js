@@ -2,14 +2,36 @@
 
 import { choice, element } from "../shared/ui.js";
 import { SHADES } from "../shared/grid.js";
-import { book } from "./chapters.js";
+import { book } from "./book.js";
 import { controls } from "./controls.js";
 import { editor } from "./editor.js";
 import { build, changed as changedTo, complete, compute, targetOf } from "./model.js";
 
-const REBUILDS = ["d_model", "heads", "layers", "d_ff", "norm_placement", "norm", "position", "feedforward", "recurrent_depth", "training", "run", "tokens", "target"];
+const REBUILDS = [
+  "d_model",
+  "heads",
+  "layers",
+  "d_ff",
+  "norm_placement",
+  "norm",
+  "position",
+  "feedforward",
+  "recurrent_depth",
+  "training",
+  "run",
+  "tokens",
+  "target",
+];
 const REDRAWS = [...REBUILDS, "seed"]; // of the weights
-const OPEN = ["encoder", "encoder/sum", "encoder/0/0", "encoder/0/0/attention/weights", "output", "output/words", "output/labels"]; // at first
+const OPEN = [
+  "encoder",
+  "encoder/sum",
+  "encoder/0/0",
+  "encoder/0/0/attention/weights",
+  "output",
+  "output/words",
+  "output/labels",
+]; // at first
 
 /**
  * Draws the page in `root`. `changed(patch)` hears what the reader changes; `set` takes a whole state from outside; `state` and
@@ -28,7 +50,13 @@ export function mount(root, given, changed) {
       const before = page.state;
       take(changedTo(before, patch));
       const names = new Set([...Object.keys(patch), "edits", "heads", "d_model"]);
-      changed(Object.fromEntries([...names].filter((name) => page.state[name] !== before[name] && !same(page.state[name], before[name])).map((name) => [name, page.state[name]])));
+      changed(
+        Object.fromEntries(
+          [...names]
+            .filter((name) => page.state[name] !== before[name] && !same(page.state[name], before[name]))
+            .map((name) => [name, page.state[name]]),
+        ),
+      );
     },
     turn(head) {
       page.head = head;
@@ -47,7 +75,9 @@ export function mount(root, given, changed) {
       const own = selected?.name === name ? selected : null;
       const pinned = pins.get(name);
       if (!own && !pinned) return undefined;
-      return (row, col) => (own && own.row === row && own.col === col ? " selected" : "") + (pinned?.has(`${row},${col}`) ? " pinned" : "");
+      return (row, col) =>
+        (own && own.row === row && own.col === col ? " selected" : "") +
+        (pinned?.has(`${row},${col}`) ? " pinned" : "");
     },
     words(side) {
       if (side === "source") return page.state.tokens;
@@ -158,11 +188,16 @@ export function mount(root, given, changed) {
     glance.replaceChildren(chosen.root, heads);
   }
 
-  const page_ = element(
+  const everything = element(
     "div",
     { class: "transformer" },
     element("style", {}, shades()),
-    element("header", {}, element("h1", {}, "The transformer, by hand"), element("p", {}, "Attention is all you need, on numbers small enough to see. Every number below can be taken hold of: choose a cell, move it, and watch what follows.")),
+    element(
+      "header",
+      {},
+      element("h1", {}, "The transformer, by hand"),
+      element("p", {}, "Every number below can be taken hold of: choose a cell, move it, and watch what follows."),
+    ),
     panel.texts,
     answer,
     glance,
@@ -170,7 +205,7 @@ export function mount(root, given, changed) {
     sheet,
     bar.root,
   );
-  root.append(page_);
+  root.append(everything);
   page.model = build(page.state);
   page.rebuild = true;
   gatherPins();
@@ -184,8 +219,12 @@ export function mount(root, given, changed) {
     numbers() {
       cancelAnimationFrame(pending);
       frame();
-      const rows = ({ rows: n, cols, data }) => Array.from({ length: n }, (_, i) => [...data.subarray(i * cols, (i + 1) * cols)]);
-      const heads = (path) => Array.from({ length: page.model.config.num_attention_heads }, (_, head) => rows(page.result.values.get(`${path}/weights/${head}`)));
+      const rows = ({ rows: n, cols, data }) =>
+        Array.from({ length: n }, (_, i) => [...data.subarray(i * cols, (i + 1) * cols)]);
+      const heads = (path) =>
+        Array.from({ length: page.model.config.num_attention_heads }, (_, head) =>
+          rows(page.result.values.get(`${path}/weights/${head}`)),
+        );
       const ids = shown.places.map(([id]) => id.replace(/\/weights$/, ""));
       const of = (pattern) => ids.filter((id) => pattern.test(id)).map(heads);
       return {
@@ -200,7 +239,7 @@ export function mount(root, given, changed) {
       bar.stop();
       cancelAnimationFrame(pending);
       shown.destroy();
-      page_.remove();
+      everything.remove();
     },
   };
 }
@@ -209,7 +248,8 @@ const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
 /** Rules for the shades of blue and red, from the palest to the deepest. */
 function shades() {
-  const rule = (sign, hue) => (level) => `.transformer td.${sign}${level} { background: color-mix(in srgb, var(--${hue}) ${(100 * level) / SHADES}%, var(--cell)) }`;
+  const rule = (sign, hue) => (level) =>
+    `.transformer td.${sign}${level} { background: color-mix(in srgb, var(--${hue}) ${(100 * level) / SHADES}%, var(--cell)) }`;
   const levels = Array.from({ length: SHADES }, (_, at) => at + 1);
   return [...levels.map(rule("p", "positive")), ...levels.map(rule("n", "negative"))].join("\n");
 }

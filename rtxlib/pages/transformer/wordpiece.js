@@ -22,7 +22,11 @@ export function pieces(sentence, words, lowercase) {
 /** Words and signs, apart; control characters are left out. */
 function split(sentence, lowercase) {
   let text = sentence.replace(/[\u0000\ufffd]|(?![\t\n\r])\p{C}/gu, "").replace(/\s/gu, " ");
-  if (lowercase) text = text.normalize("NFD").replace(/\p{Mn}/gu, "").toLowerCase();
+  if (lowercase)
+    text = text
+      .normalize("NFD")
+      .replace(/\p{Mn}/gu, "")
+      .toLowerCase();
   const apart = [...text].map((sign) => (PUNCTUATION.test(sign) || IDEOGRAPH.test(sign) ? ` ${sign} ` : sign));
   return apart.join("").split(" ").filter(Boolean);
 }
@@ -32,7 +36,7 @@ function cut(word, known) {
   const letters = [...word];
   if (letters.length > LONGEST) return ["[UNK]"];
   const parts = [];
-  for (let start = 0; start < letters.length; ) {
+  for (let start = 0; start < letters.length;) {
     let end = letters.length;
     const piece = () => (start ? "##" : "") + letters.slice(start, end).join("");
     while (end > start && !known.has(piece())) end -= 1;

@@ -14,13 +14,16 @@ const LIKELIEST = 8; // words that the last stage lists
  */
 export function book(page) {
   const parts = new Map(); // element → { root, draw(), stale, inSight }
-  const watcher = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) {
-      const part = parts.get(target);
-      if (part) part.inSight = isIntersecting;
-      if (part?.stale && isIntersecting) refresh(part);
-    }
-  }, { rootMargin: "150px" });
+  const watcher = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const part = parts.get(target);
+        if (part) part.inSight = isIntersecting;
+        if (part?.stale && isIntersecting) refresh(part);
+      }
+    },
+    { rootMargin: "150px" },
+  );
 
   function refresh(part) {
     part.stale = false;
@@ -42,12 +45,24 @@ export function book(page) {
     const rows = shown.rows && page.words(shown.rows);
     const cols = shown.cols && page.words(shown.cols);
     const label = `${chapter.title}: ${shown.title.replace(/[\^_]/, " ")}`;
-    const select = (row, col) => page.select(page.nameOf(name()), row, col, `${label} · ${rows ? rows[row] || "(empty)" : `row ${row}`}, ${cols ? cols[col] || "(empty)" : `column ${col}`}`);
+    const select = (row, col) =>
+      page.select(
+        page.nameOf(name()),
+        row,
+        col,
+        `${label} · ${rows ? rows[row] || "(empty)" : `row ${row}`}, ${cols ? cols[col] || "(empty)" : `column ${col}`}`,
+      );
     const table = grid({ label, title: caption(shown.title), rowNames: rows, colNames: cols, select });
     const draw = () => {
       const matrix = page.matrix(name());
       table.root.hidden = !matrix; // a bias, say, that the model does not have
-      if (matrix) table.show(matrix, shown.part ? page.head * width() : 0, shown.part ? width() : matrix.cols, page.look(page.nameOf(name())));
+      if (matrix)
+        table.show(
+          matrix,
+          shown.part ? page.head * width() : 0,
+          shown.part ? width() : matrix.cols,
+          page.look(page.nameOf(name())),
+        );
     };
     return add({ root: table.root, draw, destroy: table.destroy });
   }
@@ -67,7 +82,9 @@ export function book(page) {
   function tabs() {
     const count = page.model.config.num_attention_heads;
     if (count === 1) return null;
-    const buttons = Array.from({ length: count }, (_, head) => element("button", { type: "button", onclick: () => page.turn(head) }, `head ${head + 1}`));
+    const buttons = Array.from({ length: count }, (_, head) =>
+      element("button", { type: "button", onclick: () => page.turn(head) }, `head ${head + 1}`),
+    );
     const draw = () => buttons.forEach((button, head) => button.setAttribute("aria-pressed", head === page.head));
     return add({ root: element("div", { class: "tabs", role: "group", "aria-label": "Head" }, ...buttons), draw });
   }
@@ -78,11 +95,19 @@ export function book(page) {
     const draw = () => {
       const { rows, cols, data } = page.matrix("probabilities");
       const words = page.words(kind);
-      const last = [...data.subarray((rows - 1) * cols)].map((p, j) => ({ p, word: words[j] })).sort((a, b) => b.p - a.p);
+      const last = [...data.subarray((rows - 1) * cols)]
+        .map((p, j) => ({ p, word: words[j] }))
+        .sort((a, b) => b.p - a.p);
       const items = last.slice(0, LIKELIEST).map(({ p, word }) => {
         const bar = element("span", { class: "bar" });
         bar.style.width = `${100 * Math.min(1, Math.max(0, p || 0))}%`;
-        return element("li", {}, element("span", { class: "word", dir: "auto" }, word || "(empty)"), element("span", { class: "track" }, bar), element("span", { class: "share" }, `${(100 * p).toFixed(1)} %`));
+        return element(
+          "li",
+          {},
+          element("span", { class: "word", dir: "auto" }, word || "(empty)"),
+          element("span", { class: "track" }, bar),
+          element("span", { class: "share" }, `${(100 * p).toFixed(1)} %`),
+        );
       });
       list.replaceChildren(...items);
     };
@@ -90,12 +115,28 @@ export function book(page) {
   }
 
   function stageBody(chapter, stage) {
-    const body = element("div", { class: "body" }, element("p", {}, stage.says), stage.formula ? element("div", { class: "wide" }, formula(stage.formula)) : null);
+    const body = element(
+      "div",
+      { class: "body" },
+      element("p", {}, stage.says),
+      stage.formula ? element("div", { class: "wide" }, formula(stage.formula)) : null,
+    );
     if (stage.heads) body.append(...[tabs()].filter(Boolean));
     const shelf = (...things) => element("div", { class: "shelf" }, ...things);
-    if (stage.links) body.append(shelf(shownLinks(stage, () => page.head, () => `head ${page.head + 1}`)));
+    if (stage.links)
+      body.append(
+        shelf(
+          shownLinks(
+            stage,
+            () => page.head,
+            () => `head ${page.head + 1}`,
+          ),
+        ),
+      );
     for (const line of new Set(stage.shown.map((shown) => shown.line))) {
-      body.append(shelf(...stage.shown.filter((shown) => shown.line === line).map((shown) => shownMatrix(chapter, shown))));
+      body.append(
+        shelf(...stage.shown.filter((shown) => shown.line === line).map((shown) => shownMatrix(chapter, shown))),
+      );
     }
     if (stage.words) body.append(likeliest(stage.words));
     return body;
@@ -104,7 +145,11 @@ export function book(page) {
   /** A details element whose inside is made when it first opens. */
   function folded(id, level, title, aside, inside) {
     const heading = element(level, {}, title);
-    const made = element("details", { class: level === "h2" ? "chapter" : "stage", "data-id": id, open: page.openStages.has(id) }, element("summary", {}, heading, aside));
+    const made = element(
+      "details",
+      { class: level === "h2" ? "chapter" : "stage", "data-id": id, open: page.openStages.has(id) },
+      element("summary", {}, heading, aside),
+    );
     const fill = () => {
       if (made.children.length === 1) made.append(inside());
     };
@@ -119,9 +164,14 @@ export function book(page) {
   const told = chapters(page.model.config, page.state.training && page.state.dropout > 0);
   const root = element("div", { class: "book" });
   for (const chapter of told) {
-    const inside = () => element("div", { class: "stages" }, ...chapter.stages.map((stage) => {
-      return folded(stage.id, "h3", stage.title, null, () => stageBody(chapter, stage));
-    }));
+    const inside = () =>
+      element(
+        "div",
+        { class: "stages" },
+        ...chapter.stages.map((stage) => {
+          return folded(stage.id, "h3", stage.title, null, () => stageBody(chapter, stage));
+        }),
+      );
     root.append(folded(chapter.id, "h2", chapter.title, element("span", { class: "aside" }, chapter.says), inside));
   }
 
@@ -130,13 +180,23 @@ export function book(page) {
     /** Attention of one place, every head beside the other. */
     glance(id) {
       const stage = told.flatMap((chapter) => chapter.stages).find((one) => one.id === id);
-      const heads = Array.from({ length: page.model.config.num_attention_heads }, (_, head) => shownLinks(stage, () => head, () => `head ${head + 1}`));
+      const heads = Array.from({ length: page.model.config.num_attention_heads }, (_, head) =>
+        shownLinks(
+          stage,
+          () => head,
+          () => `head ${head + 1}`,
+        ),
+      );
       return element("div", { class: "heads" }, ...heads);
     },
     /** [id, words] of every attention of the model. */
-    places: told.flatMap((chapter) => chapter.stages.filter((stage) => stage.links).map((stage) => {
-      return [stage.id, `${chapter.title}${stage.id.includes("/cross/") ? ", to the source" : ""}`];
-    })),
+    places: told.flatMap((chapter) =>
+      chapter.stages
+        .filter((stage) => stage.links)
+        .map((stage) => {
+          return [stage.id, `${chapter.title}${stage.id.includes("/cross/") ? ", to the source" : ""}`];
+        }),
+    ),
     draw() {
       for (const part of parts.values()) {
         part.stale = true;
