@@ -361,6 +361,8 @@ def test_the_widget_has_the_page_s_settings_and_no_others() -> None:
     page = SwigluExplorer(beta=2, compare=["relu"])
     page.set(x=1.5)
     assert page.state == {"beta": 2, "compare": ["relu"], "x": 1.5} and {*SWIGLU_SETTINGS} == {*NUMBERS, "compare"}
+    shown, _ = page._repr_mimebundle_()
+    assert shown["text/html"] == static.iframe("swiglu", page.state)  # where there is no kernel
     with pytest.raises(InputError, match=r"no setting 'betta'\. Did you mean 'beta'"):
         SwigluExplorer(betta=1)
 

@@ -22,6 +22,7 @@ SWIGLU_SETTINGS = ("beta", "w1", "b1", "w2", "b2", "x", "compare")
 class _Explorer(anywidget.AnyWidget):
     """A page in a cell's output. ``state`` is all that it stands at; assigning to it, or :meth:`set`, changes the page."""
 
+    page: ClassVar[str]  # the folder of its modules
     settings: ClassVar[tuple[str, ...]]
     state = traitlets.Dict().tag(sync=True)
 
@@ -47,6 +48,12 @@ class _Explorer(anywidget.AnyWidget):
         """Change some settings and leave the others. Raises InputError for one there is none of."""
         self.state = self.state | self._known(settings)
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
+        """The widget and, for a report or any reader without a kernel, the static page in a frame."""
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        weights = {"run": self.run} if self.has_trait("run") and self.run else {}
+        return data | {"text/html": static.iframe(self.page, self.state | weights)}, metadata
+
 
 class TransformerExplorer(_Explorer):
     """``TransformerExplorer(tokens=["the", "cat"], d_model=8)`` as the last line of a cell shows the page.
@@ -56,6 +63,7 @@ class TransformerExplorer(_Explorer):
     state is back in ``state`` once it has drawn.
     """
 
+    page = "transformer"
     settings = SETTINGS
     _esm = static.module("transformer")
     _css = static.style("transformer")
@@ -75,12 +83,6 @@ class TransformerExplorer(_Explorer):
 
             weights = packed(store.find(paths.runs_dir(), run))
         super().__init__(settings, run=weights)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
-        """The widget and, for a report or any reader without a kernel, the static page in a frame."""
-        data, metadata = super()._repr_mimebundle_(**kwargs)
-        frame = static.iframe("transformer", self.state | ({"run": self.run} if self.run else {}))
-        return data | {"text/html": frame}, metadata
 
     @property
     def attention(self) -> np.ndarray:
@@ -114,6 +116,7 @@ class TransformerExplorer(_Explorer):
 class SwigluExplorer(_Explorer):
     """``SwigluExplorer(beta=2, compare=["relu"])`` as the last line of a cell shows the SwiGLU page."""
 
+    page = "swiglu"
     settings = SWIGLU_SETTINGS
     _esm = static.module("swiglu")
     _css = static.style("swiglu")
