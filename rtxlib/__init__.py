@@ -2,7 +2,6 @@
 
 import os
 import sys
-import warnings
 from pathlib import Path
 
 __version__ = "0.1.0"
@@ -13,8 +12,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # A CPU's matrix products are compiled for each shape and kept, 1,024 of them by default. Batches without padding have a shape
 # for every length of text, about twenty products each; kept whole, training was 5 % faster.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "4096")
-# tqdm says in every notebook that it would rather draw with ipywidgets; its plain bars do.
-warnings.filterwarnings("ignore", message="IProgress not found")
 
 # `import rtxlib` makes AutoModel and pipeline know this architecture. Programs that only start others are the exception:
 # they load torch when they need it, so that `rtx --help` answers at once.

@@ -81,6 +81,15 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def node() -> str:
+    """The path of Node, which tests the modules of the pages."""
+    path = shutil.which("node")
+    if not path:
+        _missing("node", "there is no Node here; install nodejs, 20 or newer")
+    return path
+
+
+@pytest.fixture(scope="session")
 def prepared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder of prepared data for the session, so that no two tests prepare the same twice."""
     return tmp_path_factory.mktemp("prepared")

@@ -249,6 +249,15 @@ def test_what_is_no_notebook_is_refused_in_a_sentence(tmp_path: Path) -> None:
             html.build([path], tmp_path / "report.html", "t")
 
 
+def test_a_widget_is_shown_by_its_html_or_not_at_all(tmp_path: Path) -> None:
+    """It would need a kernel, and the words it leaves are a progress bar that stands at its beginning."""
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "1"}, "text/plain": "Map: 0%"}
+    bar = new_output("display_data", data=widget)
+    page = new_output("display_data", data=widget | {"text/html": "<p>the static page</p>"})
+    text = build(tmp_path, code("a", bar), code("b", page))
+    assert "Map: 0%" not in text and "the static page" in text
+
+
 # ----------------------------------------------------------------------------------------------------------- a browser
 
 LIVE = """\

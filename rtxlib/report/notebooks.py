@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 # What must have succeeded before a notebook may start, where both are asked for. All of the study rests on the audit
-# in 01, which stops the run at a leak; 99 gathers the tables of the others.
+# in 01, which stops the run at a leak; 08 trains nothing and judges nothing; 99 gathers the tables of the others.
 NOTEBOOKS: dict[str, tuple[str, ...]] = {
     "01_data_preparation": (),
     "02_baseline": ("01_data_preparation",),
@@ -53,6 +53,7 @@ NOTEBOOKS: dict[str, tuple[str, ...]] = {
     "05_width_vs_depth": ("01_data_preparation",),
     "06_domain_classification": ("01_data_preparation",),
     "07_pretrained_encoders": ("01_data_preparation",),
+    "08_transformer_tour": (),
     "99_report": (
         "01_data_preparation",
         "02_baseline",

@@ -19,6 +19,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
 PLOTLY = "application/vnd.plotly.v1+json"
+WIDGET = "application/vnd.jupyter.widget-view+json"
 SHORT, KEPT = 15, 40  # lines of printed output: shown openly up to SHORT; folded above, the last KEPT of them
 
 _NUMBER = re.compile(r"[\[(<>≈~±+−-]*\s*[\d.][\d\s.,eE%×±+−–:/()\[\]-]*(?:ms|s|h|MB|GB|M|k|pp|points?)?")
@@ -305,6 +306,7 @@ SHOWN: dict[str, Callable[[Render, NotebookNode, NotebookNode], str]] = {
     "image/svg+xml": lambda render, output, cell: render.image("image/svg+xml", output, cell),
     "image/png": lambda render, output, cell: render.image("image/png", output, cell),
     "image/jpeg": lambda render, output, cell: render.image("image/jpeg", output, cell),
+    WIDGET: lambda render, output, cell: "",  # it needs a kernel; a progress bar says no more than where it began
     "text/markdown": lambda render, output, cell: _prose(render.markdown(output.data["text/markdown"])),
     "text/latex": lambda render, output, cell: render.mathml(output.data["text/latex"].strip().strip("$"), "block"),
     "text/plain": lambda render, output, cell: f'<pre class="plain">{html.escape(output.data["text/plain"])}</pre>',

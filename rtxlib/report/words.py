@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,13 @@ def points(difference: float) -> str:
 
 def _signed(difference: float) -> str:
     return f"{100 * difference:+.1f}".replace("-", "−")
+
+
+def between(values: Iterable[float], spec: str) -> str:
+    """"0.14 to 0.22", each end in the format ``spec``; one number where both ends read alike."""
+    values = list(values)
+    low, high = (format(end, spec).replace("-", "−") for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def verdict(row: Mapping[str, Any]) -> str:

@@ -1,0 +1,192 @@
+// A matrix as a table in a box that scrolls: only the cells in view exist, and only those that changed are written.
+
+import { element, unique } from "./ui.js";
+
+const WIDTH = 54; // px of a cell
+const HEIGHT = 25;
+const LETTER = 6.5; // px of a letter in a row's name, about
+const SIDE = [32, 96]; // px of the column of row names, at least and at most
+const TALLEST = 12; // rows; a taller matrix scrolls
+export const SATURATED = 10; // where blue and red are deepest
+export const SHADES = 20;
+
+/** A number in at most six signs, its own sign always among them. */
+export function brief(value) {
+  if (value === 0) return "0";
+  if (Number.isNaN(value)) return "NaN";
+  const size = Math.abs(value);
+  const sign = value < 0 ? "−" : "+";
+  if (size === Infinity) return `${sign}∞`;
+  if (size >= 0.005 && size < 9.995) return sign + size.toFixed(2);
+  if (size >= 9.995 && size < 999.5) return sign + (size < 99.95 ? size.toFixed(1) : size.toFixed(0));
+  return sign + size.toExponential(0).replace("+", "").replace("-", "−");
+}
+
+/** The class that colours a cell: n20 … n1, none, p1 … p20. By the root of the size, so that small numbers differ too. */
+export function shade(value) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "bad" : "masked";
+  if (value === 0) return "zero";
+  return (value < 0 ? "n" : "p") + Math.ceil(SHADES * Math.sqrt(Math.min(1, Math.abs(value) / SATURATED)));
+}
+
+/**
+ * A grid. label: its name; rowNames, colNames: words for its sides, or null for numbers; select(row, column) is called when a
+ * cell is chosen by click, Enter or space. show(matrix, from, width, marks) draws columns from..from+width; marks says which
+ * class a cell of the whole matrix has besides its colour. Rows and columns given and asked for are those of the whole matrix.
+ */
+export function grid({ label, title, rowNames, colNames, select }) {
+  const id = unique("grid");
+  const head = element("thead", { "aria-hidden": "true" });
+  const body = element("tbody");
+  const table = element("table", { role: "presentation" }, head, body);
+  const space = element("div", { class: "space" }, table);
+  const box = element("div", { class: "box", role: "grid", tabindex: 0, "aria-label": label }, space);
+  const size = element("span", { class: "size" });
+  const root = element("figure", { class: "matrix" }, element("figcaption", {}, title, " ", size), box);
+  const longest = Math.max(...(rowNames ?? []).map((words) => words.length), 0);
+  const side = Math.round(Math.min(SIDE[1], Math.max(SIDE[0], LETTER * longest + 14)));
+  let shown = null; // { data, cols, rows, from, width }
+  /** @type {(row: number, col: number) => string} */
+  let marks = () => "";
+  let active = { row: 0, col: 0 }; // within what is shown
+  let window = { top: 0, left: 0, rows: 0, cols: 0 };
+  let cells = []; // in view, row after row: { td, text, value, look }
+
+  /** Which cells are in view. Reads the layout, so it is not called while drawing. */
+  function measure() {
+    if (!shown) return;
+    const rows = Math.min(shown.rows, Math.ceil(box.clientHeight / HEIGHT) + 1);
+    const cols = Math.min(shown.width, Math.ceil(Math.max(0, box.clientWidth - side) / WIDTH) + 1);
+    const top = Math.max(0, Math.min(Math.floor(box.scrollTop / HEIGHT), shown.rows - rows));
+    const left = Math.max(0, Math.min(Math.floor(box.scrollLeft / WIDTH), shown.width - cols));
+    const same = top === window.top && left === window.left && rows === window.rows && cols === window.cols;
+    if (same) return;
+    const reshaped = rows !== window.rows || cols !== window.cols;
+    window = { top, left, rows, cols };
+    if (reshaped) lay();
+    name();
+    write();
+  }
+
+  /** As many table cells as are in view. */
+  function lay() {
+    cells = [];
+    head.replaceChildren(element("tr", {}, element("th"), ...Array.from({ length: window.cols }, () => element("th"))));
+    const lines = Array.from({ length: window.rows }, () => {
+      const tds = Array.from({ length: window.cols }, () => {
+        const text = document.createTextNode("");
+        const td = element("td", { role: "gridcell" }, text);
+        cells.push({ td, text, value: undefined, look: undefined });
+        return td;
+      });
+      return element("tr", { role: "row" }, element("th", { role: "rowheader" }), ...tds);
+    });
+    body.replaceChildren(...lines);
+  }
+
+  /** Names of the sides and of the cells in view. */
+  function name() {
+    const { top, left } = window;
+    table.style.top = `${top * HEIGHT}px`;
+    table.style.left = `${left * WIDTH}px`;
+    [...head.rows[0].cells].slice(1).forEach((th, j) => {
+      th.textContent = colNames ? colNames[shown.from + left + j] : shown.from + left + j;
+    });
+    [...body.rows].forEach((line, i) => {
+      line.setAttribute("aria-rowindex", top + i + 1);
+      line.cells[0].textContent = rowNames ? rowNames[top + i] : top + i;
+      line.cells[0].title = rowNames ? rowNames[top + i] : "";
+    });
+    cells.forEach((cell, at) => {
+      const row = top + Math.floor(at / window.cols);
+      const col = left + (at % window.cols);
+      cell.td.id = `${id}-${row}-${col}`;
+      cell.td.setAttribute("aria-colindex", col + 1);
+      cell.value = undefined;
+    });
+  }
+
+  /** Writes the cells whose number or look has changed. */
+  function write() {
+    const { top, left, rows, cols } = window;
+    for (let i = 0, at = 0; i < rows; i++) {
+      const start = (top + i) * shown.cols + shown.from + left;
+      for (let j = 0; j < cols; j++, at++) {
+        const cell = cells[at];
+        const value = shown.data[start + j];
+        if (!Object.is(cell.value, value)) {
+          cell.value = value;
+          const words = brief(value);
+          if (cell.text.data !== words) cell.text.data = words;
+        }
+        let look = shade(value) + marks(top + i, shown.from + left + j);
+        if (top + i === active.row && left + j === active.col) look += " active";
+        if (cell.look !== look) cell.td.className = cell.look = look;
+      }
+    }
+  }
+
+  function move(row, col) {
+    active = { row: Math.max(0, Math.min(shown.rows - 1, row)), col: Math.max(0, Math.min(shown.width - 1, col)) };
+    const [x, y] = [active.col * WIDTH, active.row * HEIGHT];
+    const [across, down] = [box.clientWidth - side - WIDTH, box.clientHeight - 2 * HEIGHT];
+    box.scrollLeft = Math.min(x, Math.max(box.scrollLeft, x - across));
+    box.scrollTop = Math.min(y, Math.max(box.scrollTop, y - down));
+    measure();
+    write();
+    point();
+  }
+
+  /** Says which cell the keyboard is at. Nothing scrolls, since the box may be getting the focus by a click on another cell. */
+  const point = () => box.setAttribute("aria-activedescendant", `${id}-${active.row}-${active.col}`);
+
+  const choose = () => select(active.row, shown.from + active.col);
+  const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  steps.PageUp = [-10, 0];
+  steps.PageDown = [10, 0];
+  steps.Home = [0, -Infinity];
+  steps.End = [0, Infinity];
+  box.addEventListener("keydown", (event) => {
+    const step = steps[event.key];
+    if (step) move(active.row + step[0], active.col + step[1]);
+    else if (event.key === "Enter" || event.key === " ") choose();
+    else return;
+    event.preventDefault();
+  });
+  box.addEventListener("click", (event) => {
+    const at = cells.findIndex(({ td }) => td === event.target);
+    if (at < 0) return;
+    move(window.top + Math.floor(at / window.cols), window.left + (at % window.cols));
+    choose();
+  });
+  box.addEventListener("focus", point);
+  box.addEventListener("scroll", measure, { passive: true });
+  const resized = new ResizeObserver(measure);
+  resized.observe(box);
+
+  return {
+    root,
+    show(matrix, from = 0, width = matrix.cols, look = () => "") {
+      const fresh = !shown || shown.rows !== matrix.rows || shown.width !== width || shown.from !== from;
+      shown = { data: matrix.data, rows: matrix.rows, cols: matrix.cols, from, width };
+      marks = look;
+      if (fresh) {
+        size.textContent = `${matrix.rows} × ${width}`;
+        box.setAttribute("aria-rowcount", matrix.rows);
+        box.setAttribute("aria-colcount", width);
+        space.style.width = `${side + width * WIDTH}px`;
+        space.style.height = `${(matrix.rows + 1) * HEIGHT}px`;
+        box.style.maxHeight = `${(TALLEST + 1) * HEIGHT + 2}px`;
+        active = { row: Math.min(active.row, matrix.rows - 1), col: Math.min(active.col, width - 1) };
+        window = { ...window, rows: 0 };
+        table.style.setProperty("--side", `${side}px`);
+        measure();
+      } else write();
+    },
+    focus(row, col) {
+      box.focus();
+      move(row, col - shown.from);
+    },
+    destroy: () => resized.disconnect(),
+  };
+}

@@ -1,0 +1,119 @@
+// Elements, numbers and small controls that the pages share. Text is only ever set as text, never as markup.
+
+/** An HTML element. Attributes: `on…` are listeners, true is an empty attribute, false and null are left out. */
+export function element(tag, attributes = {}, ...children) {
+  return furnish(document.createElement(tag), attributes, children);
+}
+
+/** The same for SVG. */
+export function drawing(tag, attributes = {}, ...children) {
+  return furnish(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function furnish(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== false && value != null) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.filter((child) => child != null));
+  return node;
+}
+
+const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+
+/** A number with its sign in scientific notation, "+1.235 × 10⁻¹"; `digits` after the point. */
+export function scientific(value, digits = 3) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "not a number" : value > 0 ? "+∞" : "−∞";
+  const [mantissa, exponent] = Math.abs(value).toExponential(digits).split("e");
+  const raised = [...String(Number(exponent))].map((sign) => RAISED[sign]).join("");
+  return `${value < 0 ? "−" : "+"}${mantissa} × 10${raised}`;
+}
+
+/** Whether the reader asked for less motion; read each time, since it may change while the page is open. */
+export function still() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+const own = Math.random().toString(36).slice(2, 8); // a notebook loads these modules once for each widget
+let named = 0;
+
+/** An id that no other element has, to tie a label to its control. */
+export function unique(stem) {
+  named += 1;
+  return `${stem}-${own}-${named}`;
+}
+
+/** A labelled slider with its value beside it. `input(value)` hears every movement; `set(value)` moves it silently. */
+export function slider({ label, min, max, step, value, input, show = (number) => String(number) }) {
+  const id = unique("slider");
+  const shown = element("output", { for: id });
+  const range = element("input", { id, type: "range", min, max, step });
+  const set = (number) => {
+    range.value = number;
+    shown.textContent = show(number);
+    range.setAttribute("aria-valuetext", show(number));
+  };
+  range.addEventListener("input", () => {
+    set(Number(range.value));
+    input(Number(range.value));
+  });
+  set(value);
+  return { root: element("div", { class: "slider" }, element("label", { for: id }, label), range, shown), set };
+}
+
+/** A labelled choice; options: [value, words] pairs. */
+export function choice({ label, options, value, change }) {
+  const id = unique("choice");
+  const select = element("select", { id, onchange: () => change(select.value) });
+  for (const [key, words] of options) select.append(element("option", { value: key }, words));
+  select.value = value;
+  const set = (key) => {
+    select.value = key;
+  };
+  return { root: element("div", { class: "choice" }, element("label", { for: id }, label), select), set };
+}
+
+/** A labelled switch. */
+export function toggle({ label, value, change }) {
+  const id = unique("toggle");
+  const box = element("input", { id, type: "checkbox", onchange: () => change(box.checked) });
+  box.checked = value;
+  const set = (on) => {
+    box.checked = on;
+  };
+  return { root: element("div", { class: "toggle" }, box, element("label", { for: id }, label)), set };
+}
+
+/**
+ * A labelled whole number with − and + beside it. `change(number)` hears what is asked for; `next(value, sign)` is a step
+ * away.
+ */
+export function stepper({ label, value, min, max, change, next = (number, sign) => number + sign }) {
+  const id = unique("number");
+  const field = element("input", { id, type: "text", inputmode: "numeric", size: 4, autocomplete: "off" });
+  let now = value;
+  const ask = (number) => change(Math.min(max, Math.max(min, number)));
+  const less = element(
+    "button",
+    { type: "button", "aria-label": `less: ${label}`, onclick: () => ask(next(now, -1)) },
+    "−",
+  );
+  const more = element(
+    "button",
+    { type: "button", "aria-label": `more: ${label}`, onclick: () => ask(next(now, 1)) },
+    "+",
+  );
+  const set = (number) => {
+    now = number;
+    field.value = number;
+    less.disabled = number <= min;
+    more.disabled = number >= max;
+  };
+  field.addEventListener("change", () => {
+    const typed = field.value.trim() === "" ? Number.NaN : Number(field.value);
+    if (Number.isFinite(typed)) ask(Math.round(typed));
+    set(now); // what was asked for has come back by now, or was no number
+  });
+  set(value);
+  return { root: element("div", { class: "stepper" }, element("label", { for: id }, label), less, field, more), set };
+}

@@ -1,0 +1,183 @@
+// The mathematics of the SwiGLU page: pure functions of numbers. No DOM, nothing random, and what is asked of no number
+// is answered by the number there was before.
+
+/** @typedef {{beta: number, w1: number, b1: number, w2: number, b2: number, x: number, compare: string[]}} State */
+
+/** The numbers a reader may set, with the range of each: x is where the curves are read off. */
+export const NUMBERS = {
+  beta: { least: 0, most: 20, step: 0.05, start: 1 },
+  w1: { least: -3, most: 3, step: 0.05, start: 1 },
+  b1: { least: -3, most: 3, step: 0.05, start: 0 },
+  w2: { least: -3, most: 3, step: 0.05, start: 0.5 },
+  b2: { least: -3, most: 3, step: 0.05, start: 1 },
+  x: { least: -6, most: 6, step: 0.05, start: 1 },
+};
+
+/** u·σ(u) = 1 at this u: Swish_β is least at z = −u/β, where it is −(u − 1)/β. */
+export const DIP = 1.2784645427610738;
+
+/** What the page starts with. @returns {State} */
+export function initial() {
+  const numbers = Object.entries(NUMBERS).map(([name, { start }]) => [name, start]);
+  return { ...Object.fromEntries(numbers), compare: [] };
+}
+
+/**
+ * The state after a patch: numbers are brought into their range; what is no finite number, no known function to compare
+ * with, or no field of the state, changes nothing.
+ * @param {State} state @param {unknown} patch @returns {State}
+ */
+export function patched(state, patch) {
+  const next = { ...state };
+  if (patch === null || typeof patch !== "object") return next;
+  for (const [name, { least, most }] of Object.entries(NUMBERS)) {
+    if (Number.isFinite(patch[name])) next[name] = Math.min(most, Math.max(least, patch[name]));
+  }
+  if (Array.isArray(patch.compare)) next.compare = Object.keys(COMPARED).filter((name) => patch.compare.includes(name));
+  return next;
+}
+
+// ------------------------------------------------------------------------------------------------ functions of one number
+
+/** σ(z) = 1 / (1 + e^−z). */
+export function sigmoid(z) {
+  return z >= 0 ? 1 / (1 + Math.exp(-z)) : Math.exp(z) / (1 + Math.exp(z)); // e^|z| would overflow in the other form
+}
+
+/** Swish_β(z) = z·σ(βz) (Ramachandran et al. 2017). */
+export function swish(z, beta) {
+  return z * sigmoid(beta * z);
+}
+
+/** Its slope in z: σ(βz) + βz·σ(βz)·σ(−βz). */
+export function swishSlope(z, beta) {
+  return sigmoid(beta * z) + beta * z * sigmoid(beta * z) * sigmoid(-beta * z);
+}
+
+/**
+ * The error function to the last digits of a double: e^(−z²)·2/√π · Σ 2ⁿ·z^(2n+1) / (1·3·…·(2n+1)), whose terms all have
+ * one sign, so that nothing cancels. Not the tanh formula that stands for it in some GELUs.
+ */
+export function erf(z) {
+  if (Math.abs(z) > 6) return Math.sign(z); // 1 − erf(6) is 2·10⁻¹⁷
+  let term = z;
+  let sum = z;
+  for (let odd = 3; Math.abs(term) > 1e-17 * Math.abs(sum); odd += 2) sum += term *= (2 * z * z) / odd;
+  return ((2 / Math.sqrt(Math.PI)) * sum) / Math.exp(z * z);
+}
+
+/** GELU(z) = z·Φ(z), with the exact Φ of the normal distribution (Hendrycks & Gimpel 2016). */
+export function gelu(z) {
+  return (z * (1 + erf(z / Math.SQRT2))) / 2;
+}
+
+/** Its slope: Φ(z) + z·φ(z). */
+export function geluSlope(z) {
+  return (1 + erf(z / Math.SQRT2)) / 2 + (z * Math.exp((-z * z) / 2)) / Math.sqrt(2 * Math.PI);
+}
+
+/** max(0, z). */
+export function relu(z) {
+  return Math.max(0, z);
+}
+
+/** Its slope; 0 at the kink, as torch has it. */
+export function reluSlope(z) {
+  return z > 0 ? 1 : 0;
+}
+
+// --------------------------------------------------------------------------------------------------------- the gated unit
+
+/**
+ * SwiGLU(x) = Swish_β(W₁x + b₁)·(W₂x + b₂) with every part of it (Shazeer 2020; there W are matrices, here numbers).
+ * @param {State} state @param {number} x
+ */
+export function swiglu({ beta, w1, b1, w2, b2 }, x) {
+  const gate = w1 * x + b1;
+  const value = w2 * x + b2;
+  const opened = swish(gate, beta);
+  return { gate, opened, value, out: opened * value };
+}
+
+/**
+ * The slopes of SwiGLU at x: in x itself, which is the sum of what comes through the gate and through the value, and in
+ * every number of the state.
+ * @param {State} state @param {number} x
+ */
+export function slopes(state, x) {
+  const { gate, opened, value } = swiglu(state, x);
+  const steep = swishSlope(gate, state.beta);
+  const throughGate = steep * state.w1 * value;
+  const throughValue = opened * state.w2;
+  return {
+    x: throughGate + throughValue,
+    throughGate,
+    throughValue,
+    beta: gate * gate * sigmoid(state.beta * gate) * sigmoid(-state.beta * gate) * value,
+    w1: steep * value * x,
+    b1: steep * value,
+    w2: opened * x,
+    b2: opened,
+  };
+}
+
+/** A unit without a value path: act(W₁x + b₁). */
+function plain(label, act, slope) {
+  return {
+    label,
+    at: ({ w1, b1 }, x) => act(w1 * x + b1),
+    slope: ({ w1, b1 }, x) => slope(w1 * x + b1) * w1,
+  };
+}
+
+/** What SwiGLU can be set against: `at` and `slope` take the state and x. */
+export const COMPARED = {
+  relu: plain("ReLU", relu, reluSlope),
+  gelu: plain("GELU", gelu, geluSlope),
+  silu: plain("SiLU", (z) => swish(z, 1), (z) => swishSlope(z, 1)),
+  geglu: {
+    label: "GeGLU",
+    at: ({ w1, b1, w2, b2 }, x) => gelu(w1 * x + b1) * (w2 * x + b2),
+    slope: ({ w1, b1, w2, b2 }, x) =>
+      geluSlope(w1 * x + b1) * w1 * (w2 * x + b2) + gelu(w1 * x + b1) * w2,
+  },
+};
+
+// ---------------------------------------------------------------------------------------------------------------- limits
+
+/**
+ * How far Swish_β is from its two limits for |z| ≤ reach, at most: from z/2 (β → 0) it is |z|/2·tanh(β|z|/2), which grows
+ * with |z|; from ReLU (β → ∞) it is |z|·σ(−β|z|), which is largest at |z| = DIP/β.
+ */
+export function distances(beta, reach) {
+  const far = (z) => z * sigmoid(-beta * z);
+  return {
+    half: (reach / 2) * Math.tanh((beta * reach) / 2),
+    relu: beta * reach > DIP ? (DIP - 1) / beta : far(reach),
+  };
+}
+
+/** Where Swish_β is least, and how low it lies; null at β = 0, where it is a straight line. */
+export function dip(beta) {
+  return beta > 0 ? { z: -DIP / beta, value: (1 - DIP) / beta } : null;
+}
+
+// --------------------------------------------------------------------------------------------------------------- drawing
+
+/** Swish_β(gate)·value on a grid of cells × cells over ±reach, row after row, the greatest value (and least gate) first. */
+export function heat(beta, cells, reach) {
+  const middle = (i) => -reach + ((i + 0.5) * 2 * reach) / cells;
+  const opened = Array.from({ length: cells }, (_, i) => swish(middle(i), beta));
+  return Float64Array.from({ length: cells * cells }, (_, at) => {
+    const row = Math.floor(at / cells);
+    return opened[at % cells] * middle(cells - 1 - row);
+  });
+}
+
+/** `count` + 1 points (x, f(x)) from `low` to `high`. */
+export function sample(f, low, high, count) {
+  return Array.from({ length: count + 1 }, (_, i) => {
+    const x = low + ((high - low) * i) / count;
+    return [x, f(x)];
+  });
+}

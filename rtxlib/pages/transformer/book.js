@@ -1,0 +1,224 @@
+// The stages of the page as things that open: what is closed costs nothing, and what is out of sight is not drawn.
+
+import { formula } from "../shared/formula.js";
+import { grid } from "../shared/grid.js";
+import { element } from "../shared/ui.js";
+import { links } from "./links.js";
+import { chapters } from "./stages.js";
+
+const LIKELIEST = 8; // words that the last stage lists
+
+/**
+ * page: { state, model, result, head, selected, openStages, words(side), select(name, row, col, title), look(name) }.
+ * draw() brings what is in sight in step with page.result; destroy() lets go.
+ */
+export function book(page) {
+  const parts = new Map(); // element → { root, draw(), stale, inSight }
+  const watcher = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const part = parts.get(target);
+        if (part) part.inSight = isIntersecting;
+        if (part?.stale && isIntersecting) refresh(part);
+      }
+    },
+    { rootMargin: "150px" },
+  );
+
+  function refresh(part) {
+    part.stale = false;
+    part.draw();
+  }
+
+  function add(part) {
+    Object.assign(part, { stale: false, inSight: false });
+    part.draw(); // once in any case, so that nothing changes its size when it comes into sight
+    parts.set(part.root, part);
+    watcher.observe(part.root);
+    return part.root;
+  }
+
+  /** A matrix of a stage. */
+  function shownMatrix(chapter, shown) {
+    const width = () => page.model.config.hidden_size / page.model.config.num_attention_heads;
+    const name = () => (typeof shown.name === "function" ? shown.name(page.head) : shown.name);
+    const rows = shown.rows && page.words(shown.rows);
+    const cols = shown.cols && page.words(shown.cols);
+    const label = `${chapter.title}: ${shown.title.replace(/[\^_]/, " ")}`;
+    const select = (row, col) =>
+      page.select(
+        page.nameOf(name()),
+        row,
+        col,
+        `${label} · ${rows ? rows[row] || "(empty)" : `row ${row}`}, ${cols ? cols[col] || "(empty)" : `column ${col}`}`,
+      );
+    const table = grid({ label, title: caption(shown.title), rowNames: rows, colNames: cols, select });
+    const draw = () => {
+      const matrix = page.matrix(name());
+      table.root.hidden = !matrix; // a bias, say, that the model does not have
+      if (matrix)
+        table.show(
+          matrix,
+          shown.part ? page.head * width() : 0,
+          shown.part ? width() : matrix.cols,
+          page.look(page.nameOf(name())),
+        );
+    };
+    return add({ root: table.root, draw, destroy: table.destroy });
+  }
+
+  /** Lines of attention of one head; head() says which. */
+  function shownLinks(stage, head, title) {
+    const drawn = links({ title: title(), from: page.words(stage.links.from), to: page.words(stage.links.to) });
+    return add({
+      root: drawn.root,
+      draw: () => {
+        drawn.root.firstChild.textContent = title();
+        drawn.show(page.matrix(stage.links.weights(head())));
+      },
+    });
+  }
+
+  function tabs() {
+    const count = page.model.config.num_attention_heads;
+    if (count === 1) return null;
+    const buttons = Array.from({ length: count }, (_, head) =>
+      element("button", { type: "button", onclick: () => page.turn(head) }, `head ${head + 1}`),
+    );
+    const draw = () => buttons.forEach((button, head) => button.setAttribute("aria-pressed", head === page.head));
+    return add({ root: element("div", { class: "tabs", role: "group", "aria-label": "Head" }, ...buttons), draw });
+  }
+
+  /** The likeliest words of the last row, with their shares. */
+  function likeliest(kind) {
+    const list = element("ol", { class: "likeliest" });
+    const draw = () => {
+      const { rows, cols, data } = page.matrix("probabilities");
+      const words = page.words(kind);
+      const last = [...data.subarray((rows - 1) * cols)]
+        .map((p, j) => ({ p, word: words[j] }))
+        .sort((a, b) => b.p - a.p);
+      const items = last.slice(0, LIKELIEST).map(({ p, word }) => {
+        const bar = element("span", { class: "bar" });
+        bar.style.width = `${100 * Math.min(1, Math.max(0, p || 0))}%`;
+        return element(
+          "li",
+          {},
+          element("span", { class: "word", dir: "auto" }, word || "(empty)"),
+          element("span", { class: "track" }, bar),
+          element("span", { class: "share" }, `${(100 * p).toFixed(1)} %`),
+        );
+      });
+      list.replaceChildren(...items);
+    };
+    return add({ root: list, draw });
+  }
+
+  function stageBody(chapter, stage) {
+    const body = element(
+      "div",
+      { class: "body" },
+      element("p", {}, stage.says),
+      stage.formula ? element("div", { class: "wide" }, formula(stage.formula)) : null,
+    );
+    if (stage.heads) body.append(...[tabs()].filter(Boolean));
+    const shelf = (...things) => element("div", { class: "shelf" }, ...things);
+    if (stage.links)
+      body.append(
+        shelf(
+          shownLinks(
+            stage,
+            () => page.head,
+            () => `head ${page.head + 1}`,
+          ),
+        ),
+      );
+    for (const line of new Set(stage.shown.map((shown) => shown.line))) {
+      body.append(
+        shelf(...stage.shown.filter((shown) => shown.line === line).map((shown) => shownMatrix(chapter, shown))),
+      );
+    }
+    if (stage.words) body.append(likeliest(stage.words));
+    return body;
+  }
+
+  /** A details element whose inside is made when it first opens. */
+  function folded(id, level, title, aside, inside) {
+    const heading = element(level, {}, title);
+    const made = element(
+      "details",
+      { class: level === "h2" ? "chapter" : "stage", "data-id": id, open: page.openStages.has(id) },
+      element("summary", {}, heading, aside),
+    );
+    const fill = () => {
+      if (made.children.length === 1) made.append(inside());
+    };
+    if (page.openStages.has(id)) fill();
+    made.addEventListener("toggle", () => {
+      page.openStages[made.open ? "add" : "delete"](id);
+      if (made.open) fill();
+    });
+    return made;
+  }
+
+  const told = chapters(page.model.config, page.state.training && page.state.dropout > 0);
+  const root = element("div", { class: "book" });
+  for (const chapter of told) {
+    const inside = () =>
+      element(
+        "div",
+        { class: "stages" },
+        ...chapter.stages.map((stage) => {
+          return folded(stage.id, "h3", stage.title, null, () => stageBody(chapter, stage));
+        }),
+      );
+    root.append(folded(chapter.id, "h2", chapter.title, element("span", { class: "aside" }, chapter.says), inside));
+  }
+
+  return {
+    root,
+    /** Attention of one place, every head beside the other. */
+    glance(id) {
+      const stage = told.flatMap((chapter) => chapter.stages).find((one) => one.id === id);
+      const heads = Array.from({ length: page.model.config.num_attention_heads }, (_, head) =>
+        shownLinks(
+          stage,
+          () => head,
+          () => `head ${head + 1}`,
+        ),
+      );
+      return element("div", { class: "heads" }, ...heads);
+    },
+    /** [id, words] of every attention of the model. */
+    places: told.flatMap((chapter) =>
+      chapter.stages
+        .filter((stage) => stage.links)
+        .map((stage) => {
+          return [stage.id, `${chapter.title}${stage.id.includes("/cross/") ? ", to the source" : ""}`];
+        }),
+    ),
+    draw() {
+      for (const part of parts.values()) {
+        part.stale = true;
+        if (part.inSight) refresh(part);
+      }
+    },
+    forget(node) {
+      for (const root of parts.keys()) {
+        if (!node.contains(root)) continue;
+        watcher.unobserve(root);
+        parts.delete(root);
+      }
+    },
+    destroy() {
+      watcher.disconnect();
+      for (const part of parts.values()) part.destroy?.();
+      parts.clear();
+    },
+  };
+}
+
+/** A matrix' name with its ^ and _ raised and lowered. */
+function caption(title) {
+  return /[\^_]/.test(title) ? formula(title) : element("span", {}, title);
+}

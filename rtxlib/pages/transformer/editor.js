@@ -1,0 +1,151 @@
+// The one slider: it holds whichever cell is selected, and can swing it to show what follows.
+
+import { brief } from "../shared/grid.js";
+import { element, scientific, still, unique } from "../shared/ui.js";
+
+const REACH = 10; // of the slider
+const PERIOD = 4000; // ms of a swing
+const STEPS = 12; // of a swing where nothing may move by itself
+
+/**
+ * The bar below the page. pin(value) gives the cell a value, release() lets it go, close() is called when the reader is done.
+ * open(title, value, pinned) shows a cell, follow(value, pinned) keeps its number in step, stop() ends a swing.
+ */
+export function editor({ pin, release, close }) {
+  const id = unique("cell");
+  const title = element("p", { class: "what", id });
+  const number = element("output", { class: "value" });
+  const range = element("input", { type: "range", min: -REACH, max: REACH, step: 0.01, "aria-labelledby": id });
+  const typed = element("input", {
+    type: "text",
+    inputmode: "decimal",
+    size: 9,
+    "aria-label": "value of the selected cell",
+    autocomplete: "off",
+  });
+  const swing = element("button", { type: "button", class: "swing" });
+  const back = element(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        stop();
+        release();
+      },
+    },
+    "Put back",
+  );
+  const done = element("button", { type: "button", "aria-label": "close the slider", onclick: () => hide() }, "×");
+  const said = element("p", { class: "said", role: "status" });
+  const root = element(
+    "section",
+    { class: "editor", "aria-label": "Selected cell", hidden: true },
+    title,
+    number,
+    range,
+    typed,
+    swing,
+    back,
+    done,
+    said,
+  );
+  let now = 0;
+  let frame = 0;
+  let origin = null; // { value, pinned, start, step } of a swing
+
+  const name = () => {
+    swing.textContent = still() ? "Oscillate: next step" : origin ? "Stop" : "Oscillate";
+    swing.setAttribute("aria-pressed", origin !== null);
+  };
+
+  const at = (phase) => origin.value + Math.max(1, Math.abs(origin.value) / 2) * Math.sin(2 * Math.PI * phase);
+
+  function stop() {
+    cancelAnimationFrame(frame);
+    if (!origin) return;
+    const { value, pinned } = origin;
+    origin = null;
+    name();
+    if (pinned) pin(value);
+    else release();
+  }
+
+  function tick(time) {
+    origin.start ??= time;
+    pin(at((time - origin.start) / PERIOD));
+    frame = requestAnimationFrame(tick);
+  }
+
+  function oscillate() {
+    if (origin && !still()) return stop();
+    origin ??= { value: now, pinned: root.classList.contains("pinned"), start: null, step: 0 };
+    if (still()) {
+      cancelAnimationFrame(frame);
+      origin.step += 1;
+      if (origin.step >= STEPS) return stop();
+      name();
+      return pin(at(origin.step / STEPS));
+    }
+    name();
+    frame = requestAnimationFrame(tick);
+  }
+
+  /** A value asked for: it ends a swing, and stays. */
+  function hold(value) {
+    cancelAnimationFrame(frame);
+    origin = null;
+    name();
+    pin(value);
+  }
+
+  function follow(value, pinned) {
+    now = value;
+    number.textContent = scientific(value);
+    range.value = Number.isFinite(value) ? value : 0;
+    range.setAttribute("aria-valuetext", scientific(value));
+    if (document.activeElement !== typed)
+      typed.value = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : brief(value);
+    root.classList.toggle("pinned", pinned);
+    back.disabled = !pinned;
+  }
+
+  function hide() {
+    stop();
+    root.hidden = true;
+    close();
+  }
+
+  swing.addEventListener("click", oscillate);
+  range.addEventListener("input", () => hold(Number(range.value)));
+  typed.addEventListener("change", () => {
+    const value = Number(typed.value.trim().replace("−", "-").replace(",", "."));
+    const good = typed.value.trim() !== "" && Number.isFinite(value);
+    said.textContent = good ? "" : `“${typed.value}” is not a number; the cell keeps its value.`;
+    typed.blur();
+    if (good) hold(value);
+    else follow(now, root.classList.contains("pinned"));
+  });
+  root.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hide();
+  });
+
+  return {
+    root,
+    follow,
+    stop,
+    open(words, value, pinned) {
+      stop();
+      title.textContent = words;
+      said.textContent = "";
+      root.hidden = false;
+      follow(value, pinned);
+      name();
+      range.focus({ preventScroll: true });
+    },
+    hide() {
+      root.hidden = true;
+      cancelAnimationFrame(frame);
+      origin = null;
+    },
+  };
+}

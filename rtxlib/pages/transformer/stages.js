@@ -1,0 +1,241 @@
+// What the page tells, in the order of the data: for each stage a sentence, its formula, and the matrices to show.
+
+import { dropped, layerStages } from "./layers.js";
+
+/** @typedef {import("./layers.js").Stage} Stage */
+/** @typedef {{id: string, title: string, says: string, stages: Stage[]}} Chapter */
+
+/** The whole way through a model. @returns {Chapter[]} */
+export function chapters(config, training) {
+  const list = [reading("encoder", config, training)];
+  const passes = config.recurrent_depth;
+  for (let pass = 0; pass < passes; pass++) {
+    for (let layer = 0; layer < config.num_hidden_layers; layer++) {
+      const block = config.block_sharing === "unshared" ? pass : 0;
+      list.push({
+        id: `encoder/${pass}/${layer}`,
+        title: `Encoder, layer ${layer + 1}${passes > 1 ? `, pass ${pass + 1} of ${passes}` : ""}`,
+        says:
+          pass && !block
+            ? "The same weights again, on the state that the pass before left."
+            : "Every token looks at every other, then thinks by itself.",
+        stages: layerStages(`encoder/${pass}/${layer}`, `encoder/${block}/${layer}`, "source", config, training, false),
+      });
+    }
+  }
+  if (passes > 1) list.push(loop(config));
+  if (config.final_norm) list.push(finalNorm("encoder", "source"));
+  if (config.num_decoder_layers) {
+    list.push(reading("decoder", config, training));
+    for (let layer = 0; layer < config.num_decoder_layers; layer++) {
+      list.push({
+        id: `decoder/0/${layer}`,
+        title: `Decoder, layer ${layer + 1}`,
+        says: "Each token of the target looks back at the target so far, then at the whole source, then thinks by itself.",
+        stages: layerStages(`decoder/0/${layer}`, `decoder/0/${layer}`, "target", config, training, true),
+      });
+    }
+    if (config.final_norm) list.push(finalNorm("decoder", "target"));
+  }
+  list.push(output(config));
+  return list;
+}
+
+/** @returns {Chapter} */
+function reading(side, config, training) {
+  const rows = side === "encoder" ? "source" : "target";
+  const { position, embedding_scale: scaled } = config;
+  /** @type {Stage[]} */
+  const stages = [
+    {
+      id: `${side}/token`,
+      title: "Words become vectors",
+      formula: scaled ? "X = \\sqrt{d} · E_{token}" : "X = E_{token}",
+      says: `Each token fetches its row of the table E${scaled ? ", times √d, so that what is added next does not drown it" : ""}.`,
+      shown: [
+        { name: "weights/table", title: "E, one row a word", rows: "words" },
+        { name: `${side}/token`, title: "X", rows },
+      ],
+    },
+  ];
+  if (config.type_vocab_size) {
+    stages.push({
+      id: `${side}/type`,
+      title: "The segment's vector",
+      formula: "X ← X + t",
+      says: "Every token of the text gets the same vector of its segment.",
+      shown: [
+        { name: "weights/type", title: "t" },
+        { name: `${side}/typed`, title: "X + t", rows },
+      ],
+    });
+  }
+  if (position === "sinusoidal") {
+    stages.push({
+      id: `${side}/position`,
+      title: "Where each word stands",
+      formula: "P_{m,2i} = sin(m / 10000^{2i/d}), \\quad P_{m,2i+1} = cos(m / 10000^{2i/d})",
+      says: "Waves from fast to slow give every place m a pattern of its own; it is added to the word.",
+      shown: [
+        { name: `${side}/position`, title: "P", rows },
+        { name: `${side}/sum`, title: "X + P", rows },
+      ],
+    });
+  } else if (position === "learned") {
+    stages.push({
+      id: `${side}/position`,
+      title: "Where each word stands",
+      formula: "X ← X + P",
+      says: "Every place has a learned vector, which is added to the word.",
+      shown: [
+        { name: `${side}/position`, title: "P", rows },
+        { name: `${side}/sum`, title: "X + P", rows },
+      ],
+    });
+  } else if (position === "rotary") {
+    stages.push({
+      id: `${side}/angles`,
+      title: "Where each word stands",
+      formula: "α_{m,i} = m · θ_{i}, \\quad θ_{i} = 10000^{−2i/d_{k}}",
+      says: "Nothing is added: each attention turns the pairs of queries and keys by these angles, so that products know distances.",
+      shown: [{ name: `${side}/angles`, title: "angles α", rows }],
+    });
+  } else {
+    stages.push({
+      id: `${side}/position`,
+      title: "Where each word stands",
+      formula: "",
+      says:
+        position === "alibi"
+          ? "Nothing is added here: each token of distance will cost a score something."
+          : "The model is not told: it sees a bag of words, save for what a mask hides.",
+      shown: [],
+    });
+  }
+  /** @type {import("./layers.js").Shown[]} */
+  const shown = config.embedding_norm
+    ? [
+        { name: "weights/embedding/norm/gain", title: "gain γ" },
+        { name: `${side}/normed`, title: "normed", rows },
+      ]
+    : [];
+  shown.push(...dropped(side, training, rows));
+  if (shown.length) {
+    stages.push({
+      id: `${side}/input`,
+      title: config.embedding_norm ? "Norm and dropout" : "Dropout",
+      formula: training ? "X ← mask ⊙ X" : "",
+      says: "What the first layer reads.",
+      shown,
+    });
+  }
+  const titles = { encoder: "The source is read", decoder: "The target so far is read" };
+  return {
+    id: side,
+    title: titles[side],
+    says:
+      side === "encoder"
+        ? "From words to vectors that know their place."
+        : "The same table and the same places, for the words that are there already.",
+    stages,
+  };
+}
+
+/** @returns {Chapter} */
+function loop(config) {
+  const words = {
+    none: ["h_{r} = F(h_{r−1})", "The block’s own residuals carry the state from pass to pass."],
+    every: ["h_{r} = F(h_{r−1}) + α h_{r−1}", "After every pass α times the state it began with is added."],
+    from_second: [
+      "h_{1} = F(h_{0}), \\quad h_{r} = F(h_{r−1}) + α h_{r−1}",
+      "From the second pass on, α times the state that a pass began with is added.",
+    ],
+    learned: [
+      "h_{r} = F(h_{r−1}) + α_{r} h_{r−1}",
+      "After each pass its own learned share of the state it began with is added.",
+    ],
+    damped: ["h_{r} = h_{r−1} + α (F(h_{r−1}) − h_{r−1})", "Each pass goes the part α of the way."],
+  };
+  const [formula, says] = words[config.residual];
+  const states = Array.from({ length: config.recurrent_depth + 1 }, (_, r) => ({
+    name: `iteration ${r}`,
+    title: r ? `h after pass ${r}` : "h₀, what enters",
+    rows: "source",
+  }));
+  return {
+    id: "loop",
+    title: "The state, pass by pass",
+    says: "One block, used again and again.",
+    stages: [{ id: "loop/states", title: "States of the loop", formula, says, shown: states }],
+  };
+}
+
+/** @returns {Chapter} */
+function finalNorm(side, rows) {
+  return {
+    id: `${side}/norm`,
+    title: side === "encoder" ? "The encoder’s last norm" : "The decoder’s last norm",
+    says: "With norms before the sub-layers the state grows from layer to layer; one more norm ends it.",
+    stages: [
+      {
+        id: `${side}/final`,
+        title: "Norm",
+        formula: "y = norm(x)",
+        says: "What is read from here on.",
+        shown: [
+          { name: `weights/${side}/norm/gain`, title: "gain γ" },
+          { name: `${side}/final`, title: "y", rows },
+        ],
+      },
+    ],
+  };
+}
+
+/** @returns {Chapter} */
+function output(config) {
+  if (!config.num_decoder_layers) {
+    return {
+      id: "output",
+      title: "The answer",
+      says: "One vector stands for the text, and is read as a label.",
+      stages: [
+        {
+          id: "output/labels",
+          title: "Logits and softmax",
+          formula: "p = softmax(h W + b)",
+          says: {
+            cls: "The state of [CLS] alone is read.",
+            mean: "The mean of all states is read.",
+            pooler: "The state of [CLS] is read through a dense layer.",
+          }[config.pooling],
+          shown: [
+            { name: "pooled", title: "h" },
+            { name: "weights/classifier", title: "W", cols: "labels" },
+            { name: "weights/classifier/bias", title: "b", cols: "labels" },
+            { name: "logits", title: "logits", cols: "labels" },
+            { name: "probabilities", title: "p", cols: "labels" },
+          ],
+          words: "labels",
+        },
+      ],
+    };
+  }
+  return {
+    id: "output",
+    title: "The next word",
+    says: "Every state of the decoder is compared with every word of the table.",
+    stages: [
+      {
+        id: "output/words",
+        title: "Logits and softmax",
+        formula: "p = softmax(h E^T)",
+        says: "The table that words were looked up in is read the other way round; the last row says what follows.",
+        shown: [
+          { name: "logits", title: "logits", rows: "target", cols: "words" },
+          { name: "probabilities", title: "p, rows sum to one", rows: "target", cols: "words" },
+        ],
+        words: "words",
+      },
+    ],
+  };
+}

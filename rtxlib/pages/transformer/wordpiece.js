@@ -1,0 +1,54 @@
+// From a sentence to the pieces of a vocabulary, as BERT does it (Devlin et al. 2019).
+
+const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // beside Unicode's own, the ASCII signs that BERT counts as such
+const IDEOGRAPH = /[㐀-䶿一-鿿豈-﫿\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/u;
+const LONGEST = 100; // letters of a word; a longer one is unknown
+
+const numbers = new WeakMap(); // vocabulary → its words' numbers
+
+function index(words) {
+  if (!numbers.has(words)) numbers.set(words, new Map(words.map((word, number) => [word, number])));
+  return numbers.get(words);
+}
+
+/** The pieces of a sentence between [CLS] and [SEP]; a vocabulary of `lowercase` words also loses its accents. */
+export function pieces(sentence, words, lowercase) {
+  const known = index(words);
+  const found = [];
+  for (const word of split(sentence, lowercase)) found.push(...cut(word, known));
+  return ["[CLS]", ...found, "[SEP]"];
+}
+
+/** Words and signs, apart; control characters are left out. */
+function split(sentence, lowercase) {
+  let text = sentence.replace(/[\u0000\ufffd]|(?![\t\n\r])\p{C}/gu, "").replace(/\s/gu, " ");
+  if (lowercase)
+    text = text
+      .normalize("NFD")
+      .replace(/\p{Mn}/gu, "")
+      .toLowerCase();
+  const apart = [...text].map((sign) => (PUNCTUATION.test(sign) || IDEOGRAPH.test(sign) ? ` ${sign} ` : sign));
+  return apart.join("").split(" ").filter(Boolean);
+}
+
+/** A word as the longest pieces that the vocabulary has, from the left; [UNK] where they do not reach its end. */
+function cut(word, known) {
+  const letters = [...word];
+  if (letters.length > LONGEST) return ["[UNK]"];
+  const parts = [];
+  for (let start = 0; start < letters.length;) {
+    let end = letters.length;
+    const piece = () => (start ? "##" : "") + letters.slice(start, end).join("");
+    while (end > start && !known.has(piece())) end -= 1;
+    if (end === start) return ["[UNK]"];
+    parts.push(piece());
+    start = end;
+  }
+  return parts;
+}
+
+/** The numbers of tokens in a vocabulary; what it does not have is its [UNK]. */
+export function numbersOf(tokens, words) {
+  const known = index(words);
+  return tokens.map((token) => known.get(token) ?? known.get("[UNK]"));
+}

@@ -1,0 +1,158 @@
+// The page's own mathematics, against what torch gave for the same weights: RTX_FIXTURES names a file that
+// tests/test_pages_core.py writes from rtxlib's models.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { run } from "../../rtxlib/pages/transformer/core.js";
+import { matrix } from "../../rtxlib/pages/transformer/matrices.js";
+import {
+  build,
+  changed,
+  complete,
+  compute,
+  decode,
+  likeliest,
+  masksOf,
+  wordsOf,
+} from "../../rtxlib/pages/transformer/model.js";
+import { unpack } from "../../rtxlib/pages/transformer/unpack.js";
+import { numbersOf, pieces } from "../../rtxlib/pages/transformer/wordpiece.js";
+
+const fixtures = JSON.parse(readFileSync(process.env.RTX_FIXTURES, "utf8"));
+
+/** The largest difference between a matrix and nested lists of numbers; of different shapes it is not a number. */
+function difference(made, wanted) {
+  const flat = wanted.flat(Infinity);
+  if (made.data.length !== flat.length) return Number.NaN;
+  return flat.reduce((most, value, at) => Math.max(most, Math.abs(value - made.data[at])), 0);
+}
+
+for (const { name, model: packed, source, target, masks, expected } of fixtures.models) {
+  test(`${name}: every number on the way is torch's`, () => {
+    const model = unpack(packed);
+    const used = new Set();
+    const given = (mask) => {
+      if (!masks) return null;
+      used.add(mask);
+      return matrix(masks[mask].length, masks[mask][0].length, Float64Array.from(masks[mask].flat()));
+    };
+    const made = run(model, source, target, {}, given);
+    assert.deepEqual([...used].sort(), Object.keys(masks ?? {}).sort());
+    for (const [number, wanted] of Object.entries(expected)) {
+      const kept = number.startsWith("iteration")
+        ? made.values.get(made.iterations[Number(number.split(" ")[1])])
+        : made.values.get(number);
+      assert.ok(kept, number);
+      assert.ok(difference(kept, wanted) <= 1e-5, `${number} is off by ${difference(kept, wanted)}`);
+    }
+  });
+}
+
+test("sixteen bits are read as numpy writes them", () => {
+  const { weights } = unpack(fixtures.halves.packed);
+  assert.equal(difference(weights.get("table"), fixtures.halves.values), 0);
+});
+
+test("a sentence falls into the pieces that the tokenizer makes of it", () => {
+  const { words, lowercase, cases } = fixtures.pieces;
+  for (const { sentence, tokens, ids } of cases) {
+    const made = pieces(sentence, words, lowercase);
+    assert.deepEqual(made, tokens, sentence);
+    assert.deepEqual(numbersOf(made, words), ids);
+  }
+});
+
+test("the same seed gives the same numbers, another seed others", () => {
+  const logits = (seed) => [...compute(complete({ seed })).values.get("logits").data];
+  assert.deepEqual(logits(3), logits(3));
+  assert.notDeepEqual(logits(3), logits(4));
+});
+
+test("drawn weights have the spread they are drawn with", () => {
+  const { data, rows } = build(complete({ d_model: 64, heads: 4 })).weights.get("encoder/0/0/attention/query");
+  const spread = Math.sqrt(data.reduce((sum, x) => sum + x * x, 0) / data.length);
+  assert.ok(Math.abs(spread * Math.sqrt(rows) - 1) < 0.05, `${spread}`); // 4,096 draws: a standard error of 0.011
+});
+
+test("any cell can be given a value, and only what follows from it changes", () => {
+  const state = complete({});
+  const before = compute(state).values;
+  const key = "encoder/0/1/attention/weights/1[2,3]";
+  const after = compute({ ...state, edits: { [key]: 0.9 } }).values;
+  assert.equal(after.get("encoder/0/1/attention/weights/1").data[2 * 6 + 3], 0.9);
+  let passed = false;
+  for (const [name, { data }] of before) {
+    if (name === "encoder/0/1/attention/weights/1") passed = true;
+    const same = data.every((x, at) => x === after.get(name).data[at]);
+    if (!passed || name.startsWith("weights/")) assert.ok(same, name);
+  }
+  assert.ok(before.get("logits").data.some((x, at) => x !== after.get("logits").data[at]));
+});
+
+test("a word's vector keeps its edit while words come and go around it", () => {
+  const state = complete({ tokens: ["a", "b", "c"], target: [] });
+  const row = (from) => wordsOf(from).indexOf("c");
+  const edited = changed(state, { edits: { [`weights/table[${row(state)},0]`]: 5, "encoder/token[0,0]": 1 } });
+  const shorter = changed(edited, { tokens: ["b", "c"] });
+  assert.deepEqual(shorter.edits, { [`weights/table[${row(shorter)},0]`]: 5 });
+  assert.deepEqual(changed(edited, { tokens: ["b"] }).edits, {});
+  assert.deepEqual(changed(edited, { d_model: 12 }).edits, {});
+  assert.deepEqual(changed(edited, { norm_placement: "pre" }).edits, edited.edits);
+});
+
+test("a dropout mask holds 0 and 1/(1−p), in that proportion, and another draw is another mask", () => {
+  const state = complete({ training: true, dropout: 0.25 });
+  const { data } = masksOf(state)("encoder/mask", 100, 100);
+  assert.deepEqual(new Set(data), new Set([0, 1 / 0.75]));
+  const dropped = data.filter((x) => x === 0).length / data.length;
+  assert.ok(Math.abs(dropped - 0.25) < 0.02, `${dropped}`); // a standard error of 0.0043
+  assert.notDeepEqual([...masksOf({ ...state, draw: 2 })("encoder/mask", 100, 100).data], [...data]);
+  assert.equal(masksOf(complete({ training: false }))("encoder/mask", 2, 2), null);
+});
+
+test("the target grows by the likeliest word at each step", () => {
+  const state = complete({ target: [] });
+  const grown = decode(state, 3);
+  grown.forEach((word, at) => assert.equal(word, likeliest(complete({ target: grown.slice(0, at) }))));
+  assert.ok(grown.length === 3 || likeliest(complete({ target: grown })) === "</s>");
+});
+
+const strange = [undefined, null, Number.NaN, Infinity, -1, 1e9, 2.5, "8", "", [], {}, true, () => 0];
+test("whatever a state is given, it is complete and can be computed", () => {
+  for (const name of Object.keys(complete({}))) {
+    if (name === "run") continue;
+    for (const value of strange) {
+      const given = JSON.parse(JSON.stringify({ [name]: value }));
+      const state = complete({ ...given, ...(name === "seed" || Array.isArray(value) ? { [name]: value } : {}) });
+      assert.deepEqual(complete(state), state, `${name}=${String(value)}`);
+      const small = state.d_model <= 16 && state.layers <= 4 && state.d_ff <= 64;
+      if (small)
+        assert.ok(compute(state).values.get("probabilities").data.every(Number.isFinite), `${name}=${String(value)}`);
+    }
+  }
+});
+
+test("at the limits of its sizes it still computes", () => {
+  for (const sizes of [
+    { d_model: 2, heads: 8, d_ff: 1, layers: 1 },
+    { d_model: 128, heads: 8, d_ff: 512, layers: 1 },
+  ]) {
+    for (const position of ["sinusoidal", "rotary", "none"]) {
+      const { data } = compute(complete({ ...sizes, position, tokens: ["x"], target: [] })).values.get("probabilities");
+      assert.ok(data.every(Number.isFinite), JSON.stringify(sizes));
+    }
+  }
+});
+
+test("a cell cannot be set to what is no number", () => {
+  const edits = {
+    "weights/table[0,0]": Number.NaN,
+    "weights/table[0,1]": Infinity,
+    "weights/table[0,2]": 1e30,
+    "no cell": 1,
+    "a/__proto__[0,0]": 2,
+  };
+  assert.deepEqual(complete({ edits }).edits, { "weights/table[0,2]": 1e6 });
+});

@@ -1,0 +1,238 @@
+"""The pages as files: whole, self-contained, and refused in one sentence where they cannot be made."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+import torch
+
+from rtxlib.cli import main
+from rtxlib.data.tokenization import train
+from rtxlib.errors import InputError
+from rtxlib.experiments.store import Run
+from rtxlib.models import EncoderForSequenceClassification, ModelConfig, build
+from rtxlib.pages import static, weights
+from rtxlib.pages.widget import SETTINGS, TransformerExplorer
+
+TEXTS = ["a fine film", "a dull film", "not a dull film"]
+
+
+def rtx(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Exit status of ``rtx``, in this process."""
+    monkeypatch.setattr(sys, "argv", ["rtx", *words])
+    try:
+        main()
+    except SystemExit as left:
+        return int(left.code or 0)
+    return 0
+
+
+def saved_run(folder: Path, kind: str = "wordpiece", **settings: object) -> Run:
+    """A run as the store has it, of a model that was never trained."""
+    tokenizer = train(kind, TEXTS, 70)
+    model = build("recurrent-1x2x32", vocab_size=len(tokenizer), num_labels=2, **settings)
+    path = folder / "runs" / "0123456789abcdef"
+    model.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    spec = {"label_names": ["bad", "good"]}
+    metrics = {"model": "recurrent-1x2x32", "seed": 0, "parameters": sum(p.numel() for p in model.parameters())}
+    for name, record in {"spec": spec, "metrics": metrics, "complete": {}}.items():
+        (path / f"{name}.json").write_text(json.dumps(record))
+    return Run(path.name, spec, metrics, path)
+
+
+# ------------------------------------------------------------------------------------------------------ joining modules
+
+
+def test_modules_keep_their_names_to_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: str) -> None:
+    """Two modules with the same private name, an import under another name, and one of everything: as one script."""
+    monkeypatch.setattr(static, "HERE", tmp_path)
+    (tmp_path / "a").mkdir()
+    modules = {
+        "low": "const own = 1;\nexport const up = own + 1;\nexport class C {}\n",
+        "mid": 'import * as low from "./low.js";\nconst own = 10;\nexport function f() { return own + low.up; }\n',
+        "top": 'import {\n  f as g,\n} from "./mid.js";\nimport { up, C } from "./low.js";\n'
+        "export const all = [g(), up, new C() instanceof C];\n",
+    }
+    for name, source in modules.items():
+        (tmp_path / "a" / f"{name}.js").write_text(source)
+    code = static.script("a/top.js") + "\nconsole.log(JSON.stringify(a_top.all));"
+    assert subprocess.check_output([node, "-e", code], text=True).strip() == "[12,2,true]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['import f from "./low.js";', "export default 1;", "export { x };", 'import "./low.js";', "export let x = 1;"],
+)
+def test_a_line_that_cannot_be_inlined_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setattr(static, "HERE", tmp_path)
+    (tmp_path / "low.js").write_text("const x = 1;\n")
+    (tmp_path / "top.js").write_text(line + "\n")
+    with pytest.raises(ValueError, match="cannot be inlined"):
+        static.script("top.js")
+
+
+def test_modules_in_a_circle_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static, "HERE", tmp_path)
+    (tmp_path / "a.js").write_text('import { b } from "./b.js";\n')
+    (tmp_path / "b.js").write_text('import { a } from "./a.js";\n')
+    with pytest.raises(ValueError, match="imports itself"):
+        static.script("a.js")
+
+
+@pytest.mark.parametrize("name", static.PAGES)
+def test_a_page_fetches_nothing_and_no_state_ends_its_script(name: str) -> None:
+    page = static.page(name, {"tokens": ["</script><img src=x>", "<!--", "<SCRIPT>"]})
+    assert not re.search(r"""(?:src|href)=["'](?!data:,)|@import|url\(""", page)
+    assert page.count("</script>") == 2 and page.lower().count("<script") == 2 and "<!--" not in page
+    state = re.search(r'id="state">(.*)</script>', page)[1]
+    assert json.loads(state)["tokens"] == ["</script><img src=x>", "<!--", "<SCRIPT>"]
+
+
+def test_a_page_there_is_none_of_is_named() -> None:
+    with pytest.raises(InputError, match="Did you mean 'transformer'"):
+        static.page("transfomer")
+
+
+# ------------------------------------------------------------------------------------------------------ the command
+
+
+def test_rtx_pages_writes_every_page_and_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rtx(monkeypatch, "pages", "--out", str(tmp_path / "new" / "folder")) == 0
+    files = {file.name: file.read_text() for file in (tmp_path / "new" / "folder").iterdir()}
+    assert files.keys() == {"index.html", *(f"{name}.html" for name in static.PAGES)}
+    for name, title in static.PAGES.items():
+        assert files[f"{name}.html"] == static.page(name)
+        assert f'<a href="{name}.html">{title}</a>' in files["index.html"]
+
+
+def test_rtx_pages_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    assert rtx(monkeypatch, "pages") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert rtx(monkeypatch, "pages", "--serve", "--port", port) == 2
+    assert f"Port {port} cannot be had" in capsys.readouterr().err
+
+
+def test_rtx_pages_serves_until_it_is_interrupted() -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "rtxlib", "pages", "--serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        address = server.stdout.readline().split()[0]
+        with urllib.request.urlopen(f"{address}transformer.html", timeout=60) as answer:
+            assert answer.read().decode() == static.page("transformer")
+    finally:
+        server.send_signal(2)
+        assert server.wait(60) == 0
+
+
+# ------------------------------------------------------------------------------------------------------ a trained run
+
+
+@pytest.mark.parametrize(("exact", "dtype", "room"), [(weights.EXACT, "float32", 1e-6), (0, "float16", 2e-3)])
+def test_a_run_s_page_says_what_the_run_says(tmp_path, monkeypatch, browser, exact, dtype, room) -> None:
+    run = saved_run(tmp_path)
+    monkeypatch.setattr(weights, "EXACT", exact)
+    packed = weights.packed(run)
+    assert packed["dtype"] == dtype
+    file = tmp_path / "page.html"
+    file.write_text(static.page("transformer", {"run": packed}), encoding="utf-8")
+    page = browser.new_context(offline=True).new_page()
+    page.goto(file.as_uri())
+    page.get_by_label("Your sentence").fill("Not a FINE film, dull!")
+    page.wait_for_timeout(100)
+    tokens = page.locator(".tokens input").evaluate_all("(all) => all.map((one) => one.value)")
+    tokenizer = train("wordpiece", TEXTS, 70)
+    encoded = tokenizer("Not a FINE film, dull!", return_tensors="pt")
+    assert tokens == tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])
+    model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
+    with torch.no_grad():
+        said = model(encoded["input_ids"]).logits[0].softmax(-1)
+    shares = page.locator(".likeliest .share").all_inner_texts()
+    assert sorted(float(share.strip(" %")) / 100 for share in shares) == pytest.approx(
+        sorted(said.tolist()), abs=5e-4 + room
+    )
+    assert page.locator(".likeliest .word").first.inner_text() == ["bad", "good"][said.argmax()]
+    page.context.close()
+
+
+def test_rtx_pages_adds_the_run_s_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = saved_run(tmp_path)
+    assert rtx(monkeypatch, "pages", "--out", str(tmp_path / "out"), "--run", str(run.path)) == 0
+    assert (tmp_path / "out" / f"transformer-{run.key}.html").stat().st_size > 100_000
+    assert "recurrent-1x2x32, seed 0" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_run_that_no_page_can_hold_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    run = saved_run(tmp_path)
+    large = Run(run.key, run.spec, run.metrics | {"parameters": weights.LARGEST + 1}, run.path)
+    with pytest.raises(InputError, match=f"at most {weights.LARGEST:,}"):
+        weights.packed(large)
+    with pytest.raises(InputError, match="Unigram"):
+        weights.packed(saved_run(tmp_path / "unigram", kind="unigram"))
+
+
+@pytest.mark.parametrize("field", [*weights.ABSENT, "residual", "norm_placement"])
+def test_a_part_that_the_page_does_not_compute_is_named(field: str) -> None:
+    other = {
+        "residual": "gated",
+        "norm_placement": "sandwich",
+        "local_attention": 4,
+        "embedding_size": 8,
+        "conditioning_size": 8,
+    }
+    value = other.get(field, 1 if field.endswith("_layers") else not weights.ABSENT.get(field))
+    config = ModelConfig(hidden_size=16, num_attention_heads=2, recurrent_depth=2, **{field: value})
+    with pytest.raises(InputError, match=field):
+        weights.configuration(config)
+
+
+# ------------------------------------------------------------------------------------------------------ the widget
+
+
+def test_the_widget_takes_the_page_s_own_settings_and_no_others(node: str) -> None:
+    model = static.HERE / "transformer" / "model.js"
+    code = f'import("{model.as_uri()}").then((page) => console.log(JSON.stringify(Object.keys(page.START))))'
+    start = json.loads(subprocess.check_output([node, "-e", code]))
+    assert {*SETTINGS, "run"} == set(start)
+    with pytest.raises(InputError, match="Did you mean 'd_model'"):
+        TransformerExplorer(dmodel=8)
+
+
+def test_without_a_kernel_the_widget_is_its_static_page() -> None:
+    data, _ = TransformerExplorer(tokens=["a", "b"])._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/html"] == static.iframe("transformer", {"tokens": ["a", "b"]})
+
+
+def test_a_state_that_is_no_json_is_refused_in_one_sentence() -> None:
+    for broken in ({"weights/table[0,0]": float("nan")}, {"weights/table[0,0]": object()}):
+        with pytest.raises(InputError, match="plain JSON"):
+            TransformerExplorer(edits=broken)
+        with pytest.raises(InputError, match="plain JSON"):
+            static.page("transformer", {"edits": broken})
+
+
+def test_numbers_are_those_of_the_present_state_or_none() -> None:
+    page = TransformerExplorer(tokens=["a"], d_model=8)
+    with pytest.raises(InputError, match="has not answered yet"):
+        page.attention  # noqa: B018
+    page.numbers = {"of": {"tokens": ["a"], "d_model": 8}, "attention": [[[[1.0]]]]}
+    assert page.attention.shape == (1, 1, 1, 1)
+    page.set(d_model=10)
+    assert page.state == {"tokens": ["a"], "d_model": 10}
+    with pytest.raises(InputError, match="has not answered yet"):
+        page.attention  # noqa: B018
