@@ -306,6 +306,24 @@ def test_a_value_oscillates_and_comes_back(opened: Any) -> None:
     assert shown.page.evaluate("location.hash") in ("", "#edits=%7B%7D")
 
 
+def test_another_cell_may_be_chosen_while_one_oscillates(opened: Any) -> None:
+    shown = opened()
+    before = probabilities(shown)
+    shown.open("encoder/token")
+    cells = shown.grid("encoder/token", "E, one row a word").locator("td")
+    words = cells.all_inner_texts()
+    for at in (16, 17):
+        cells.nth(at).click()
+        shown.page.get_by_role("button", name="Oscillate").click()
+        shown.page.wait_for_timeout(150)
+    shown.page.get_by_role("button", name="+ token").first.click()  # what oscillates is let go before its place moves
+    shown.page.keyboard.press("Backspace")
+    shown.settle()
+    assert shown.page.locator(".editor").is_hidden()
+    assert (probabilities(shown) == before).all()
+    assert shown.cells("encoder/token", "E, one row a word") == [words[at : at + 8] for at in range(0, len(words), 8)]
+
+
 def test_with_reduced_motion_nothing_moves_by_itself(opened: Any) -> None:
     shown = opened(reduced_motion="reduce")
     shown.open("encoder/token")
@@ -374,7 +392,7 @@ def test_matrices_larger_than_their_box_scroll_to_every_cell(opened: Any) -> Non
     for key in ("End", *(["PageDown"] * 3), "Enter"):
         shown.page.keyboard.press(key)
     assert shown.page.locator(".editor .what").inner_text().endswith("w29, column 63")
-    assert box.locator("td.selected").is_visible()
+    box.locator("td.selected").wait_for()
     table = shown.numbers("encoder/token", "X")
     assert table.shape[1] < 64 and np.isfinite(table).all()
 

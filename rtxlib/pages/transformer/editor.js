@@ -9,7 +9,8 @@ const STEPS = 12; // of a swing where nothing may move by itself
 
 /**
  * The bar below the page. pin(value) gives the cell a value, release() lets it go, close() is called when the reader is done.
- * open(title, value, pinned) shows a cell, follow(value, pinned) keeps its number in step, stop() ends a swing.
+ * open(title, value, pinned) shows a cell, follow(value, pinned) keeps its number in step, stop() ends a swing and hide() both;
+ * either puts the cell back to where the swing began, so that cell must still be the one that pin means.
  */
 export function editor({ pin, release, close }) {
   const id = unique("cell");
@@ -35,7 +36,7 @@ export function editor({ pin, release, close }) {
     },
     "Put back",
   );
-  const done = element("button", { type: "button", "aria-label": "close the slider", onclick: () => hide() }, "×");
+  const done = element("button", { type: "button", "aria-label": "close the slider", onclick: () => leave() }, "×");
   const said = element("p", { class: "said", role: "status" });
   const root = element(
     "section",
@@ -51,6 +52,7 @@ export function editor({ pin, release, close }) {
   );
   let now = 0;
   let frame = 0;
+  let typing = false; // a number is being written, which nothing may overwrite
   let origin = null; // { value, pinned, start, step } of a swing
 
   const name = () => {
@@ -103,8 +105,7 @@ export function editor({ pin, release, close }) {
     number.textContent = scientific(value);
     range.value = Number.isFinite(value) ? value : 0;
     range.setAttribute("aria-valuetext", scientific(value));
-    if (document.activeElement !== typed)
-      typed.value = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : brief(value);
+    if (!typing) typed.value = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : brief(value);
     root.classList.toggle("pinned", pinned);
     back.disabled = !pinned;
   }
@@ -112,40 +113,43 @@ export function editor({ pin, release, close }) {
   function hide() {
     stop();
     root.hidden = true;
+  }
+
+  function leave() {
+    hide();
     close();
   }
 
   swing.addEventListener("click", oscillate);
   range.addEventListener("input", () => hold(Number(range.value)));
+  typed.addEventListener("input", () => {
+    typing = true;
+  });
   typed.addEventListener("change", () => {
     const value = Number(typed.value.trim().replace("−", "-").replace(",", "."));
     const good = typed.value.trim() !== "" && Number.isFinite(value);
     said.textContent = good ? "" : `“${typed.value}” is not a number; the cell keeps its value.`;
-    typed.blur();
+    typing = false;
     if (good) hold(value);
     else follow(now, root.classList.contains("pinned"));
   });
   root.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") hide();
+    if (event.key === "Escape") leave();
   });
 
   return {
     root,
     follow,
     stop,
+    hide,
     open(words, value, pinned) {
-      stop();
+      typing = false;
       title.textContent = words;
       said.textContent = "";
       root.hidden = false;
       follow(value, pinned);
       name();
       range.focus({ preventScroll: true });
-    },
-    hide() {
-      root.hidden = true;
-      cancelAnimationFrame(frame);
-      origin = null;
     },
   };
 }

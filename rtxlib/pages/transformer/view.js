@@ -22,6 +22,7 @@ const REBUILDS = [
   "tokens",
   "target",
 ];
+const MOVES = ["d_model", "heads", "layers", "d_ff", "seed", "tokens", "target"];
 const REDRAWS = [...REBUILDS, "seed"]; // of the weights
 const OPEN = [
   "encoder",
@@ -47,6 +48,7 @@ export function mount(root, given, changed) {
     openStages: new Set(OPEN),
 
     change(patch) {
+      if (page.selected && MOVES.some((name) => name in patch)) unselect(); // the cell may come to mean something else
       const before = page.state;
       take(changedTo(before, patch));
       const names = new Set([...Object.keys(patch), "edits", "heads", "d_model"]);
@@ -63,6 +65,7 @@ export function mount(root, given, changed) {
       request();
     },
     select(name, row, col, title) {
+      bar.stop();
       page.selected = { name, row, col };
       bar.open(title, valueOf(page.selected), keyOf(page.selected) in page.state.edits);
       request();
@@ -103,11 +106,9 @@ export function mount(root, given, changed) {
       page.change({ edits });
     },
     close: () => {
-      const { name } = page.selected;
       page.selected = null;
       request();
       root.querySelector(`[role="gridcell"].selected`)?.closest(".box").focus({ preventScroll: true });
-      return name;
     },
   });
   const panel = controls(page);
@@ -125,6 +126,11 @@ export function mount(root, given, changed) {
     if (differs("edits")) gatherPins();
     if (Object.keys(next).some((name) => name !== "edits" && differs(name))) panel.sync();
     request();
+  }
+
+  function unselect() {
+    bar.hide();
+    page.selected = null;
   }
 
   function gatherPins() {
@@ -147,8 +153,7 @@ export function mount(root, given, changed) {
     if (page.selected) {
       const value = valueOf(page.selected);
       if (value === undefined) {
-        page.selected = null;
-        bar.hide();
+        unselect();
       } else bar.follow(value, keyOf(page.selected) in page.state.edits);
     }
     shown.draw();
@@ -213,6 +218,7 @@ export function mount(root, given, changed) {
 
   return {
     set(next) {
+      if (page.selected) unselect();
       take(complete(next));
     },
     state: () => page.state,
