@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -27,7 +28,7 @@ from rtxlib.experiments import cluster, execute, executors, store
 from rtxlib.experiments.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 
-PATIENCE = 240  # seconds until a test gives up waiting; none waits long on a machine that works
+PATIENCE = 180  # seconds until a test gives up waiting; none waits long on a machine that works
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, dataclasses.replace(RECIPES["smoke"], epochs=2, dropout=0.1))
 
@@ -41,10 +42,18 @@ def key_of(spec: RunSpec) -> str:
 
 
 def until(what: Callable[[], bool], goes_on: Callable[[], bool] = lambda: True) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < deadline and goes_on()
+    """Wait. Looks are counted rather than seconds, so that a machine that stands still for a while fails no test."""
+    for _ in range(20 * PATIENCE):
+        if what():
+            return
+        assert goes_on()
         time.sleep(0.05)
+    pytest.fail("waited in vain")
+
+
+def ended(lines: str) -> int:
+    """How many runs a driver said were trained; what it says of runs under way begins otherwise."""
+    return len(re.findall(r"^\[\d/\d\] .*: accuracy", lines, re.M))
 
 
 @pytest.fixture
@@ -63,12 +72,30 @@ def nodes() -> Iterator:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     from ray.cluster_utils import Cluster
 
-    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    for _ in range(2):
-        started.add_node(num_cpus=1)
+    started = Cluster()
+    add_node(started, num_cpus=0, include_dashboard=False)
+    add_node(started, num_cpus=1)
+    add_node(started, num_cpus=1)
     yield started
     started.shutdown()
     until(lambda: {process.pid for process in psutil.Process().children(recursive=True)} <= before)
+
+
+def add_node(to, **settings: int):
+    """A further node. Ray gives one 30 seconds to start, which on a busy machine may be too few: then once more."""
+    known = set(psutil.Process().children(recursive=True))
+    for attempt in (1, 2, 3):
+        try:
+            node = to.add_node(wait=False, **settings)
+            break
+        except Exception:
+            for process in set(psutil.Process().children(recursive=True)) - known:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            if attempt == 3:
+                raise
+    to.wait_for_nodes(timeout=PATIENCE)
+    return node
 
 
 @pytest.fixture
@@ -215,7 +242,7 @@ def test_one_raises_two_are_in_other_hands_and_all_that_can_be_trained_equals_th
     with pytest.raises(InputError, match=r"1 of 4 runs failed.*seed 5: The training loss is .*diverged"):
         execute.run([*specs[:2], bad, specs[2]], executor="ray", report=report)
     assert sum("failed" in line for line in lines) == 1 and not any("Traceback" in line for line in lines)
-    assert sum("accuracy" in line for line in lines) == 3
+    assert ended("\n".join(lines)) == 3
     runs = execute.run(specs, timed=False, report=pytest.fail)
     assert all(same(run, serial(spec)) for run, spec in zip(runs, specs, strict=True))
     assert not list(paths.runs_dir().glob(".driver*"))
@@ -256,15 +283,17 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
     killed: list[str] = []
 
     def kill_one() -> None:
-        until(lambda: len(noted()) == 2)  # a run on each node
-        _, key, pid = noted()[0]
-        raylet = psutil.Process(int(pid)).ppid()
-        node = next(node for node in nodes.worker_nodes if node.all_processes["raylet"][0].process.pid == raylet)
-        nodes.remove_node(node, allow_graceful=False)
-        until(lambda: not psutil.pid_exists(int(pid)))
-        assert not (paths.runs_dir() / key / store.MARK).exists()
-        killed.extend((key, pid))
-        gate.touch()
+        try:
+            until(lambda: len(noted()) == 2)  # a run on each node
+            _, key, pid = noted()[0]
+            raylet = psutil.Process(int(pid)).ppid()
+            node = next(node for node in nodes.worker_nodes if node.all_processes["raylet"][0].process.pid == raylet)
+            nodes.remove_node(node, allow_graceful=False)
+            until(lambda: not psutil.pid_exists(int(pid)))
+            assert not (paths.runs_dir() / key / store.MARK).exists()
+            killed.extend((key, pid))
+        finally:
+            gate.touch()
 
     hooked(hook)
     specs = seeds(0, 1, 2)
@@ -272,9 +301,9 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
     killer.start()
     runs = execute.run(specs, executor="ray", report=lambda line: None, timed=False)
     killer.join()
-    nodes.add_node(num_cpus=1)
+    add_node(nodes, num_cpus=1)
     key, pid = killed
-    assert [(what, of) for what, of, by in noted() if by != pid and of == key] == [("resumed", key)]
+    assert ("resumed", key) in [(what, of) for what, of, by in noted() if by != pid]
     assert all(same(run, serial(spec)) for run, spec in zip(runs, specs, strict=True))
 
 
@@ -318,9 +347,10 @@ def test_two_drivers_on_one_store_train_each_run_once(home: Path, nodes) -> None
         said.append(home / f"said{number}")
     until(lambda: all("3 runs to train" in file.read_text() for file in said))  # both miss all three
     (home / "gate").touch()
-    assert [driver.wait(PATIENCE) for driver in drivers] == [0, 0], [file.read_text() for file in said]
+    until(lambda: all(driver.poll() is not None for driver in drivers))
+    assert [driver.returncode for driver in drivers] == [0, 0], [file.read_text() for file in said]
     assert (home / "trained").read_text().splitlines() == ["one"] * 3
-    assert [len(re.findall(r"^\[\d/3\] .*: accuracy", file.read_text(), re.M)) for file in said] == [3, 3]
+    assert [ended(file.read_text()) for file in said] == [3, 3]
 
 
 def test_gpus_are_shared_by_what_the_first_run_measured(home: Path, nodes, hooked: Callable) -> None:
@@ -346,7 +376,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(home: Path, nodes, hooke
             memory = {"peak_memory_mb": 3_000.0, "device_memory_mb": 16_000.0}
             store.write_json(folder / "metrics.json", {"accuracy": 0.5, "train_seconds": 1.0, **memory})
 
-    node = nodes.add_node(num_cpus=2, num_gpus=1)
+    node = add_node(nodes, num_cpus=2, num_gpus=1)
     hooked(hook)
     missing = {spec.key("f"): spec for spec in seeds(0, 1, 2)}
     cluster.train_all(missing, paths.runs_dir(), train, lambda line: None)
@@ -383,7 +413,8 @@ def test_a_driver_that_is_stopped_leaves_no_training_and_no_half_run(home: Path,
     locks = list(paths.runs_dir().glob(".*.lock"))
     assert len(locks) == 2 and all(map(store.taken, locks))  # the driver's and the worker's
     process.send_signal(sent)
-    assert process.wait(PATIENCE) != 0
+    until(lambda: process.poll() is not None)
+    assert process.returncode != 0
     until(lambda: not any(map(store.taken, locks)))
     assert not list(paths.runs_dir().glob(f"*/{store.MARK}"))
     if sent == signal.SIGINT:

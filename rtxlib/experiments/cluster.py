@@ -80,7 +80,15 @@ def _start(most_threads: int) -> None:
     address = os.environ.get("RAY_ADDRESS")
     if not address:
         cores = max(os.cpu_count() or 1, most_threads)
-        ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
+        try:
+            ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
+        except (
+            Exception
+        ) as error:  # Ray raises this very class when its processes take more than half a minute to start
+            raise InputError(
+                f"Ray did not start here ({_first_line(error)}); try again when the machine is less busy, or use the "
+                "executor 'local'."
+            ) from error
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     try:
@@ -88,11 +96,14 @@ def _start(most_threads: int) -> None:
             socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
         ray.init(address, **common)
     except (OSError, RuntimeError, ValueError) as error:
-        reason = (str(error).splitlines() or [""])[0]
         raise InputError(
-            f"There is no Ray cluster to work with at RAY_ADDRESS={address} ({reason}); start one with `ray start --head`, "
-            "or unset RAY_ADDRESS to use this machine alone."
+            f"There is no Ray cluster to work with at RAY_ADDRESS={address} ({_first_line(error)}); start one with "
+            "`ray start --head`, or unset RAY_ADDRESS to use this machine alone."
         ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
 
 
 def _environment() -> dict[str, dict[str, str]]:
@@ -235,7 +246,7 @@ def _reason(error: Exception) -> str:
         )
     if "No module named 'rtxlib" in str(error):
         return "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
-    return f"{type(cause).__name__}: {(str(cause).splitlines() or [''])[0]}"
+    return f"{type(cause).__name__}: {_first_line(cause)}"
 
 
 # -------------------------------------------------------------------------------------------------------- shares of a GPU
