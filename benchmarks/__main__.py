@@ -1,6 +1,6 @@
 """``make bench``: every comparison, as a table and as ``reports/benchmarks.json``.
 
-    python -m benchmarks [training prediction embedding growth command] [--rounds 5] [--short]
+    python -m benchmarks [training prediction embedding growth command pages] [--rounds 5] [--short]
 
 Rows that a call does not measure again are kept as they are. On a busy machine the ratios hold, the rates do not.
 """
@@ -30,7 +30,7 @@ from rtxlib.experiments import store
 from rtxlib.figures import growth as figures
 from rtxlib.figures.save import save
 
-ROOMS = ("training", "prediction", "embedding", "growth", "command")
+ROOMS = ("training", "prediction", "embedding", "growth", "command", "pages")
 
 
 def rows_of(room: str, rounds: int, short: bool) -> Iterator[Row]:

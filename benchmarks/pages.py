@@ -1,27 +1,32 @@
 """The transformer page in headless Chromium: frames a second while a value oscillates, and milliseconds a recompute.
 
-    python benchmarks/pages.py [--seconds 5] [--rounds 20]
-
 Oscillating: 8 tokens × d_model 16 × 2 layers, with the stages that are open at first and with one more layer open whole; the
-page aims at 60 frames a second, which is also the most a browser draws. Recomputing: 32 tokens × d_model 64 × 6 layers of
+page aims at 60 frames a second, which is also the most that the browser draws. Recomputing: 32 tokens × d_model 64 × 6 layers of
 encoder and decoder, every number anew; the page aims at less than 100 ms. "computed" is the mathematics alone, "drawn" the
 whole frame with what is in sight. Medians, and the slowest of all rounds.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import statistics
-import sys
 import tempfile
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measure import Row, not_measured, row
 from rtxlib.pages import static
 
+SECONDS = 3.0  # of oscillation a round
+FRAMES_A_SECOND, RECOMPUTE_MS = 60.0, 100.0
+AIM = 0.99  # a browser that draws every frame gives 59.9 or so
+_LAYER = ("encoder/0/0/attention/query", "encoder/0/0/attention/output", "encoder/0/0/feedforward/inner")
+PLACES = {  # what is in sight -> where that is, and the stages that are opened
+    "as the page opens": (".transformer", ()),
+    "at the scores": ("[data-id='encoder/0/0/attention/weights']", ()),
+    "a layer open": ("[data-id='encoder/0/0/attention/query']", _LAYER),
+}
 SMALL = {
     "tokens": [f"word{i}" for i in range(8)],
     "target": [f"mot{i}" for i in range(7)],
@@ -68,56 +73,60 @@ def opened(browser: Any, folder: Path, state: dict[str, Any], stages: tuple[str,
     return page
 
 
-def rate(browser: Any, folder: Path, seconds: float, where: str, stages: tuple[str, ...] = ()) -> str:
-    """Frames a second while the selected cell oscillates, with the part of the page ``where`` in sight."""
+def rates(browser: Any, folder: Path, rounds: int, where: str, stages: tuple[str, ...] = ()) -> list[float]:
+    """Frames a second while the selected cell oscillates, with the part of the page ``where`` in sight, once a round."""
     page = opened(browser, folder, SMALL, stages)
     page.evaluate("(where) => document.querySelector(where).scrollIntoView()", where)
     page.get_by_role("button", name="Oscillate").click()
     page.wait_for_timeout(300)
-    times = page.evaluate(FRAMES, seconds)
-    gaps = [after - before for before, after in pairwise(times)]
+    found = []
+    for _ in range(rounds):
+        times = page.evaluate(FRAMES, SECONDS)
+        found.append(1000 * (len(times) - 1) / (times[-1] - times[0]))
     page.close()
-    return f"{1000 / statistics.mean(gaps):5.1f} frames a second, slowest {max(gaps):4.0f} ms ({len(gaps)} frames)"
+    return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=20)
-    given = parser.parse_args()
+def recomputes(browser: Any, folder: Path, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of a recompute: "computed" and "drawn"."""
+    page = opened(browser, folder, LARGE)
+    code = static.script("transformer/model.js")
+    computed = page.evaluate(
+        f"""([state, rounds]) => {{ {code}
+        const whole = transformer_model.complete(state), model = transformer_model.build(whole);
+        return Array.from({{ length: rounds + 3 }}, () => {{
+          const started = performance.now();
+          transformer_model.compute(whole, model);
+          return performance.now() - started;
+        }}).slice(3); }}""",
+        [LARGE, rounds],
+    )
+    drawn = [page.evaluate(FRAME, 0.1 * number) for number in range(rounds + 3)][3:]
+    page.close()
+    return {"computed": computed, "drawn": drawn}
+
+
+def rows(rounds: int, short: bool) -> Iterator[Row]:
+    names = ("frames a second while a value oscillates", "a recompute of the transformer page")
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if not chromium:
-        sys.exit("There is no Chromium here; install it, or name it in CHROMIUM.")
-    from playwright.sync_api import sync_playwright
+        for name, unit in zip(names, ("frames/s", "ms"), strict=True):
+            yield not_measured(name, unit, 1.0, "there is no Chromium here; install it, or name it in CHROMIUM")
+        return
+    from playwright.sync_api import sync_playwright  # only this needs it
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        print(f"Chromium {browser.version}, {os.cpu_count()} cores")
-        layer = ("encoder/0/0/attention/query", "encoder/0/0/attention/output", "encoder/0/0/feedforward/inner")
-        print("oscillating, as it opens    ", rate(browser, folder, given.seconds, ".transformer"))
-        attention = "[data-id='encoder/0/0/attention/weights']"
-        print("oscillating, at the scores   ", rate(browser, folder, given.seconds, attention))
-        queries = "[data-id='encoder/0/0/attention/query']"
-        print("oscillating, a layer open    ", rate(browser, folder, given.seconds, queries, layer))
-
-        page = opened(browser, folder, LARGE)
-        code = static.script("transformer/model.js")
-        computed = page.evaluate(
-            f"""([state, rounds]) => {{ {code}
-            const whole = transformer_model.complete(state), model = transformer_model.build(whole);
-            return Array.from({{ length: rounds + 3 }}, () => {{
-              const started = performance.now();
-              transformer_model.compute(whole, model);
-              return performance.now() - started;
-            }}).slice(3); }}""",
-            [LARGE, given.rounds],
-        )
-        drawn = [page.evaluate(FRAME, 0.1 * round_) for round_ in range(given.rounds + 3)][3:]
-        for what, times in (("computed", computed), ("drawn", drawn)):
-            print(f"a recompute, {what:8}         {statistics.median(times):5.1f} ms, slowest {max(times):4.0f} ms")
+        where = f"Chromium {browser.version}, headless; the peer is the limit"
+        for what, (place, stages) in PLACES.items():
+            found = rates(browser, folder, rounds, place, stages)
+            settings = f"8 tokens × 16 × 2 layers, {SECONDS} s a round; {where}"
+            yield row(
+                f"{names[0]}, {what}", found, [FRAMES_A_SECOND] * rounds, "frames/s", AIM, ("playwright",), settings
+            )
+        for what, times in recomputes(browser, folder, 4 * rounds).items():
+            settings = f"32 tokens × 64 × 6 layers of encoder and decoder; {where}"
+            limits = [RECOMPUTE_MS] * len(times)
+            yield row(f"{names[1]}, {what}", times, limits, "ms", 1.0, ("playwright",), settings, less_is_better=True)
         browser.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
-"""What 10,000 runs and 10⁹ reviews would cost, by arithmetic from what was measured: the table of docs/cluster.md.
+"""The tables of docs/: every comparison, and what 10,000 runs and 10⁹ reviews would cost by arithmetic from them.
 
-python -m benchmarks.scale            # prints it
-python -m benchmarks.scale --write    # puts it into the page
+python -m benchmarks.scale            # prints them
+python -m benchmarks.scale --write    # puts them into the pages
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "cluster.md"
-BEGIN, END = "<!-- arithmetic -->", "<!-- /arithmetic -->"
+PAGES = (ROOT / "docs" / "cluster.md", ROOT / "docs" / "speed.md")
 MACHINES = {"a laptop of 2 cores": 2, "one machine of 64": 64, "a cluster of 1,000": 1000}
 RUNS, REVIEWS = 10_000, 10**9
 MODELS = ("standard-6x384", "recurrent-3x2x256")
 READ = "prediction, 120 Yelp reviews, bf16, beside a plain loop over transformers"  # the row of the benchmarks that is used
+
+
+def benchmarks() -> dict[str, Any]:
+    return json.loads((ROOT / "reports" / "benchmarks.json").read_text())
 
 
 def duration(hours: float) -> str:
@@ -37,7 +41,7 @@ def arithmetic() -> str:
     """The table, as Markdown. Perfect scaling is assumed: runs, and files of reviews, do not wait for each other."""
     runs = pd.read_parquet(ROOT / "data" / "results" / "full" / "runs.parquet")
     runs = runs[(runs["data"] == "sst2") & (runs["recipe"] == "default")]
-    bench = {row["name"]: row for row in json.loads((ROOT / "reports" / "benchmarks.json").read_text())["rows"]}
+    bench = {row["name"]: row for row in benchmarks()["rows"]}
     lines = [
         f"| what | measured | core-hours | {' | '.join(MACHINES)} | left behind |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -57,13 +61,41 @@ def arithmetic() -> str:
     return "\n".join(lines)
 
 
-def page_with(table: str) -> str:
-    """The page with this table between its marks."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
+def comparisons() -> str:
+    """Every row of the benchmarks, as Markdown."""
+    lines = [
+        "| what | ours | peer | unit | ratio (lowest to highest, n) | aim | |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in benchmarks()["rows"]:
+        aim = "–" if row["aim"] is None else f"{row['aim']:g}"
+        if row["ratio"] is None:
+            lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} |")
+            continue
+        spread = f"{row['spread'][0]:.2f} to {row['spread'][1]:.2f}, " if row["spread"] else ""
+        verdict = "" if row["aim"] is None else "met" if row["ratio"] >= row["aim"] else "**missed**"
+        lines.append(
+            f"| {row['name']} | {row['ours']:.3g} | {row['peer']:.3g} | {row['unit']} | {row['ratio']:.2f} "
+            f"({spread}n = {row['n']}) | {aim} | {verdict} |"
+        )
+    return "\n".join(lines)
 
+
+def page_with(page: Path) -> str:
+    """The page with what is computed between each pair of its marks."""
+    text = page.read_text(encoding="utf-8")
+    for mark, compute in COMPUTED.items():
+        begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
+        if begin in text:
+            before, _, rest = text.partition(begin)
+            text = f"{before}{begin}\n{compute()}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+COMPUTED = {"arithmetic": arithmetic, "comparisons": comparisons}
 
 if __name__ == "__main__":
-    print(arithmetic())
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(page_with(arithmetic()), encoding="utf-8")
+    for page in PAGES:
+        print(page_with(page))
+        if "--write" in sys.argv[1:]:
+            page.write_text(page_with(page), encoding="utf-8")

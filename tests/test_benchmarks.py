@@ -20,7 +20,7 @@ FIELDS = {"name", "ours", "peer", "unit", "ratio", "aim", "n", "device", "versio
 
 
 def test_every_committed_row_is_whole_and_says_what_was_not_measured() -> None:
-    assert {row["room"] for row in ROWS} == {"training", "prediction", "embedding", "growth", "command"}
+    assert {row["room"] for row in ROWS} == {"training", "prediction", "embedding", "growth", "command", "pages"}
     assert len({row["name"] for row in ROWS}) == len(ROWS)
     for row in ROWS:
         assert set(row) >= FIELDS
@@ -49,8 +49,9 @@ def test_two_ways_take_turns_in_changing_order() -> None:
     assert calls == ["peer", "ours", "ours", "peer"] and found == {"ours": [2, 3], "peer": [1, 4]}
 
 
-def test_the_cluster_page_holds_the_arithmetic_of_the_committed_figures() -> None:
-    assert scale.PAGE.read_text(encoding="utf-8") == scale.page_with(scale.arithmetic())
+@pytest.mark.parametrize("page", scale.PAGES, ids=lambda page: page.stem)
+def test_the_pages_hold_what_is_computed_from_the_committed_figures(page: Path) -> None:
+    assert "| " in page.read_text(encoding="utf-8") and page.read_text(encoding="utf-8") == scale.page_with(page)
 
 
 @pytest.mark.parametrize(("hours", "says"), [(0.5, "30 min"), (1.25, "1.2 h"), (30, "30 h"), (300, "12 days")])
@@ -59,7 +60,7 @@ def test_durations_are_in_words_of_their_size(hours: float, says: str) -> None:
 
 
 def test_the_message_of_a_step_is_as_large_as_the_page_says() -> None:
-    page = " ".join(scale.PAGE.read_text(encoding="utf-8").split())
+    page = " ".join(scale.PAGES[0].read_text(encoding="utf-8").split())
     said = re.search(r"(\d+) MB for `standard-6x384`, (\d+) MB for `recurrent-3x2x256`", page).groups()
     for megabytes, model in zip(said, ("standard-6x384", "recurrent-3x2x256"), strict=True):
         assert round(2 * 4 * parameters(build(model))["total"] / 1e6) == int(megabytes)
