@@ -207,7 +207,7 @@ def test_a_node_without_the_store_its_locks_or_its_gpu_trains_nothing(
         cluster._train_on_node(SPEC, tmp_path, train, mark, True)
 
 
-def test_a_cluster_that_does_not_answer_is_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_answer_or_start_is_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -215,6 +215,14 @@ def test_a_cluster_that_does_not_answer_is_one_sentence(home: Path, monkeypatch:
         monkeypatch.setenv("RAY_ADDRESS", address)
         with pytest.raises(InputError, match=f"no Ray cluster to work with at RAY_ADDRESS={address} "):
             execute.run(seeds(0), executor="ray", report=lambda line: None)
+    monkeypatch.delenv("RAY_ADDRESS")
+
+    def late(*_: object, **__: object) -> None:
+        raise Exception("The current node timed out during startup.\nMore of it")
+
+    monkeypatch.setattr("ray.init", late)
+    with pytest.raises(InputError, match=r"did not start here \(The current node timed out during startup\.\)"):
+        execute.run(seeds(0), executor="ray", report=lambda line: None)
 
 
 # ------------------------------------------------------------------------------------------------------------ on a cluster

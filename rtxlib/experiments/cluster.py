@@ -82,7 +82,7 @@ def _start(most_threads: int) -> None:
         cores = max(os.cpu_count() or 1, most_threads)
         try:
             ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
-        except Exception as error:  # this very class it is, when Ray's processes take more than half a minute to start
+        except Exception as error:  # the class that Ray raises when its processes take half a minute to start
             raise InputError(
                 f"Ray did not start here ({_first_line(error)}); try again when the machine is less busy, or use the "
                 "executor 'local'."
