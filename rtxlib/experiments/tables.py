@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,6 +98,8 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
     """What the studies of a profile left: "sources", "runs" (one row a study and run), "comparisons", "classical", and of
     the loop "worth" and "early_exits".
 
+    Runs say beside the ``epochs`` they took the ``most_epochs`` their recipe allows, by which runs of one recipe's name differ.
+
     Raises InputError when the notebooks before have left nothing.
     """
     names = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits")
@@ -104,4 +107,5 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
     if absent := [name for name, file in needed.items() if not file.is_file()]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 06 of this profile first.")
     read = {name: pd.read_parquet(file) for name, file in needed.items()}
-    return read | {"runs": read["studies"].merge(read["runs"], on="key")}
+    runs = read["studies"].merge(read["runs"], on="key")
+    return read | {"runs": runs.assign(most_epochs=[json.loads(spec)["recipe"]["epochs"] for spec in runs["spec"]])}
