@@ -65,11 +65,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def of_ray(process: psutil.Process) -> bool:
+    """Whether this process is one of Ray's; others come and go beside them, such as those of the browser of other tests."""
+    try:
+        return any(word in " ".join(process.cmdline()) for word in ("ray::", "/ray/", "raylet"))
+    except psutil.Error:
+        return False
+
+
 @pytest.fixture(scope="module")
 def nodes() -> Iterator:
     """A head without cores and two nodes of one core each; all of their processes are gone afterwards."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    before = {process.pid for process in psutil.Process().children(recursive=True)}
     from ray.cluster_utils import Cluster
 
     started = Cluster()
@@ -78,7 +85,7 @@ def nodes() -> Iterator:
     add_node(started, num_cpus=1)
     yield started
     started.shutdown()
-    until(lambda: {process.pid for process in psutil.Process().children(recursive=True)} <= before)
+    until(lambda: not any(map(of_ray, psutil.Process().children(recursive=True))))
 
 
 def add_node(to, **settings: int):
@@ -89,7 +96,7 @@ def add_node(to, **settings: int):
             node = to.add_node(wait=False, **settings)
             break
         except Exception:
-            for process in set(psutil.Process().children(recursive=True)) - known:
+            for process in filter(of_ray, set(psutil.Process().children(recursive=True)) - known):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
             if attempt == 3:
