@@ -35,7 +35,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         return
     encoder, tokenizer = pretrained.load(MODEL), pretrained_tokenizer(folder)
     peer = SentenceTransformer(str(folder), device=device.type)
-    for source, count in (("sst2", 900), ("yelp_polarity", 100)):
+    for source, count in (("sst2", 450), ("yelp_polarity", 50)):
         name, given = texts(source, count // 8 if short else count)
         ours, first = embed(given, encoder, tokenizer), {}
         for size in SIZES:  # warms up, checks, and finds the peer's best

@@ -90,7 +90,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     tokenizer = prepared("sst2")[1].tokenizer
     ours, theirs = same_models(len(tokenizer), tokenizer)
     ours, theirs = ours.to(device), theirs.to(device)
-    for source, count in (("sst2", 800), ("yelp_polarity", 120)):
+    for source, count in (("sst2", 400), ("yelp_polarity", 60)):
         name, given = texts(source, count // 8 if short else count)
         for precision in dict.fromkeys(("fp32", pick_precision("auto", device))):
             yield from _throughput(name, given, ours, theirs, tokenizer, precision, rounds)

@@ -65,6 +65,18 @@ def test_special_tokens_in_a_text_are_plain_characters(tokenizer) -> None:
     assert not set(ids[1:-1].tolist()) & {0, 2, 3, 4}
 
 
+def test_padding_left_on_by_another_call_is_no_text(tokenizer, texts: list[str]) -> None:
+    expected = encode(texts[:9], tokenizer, None)
+    tokenizer(texts[:9], padding=True, truncation=True, max_length=6)
+    state = tokenizer.backend_tokenizer.padding, tokenizer.backend_tokenizer.truncation
+    assert None not in state
+    for found, wanted in zip(encode(texts[:9], tokenizer, None), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert state == (tokenizer.backend_tokenizer.padding, tokenizer.backend_tokenizer.truncation)
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.backend_tokenizer.no_truncation()
+
+
 def test_taking_rows_keeps_each_whole(tokenizer, texts: list[str]) -> None:
     ids, offsets = encode(texts, tokenizer, None)
     rows = [5, 0, 17]

@@ -157,7 +157,8 @@ def encode(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Token ids as ``[CLS] text [SEP]``, end to end.
 
-    Special tokens spelt out in a text are encoded as ordinary characters.
+    Special tokens spelt out in a text are encoded as ordinary characters. Padding and truncation that other callers have
+    switched on in the tokenizer play no part, and are as they were afterwards.
 
     Args:
         texts: n texts
@@ -168,7 +169,10 @@ def encode(
         ids (total_tokens,) int32 and offsets (n + 1,) int64.
     """
     backend = tokenizer.backend_tokenizer
-    literal, backend.encode_special_tokens = backend.encode_special_tokens, True
+    literal, padding, truncation = backend.encode_special_tokens, backend.padding, backend.truncation
+    backend.encode_special_tokens = True
+    backend.no_padding()  # a call such as tokenizer(texts, padding=True) leaves it on, and padding would count as text
+    backend.no_truncation()
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     room = None if max_length is None else max_length - 2
     parts: list[np.ndarray] = []
@@ -186,6 +190,10 @@ def encode(
             parts.append(np.array(flat, dtype=np.int32))
     finally:
         backend.encode_special_tokens = literal
+        if padding is not None:
+            backend.enable_padding(**padding)
+        if truncation is not None:
+            backend.enable_truncation(**truncation)
     ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
     return ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
