@@ -8,10 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from benchmarks import measure, scale
+from rtxlib.errors import InputError
 from rtxlib.evaluation.cost import parameters
+from rtxlib.figures import growth as figures
 from rtxlib.models import build
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +80,20 @@ def test_memory_grows_with_a_long_text_and_not_with_its_square() -> None:
         check=True,
     )
     assert 0 < int(measured.stdout) < 16384**2
+
+
+def test_the_figures_show_the_committed_fits_and_refuse_what_is_missing() -> None:
+    folder = ROOT / "figures" / "benchmarks"
+    for draw, stem, words in (
+        (figures.time_by_work, "time_by_work", "ms a unit"),
+        (figures.memory_by_length, "memory_by_length", "N^"),
+    ):
+        table = pd.read_csv(folder / f"{stem}.csv")
+        drawn = draw(table)
+        said = [text.get_text() for text in drawn.findobj(Text)]
+        assert sum(words in text for text in said) == table.iloc[:, 0].nunique()
+        with pytest.raises(InputError, match="needs a column"):
+            draw(table.drop(columns=table.columns[1]))
 
 
 def test_an_unknown_room_is_told_in_a_sentence() -> None:
