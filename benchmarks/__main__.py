@@ -29,6 +29,7 @@ from rtxlib.errors import InputError, nearest
 from rtxlib.experiments import store
 from rtxlib.figures import growth as figures
 from rtxlib.figures.save import save
+from rtxlib.report import provenance
 
 ROOMS = ("training", "prediction", "embedding", "growth", "command", "pages")
 
@@ -100,12 +101,7 @@ def write(file: Path, rows: list[dict[str, Any]]) -> None:
 
 def machine() -> str:
     """What the figures were taken on."""
-    processor = platform.processor() or platform.machine()
-    described = Path("/proc/cpuinfo")  # where Linux says more than its architecture
-    if described.is_file():
-        names = [line.partition(":")[2].strip() for line in described.read_text().splitlines() if "model name" in line]
-        processor = names[0] if names else processor
-    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
+    return f"{provenance.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
 
 
 if __name__ == "__main__":

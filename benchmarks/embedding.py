@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 
-from benchmarks.measure import Row, not_measured, row, seconds, take_turns
+from benchmarks.measure import Row, fastest, not_measured, row, throughput
 from benchmarks.texts import texts
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
@@ -37,23 +36,13 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     peer = SentenceTransformer(str(folder), device=device.type)
     for source, count in (("sst2", 450), ("yelp_polarity", 50)):
         name, given = texts(source, count // 8 if short else count)
-        ours, first = embed(given, encoder, tokenizer), {}
-        for size in SIZES:  # warms up, checks, and finds the peer's best
-            found: list[np.ndarray] = []
-            first[size] = seconds(
-                lambda given=given, size=size, found=found: found.append(peer.encode(given, batch_size=size))
-            )
-            difference = np.abs(found[0] - ours).max()
-            assert difference <= 1e-5, f"the embeddings differ by {difference:.1e}"
-        best = min(first, key=first.get)
+        outputs = embed(given, encoder, tokenizer)
+        best = fastest(lambda size, given=given: peer.encode(given, batch_size=size), SIZES, outputs, 1e-5, name)
         for size in dict.fromkeys((SIZES[0], best)):
-            found = take_turns(
-                {
-                    "ours": lambda given=given: len(given) / seconds(lambda: embed(given, encoder, tokenizer)),
-                    "peer": lambda given=given, size=size: (
-                        len(given) / seconds(lambda: peer.encode(given, batch_size=size))
-                    ),
-                },
+            found = throughput(
+                len(given),
+                lambda given=given: embed(given, encoder, tokenizer),
+                lambda given=given, size=size: peer.encode(given, batch_size=size),
                 rounds,
             )
             word = " and ".join(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerBase, pipeline
 
-from benchmarks.measure import Row, not_measured, row, seconds, take_turns
+from benchmarks.measure import Row, fastest, not_measured, row, seconds, throughput
 from benchmarks.texts import prepared, texts
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode
+from rtxlib.experiments.execute import softmax
 from rtxlib.models import EncoderForSequenceClassification, pretrained
 from rtxlib.training.device import autocast, pick_device, pick_precision
 from rtxlib.training.predict import predict_logits
@@ -23,13 +25,19 @@ SINGLE = 40  # texts timed alone
 LENGTH = 256
 
 
-def same_models(
-    vocab: int, tokenizer: PreTrainedTokenizerBase
-) -> tuple[EncoderForSequenceClassification, BertForSequenceClassification]:
-    """One BERT of 6 layers × 384 with random weights, in ours and in transformers."""
+class Same(NamedTuple):
+    """One BERT of 6 layers × 384 with random weights, in ours and in transformers, and the tokenizer of both."""
+
+    ours: EncoderForSequenceClassification
+    theirs: BertForSequenceClassification
+    tokenizer: PreTrainedTokenizerBase
+
+
+def same_models(tokenizer: PreTrainedTokenizerBase) -> Same:
+    """On the device at hand, in evaluation mode."""
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=vocab,
+        vocab_size=len(tokenizer),
         hidden_size=384,
         num_hidden_layers=6,
         num_attention_heads=6,
@@ -42,39 +50,28 @@ def same_models(
         tokenizer.save_pretrained(folder)
         ours = pretrained.load_classifier(folder, pretrained.read_config(folder, pooling="pooler"))
     ours.classifier.load_state_dict(theirs.classifier.state_dict())
-    return ours.eval(), theirs
+    device = pick_device()
+    return Same(ours.eval().to(device), theirs.to(device), tokenizer)
 
 
 @torch.inference_mode()
-def plain_loop(
-    model: BertForSequenceClassification,
-    tokenizer: PreTrainedTokenizerBase,
-    given: list[str],
-    size: int,
-    precision: str,
-) -> np.ndarray:
+def plain_loop(same: Same, given: list[str], size: int, precision: str) -> np.ndarray:
     """What a person writes: batches in the order of the texts, padded to the longest of each."""
     device = pick_device()
     found = []
     for start in range(0, len(given), size):
-        batch = tokenizer(
+        batch = same.tokenizer(
             given[start : start + size], padding=True, truncation=True, max_length=LENGTH, return_tensors="pt"
         )
         with autocast(precision, device):
-            found.append(model(**batch.to(device)).logits.float().cpu().numpy())
+            found.append(same.theirs(**batch.to(device)).logits.float().cpu().numpy())
     return np.concatenate(found)
 
 
-def through_pipeline(
-    model: BertForSequenceClassification,
-    tokenizer: PreTrainedTokenizerBase,
-    given: list[str],
-    size: int,
-    precision: str,
-) -> np.ndarray:
+def through_pipeline(same: Same, given: list[str], size: int, precision: str) -> np.ndarray:
     """Probabilities as ``pipeline`` gives them."""
     device = pick_device()
-    classify = pipeline("text-classification", model=model, tokenizer=tokenizer, device=device, top_k=None)
+    classify = pipeline("text-classification", model=same.theirs, tokenizer=same.tokenizer, device=device, top_k=None)
     with autocast(precision, device):
         answers = classify(given, batch_size=size, truncation=True, max_length=LENGTH)
     return np.array(
@@ -87,16 +84,14 @@ def through_pipeline(
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
     device = pick_device()
-    tokenizer = prepared("sst2")[1].tokenizer
-    ours, theirs = same_models(len(tokenizer), tokenizer)
-    ours, theirs = ours.to(device), theirs.to(device)
+    same = same_models(prepared("sst2")[1].tokenizer)
     for source, count in (("sst2", 400), ("yelp_polarity", 60)):
         name, given = texts(source, count // 8 if short else count)
         for precision in dict.fromkeys(("fp32", pick_precision("auto", device))):
-            yield from _throughput(name, given, ours, theirs, tokenizer, precision, rounds)
+            yield from _throughput(name, given, same, precision, rounds)
     name, given = texts("sst2", SINGLE)
     for precision in dict.fromkeys(("fp32", pick_precision("auto", device))):
-        yield _alone(name, given, ours, theirs, tokenizer, precision, rounds)
+        yield _alone(name, given, same, precision, rounds)
     if device.type == "cpu":
         for what, unit, aim in (("throughput", "texts/s", 2.0), ("latency of one text", "ms", 1.0)):
             yield not_measured(f"prediction on cuda, {what}", unit, aim, "no cuda device here")
@@ -105,44 +100,26 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
 def _throughput(
     name: str,
     given: list[str],
-    ours: EncoderForSequenceClassification,
-    theirs: BertForSequenceClassification,
-    tokenizer: PreTrainedTokenizerBase,
+    same: Same,
     precision: str,
     rounds: int,
 ) -> Iterator[Row]:
     device = pick_device()
 
     def predict() -> np.ndarray:
-        ids, offsets = encode(given, tokenizer, LENGTH)
+        ids, offsets = encode(given, same.tokenizer, LENGTH)
         tokens = Tokens(ids, offsets, np.zeros(len(given), dtype=np.int64))
-        return predict_logits(ours, tokens, tokenizer.pad_token_id, device, precision)
+        return predict_logits(same.ours, tokens, same.tokenizer.pad_token_id, device, precision)
 
     logits = predict()
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     loops: dict[str, tuple[Callable, np.ndarray]] = {
         "a plain loop over transformers": (plain_loop, logits),
-        "pipeline": (through_pipeline, odds / odds.sum(axis=1, keepdims=True)),
+        "pipeline": (through_pipeline, softmax(logits)),
     }
     for peer, (run, expected) in loops.items():
-        first = {}
-        for size in SIZES:  # warms up, checks, and finds the peer's best
-            found: list[np.ndarray] = []
-            first[size] = seconds(
-                lambda run=run, size=size, found=found: found.append(run(theirs, tokenizer, given, size, precision))
-            )
-            difference = np.abs(found[0] - expected).max()
-            assert difference <= (1e-4 if precision == "fp32" else 0.2), f"{peer}: outputs differ by {difference:.1e}"
-        size = min(first, key=first.get)
-        found = take_turns(
-            {
-                "ours": lambda: len(given) / seconds(predict),
-                "peer": lambda run=run, size=size: (
-                    len(given) / seconds(lambda: run(theirs, tokenizer, given, size, precision))
-                ),
-            },
-            rounds,
-        )
+        tolerance = 1e-4 if precision == "fp32" else 0.2
+        size = fastest(lambda size, run=run: run(same, given, size, precision), SIZES, expected, tolerance, peer)
+        found = throughput(len(given), predict, lambda run=run, size=size: run(same, given, size, precision), rounds)
         yield row(
             f"prediction, {len(given)} {name}, {precision}, beside {peer}",
             found["ours"],
@@ -158,22 +135,22 @@ def _throughput(
 def _alone(
     name: str,
     given: list[str],
-    ours: EncoderForSequenceClassification,
-    theirs: BertForSequenceClassification,
-    tokenizer: PreTrainedTokenizerBase,
+    same: Same,
     precision: str,
     rounds: int,
 ) -> Row:
     """Median milliseconds of a forward pass over one text, the two taking turns text by text."""
     device = pick_device()
-    batches = [tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given]
+    batches = [
+        same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given
+    ]
     times: dict[str, list[float]] = {"ours": [], "peer": []}
     with torch.inference_mode(), autocast(precision, device):
         for _ in range(rounds + 1):
             alone: dict[str, list[float]] = {"ours": [], "peer": []}
             for batch in batches:
-                alone["ours"].append(seconds(lambda batch=batch: ours(batch["input_ids"])))
-                alone["peer"].append(seconds(lambda batch=batch: theirs(**batch)))
+                alone["ours"].append(seconds(lambda batch=batch: same.ours(batch["input_ids"])))
+                alone["peer"].append(seconds(lambda batch=batch: same.theirs(**batch)))
             for who, taken in alone.items():
                 times[who].append(1000 * median(taken))
     return row(

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
+from test_cli import SMALL
 
 from rtxlib import paths
 from rtxlib.data.prepare import prepare
@@ -179,21 +180,7 @@ def test_find_takes_the_start_of_a_key_and_names_what_is_near(run) -> None:
         store.find(runs, "zzz")
 
 
-TRAIN = [
-    sys.executable,
-    "-m",
-    "rtxlib",
-    "train",
-    "--model",
-    "recurrent-1x2x32",
-    "--data",
-    "embedded",
-    "--rows",
-    "240",
-    "--recipe",
-    "smoke",
-    "--json",
-]
+TRAIN = [sys.executable, "-m", "rtxlib", *SMALL]
 
 
 def cli_environment(home: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+from collections.abc import Callable, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -200,24 +201,38 @@ def overlapping(boxes: list[tuple[Text, np.ndarray]], slack: float = 1.5) -> lis
     ]
 
 
-@pytest.mark.parametrize(("name", "function", "table"), CASES, ids=IDS)
-def test_a_figure_asks_a_question_fits_its_page_and_overlaps_no_text(name, function, table):
+def on_its_page(draw: Callable[[], Figure]) -> tuple[Figure, list[Text]]:
+    """The figure and its texts, once it is seen to ask a question, fit its page, and overlap no text."""
     before = dict(mpl.rcParams)
-    figure = function(table)
+    figure = draw()
     assert dict(mpl.rcParams) == before, "a figure must not change the settings of others"
     assert figure.get_figwidth() == 6.4 and figure.get_figheight() < 9
-    assert figure.get_facecolor() == (1, 1, 1, 1)
     texts = texts_of(figure)
-    assert texts[0][0].get_text().replace("\n", " ").endswith("?") or any(
-        text.get_text().endswith("?") and text.get_weight() == "bold" for text, _ in texts
-    )
+    assert any(text.get_text().endswith("?") and text.get_weight() == "bold" for text, _ in texts)
     assert overlapping(texts) == []
     width, height = figure.get_size_inches() * figure.dpi
     for text, box in texts:
         assert box[0] >= -1 and box[1] >= -1 and box[2] <= width + 1 and box[3] <= height + 1, text.get_text()
-        assert text.get_size() >= (8 if "\n" in text.get_text() else 10), (
-            text.get_text()
-        )  # cells of a matrix may shrink
+    return figure, [text for text, _ in texts]
+
+
+def refuses(draw: Callable[..., Figure], table: pd.DataFrame, needed: Sequence[str], **more: object) -> None:
+    """See that a figure refuses an empty table, one that lacks a column it needs, and a row that stands twice."""
+    with pytest.raises(InputError, match="empty"):
+        draw(table.iloc[:0], **more)
+    for column in needed:
+        with pytest.raises(InputError, match=f"'{column}'"):
+            draw(table.drop(columns=column), **more)
+    with pytest.raises(InputError, match="twice"):
+        draw(pd.concat([table, table.iloc[:1]]), **more)
+
+
+@pytest.mark.parametrize(("name", "function", "table"), CASES, ids=IDS)
+def test_a_figure_asks_a_question_fits_its_page_and_overlaps_no_text(name, function, table):
+    figure, texts = on_its_page(lambda: function(table))
+    assert figure.get_facecolor() == (1, 1, 1, 1)
+    for text in texts:
+        assert text.get_size() >= (8 if "\n" in text.get_text() else 10), text.get_text()  # cells of a matrix may shrink
 
 
 NEEDED = {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
-from test_figures import overlapping, texts_of
+from test_figures import on_its_page, texts_of
 
 from rtxlib.errors import InputError
 from rtxlib.figures import embeddings
@@ -94,16 +93,8 @@ CASES = {
 
 @pytest.mark.parametrize("draw", CASES.values(), ids=CASES)
 def test_a_figure_asks_a_question_fits_its_page_and_overlaps_no_text(draw) -> None:
-    before = dict(mpl.rcParams)
-    figure = draw()
-    assert dict(mpl.rcParams) == before
-    assert figure.get_figwidth() == 6.4 and figure.get_figheight() < 9
-    texts = texts_of(figure)
-    assert any(text.get_text().endswith("?") and text.get_weight() == "bold" for text, _ in texts)
-    assert overlapping(texts) == []
-    width, height = figure.get_size_inches() * figure.dpi
-    for text, box in texts:
-        assert box[0] >= -1 and box[1] >= -1 and box[2] <= width + 1 and box[3] <= height + 1, text.get_text()
+    figure, texts = on_its_page(draw)
+    for text in texts:
         assert text.get_size() >= (8 if text in figure.axes[0].texts else 10), text.get_text()  # cells may shrink
 
 

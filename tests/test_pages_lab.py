@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,20 +75,27 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
         server.wait(30)
 
 
-def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, Path]) -> None:
+def opened(browser: Any, lab: tuple[str, Path], sources: Sequence[str]) -> tuple[Any, Any, list[str], list[str]]:
+    """A tab with a notebook of these cells and an idle kernel: the tab, its cells, what it asks for, and its errors."""
     address, folder = lab
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS], metadata=kernel)
-    nbformat.write(notebook, folder / "tour.ipynb")
-    page = browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
+    name = f"of-{len(list(folder.glob('*.ipynb')))}.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell(source) for source in sources], metadata=kernel), folder / name)
+    tab = browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
     asked_for: list[str] = []
     complaints: list[str] = []
-    page.on("request", lambda asked: asked_for.append(asked.url))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{address}/lab/tree/tour.ipynb?reset")
-    cells = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
-    cells.nth(4).wait_for(timeout=90_000)
-    page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=90_000)
+    tab.on("request", lambda asked: asked_for.append(asked.url))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.goto(f"{address}/lab/tree/{name}?reset")
+    cells = tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
+    cells.nth(len(sources) - 1).wait_for(timeout=90_000)
+    tab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=90_000)
+    return tab, cells, asked_for, complaints
+
+
+def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, Path]) -> None:
+    address, _ = lab
+    page, cells, asked_for, complaints = opened(browser, lab, CELLS)
 
     def run(number: int) -> str:
         """Run a cell and wait for its end; what it printed."""
@@ -138,17 +145,7 @@ SWIGLU_CELLS = (
 
 
 def test_the_swiglu_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, Path]) -> None:
-    address, folder = lab
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
-    book = new_notebook(cells=[new_code_cell(source) for source in SWIGLU_CELLS], metadata=kernel)
-    nbformat.write(book, folder / "swiglu.ipynb")
-    tab = browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
-    complaints: list[str] = []
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.goto(f"{address}/lab/tree/swiglu.ipynb?reset")
-    cells = tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell")
-    cells.nth(2).wait_for(timeout=90_000)
-    tab.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=90_000)
+    tab, cells, _, complaints = opened(browser, lab, SWIGLU_CELLS)
 
     def run(number: int) -> None:
         cells.nth(number).locator(".cm-content").click()

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.torch import load_file
+from test_cli import SMALL
 
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
@@ -116,19 +117,7 @@ def test_two_processes_that_are_killed_go_on_to_the_same_weights(tmp_path: Path)
 
 
 def test_torchrun_trains_one_run_which_is_found_again(tmp_path: Path) -> None:
-    words = [
-        "train",
-        "--model",
-        "recurrent-1x2x32",
-        "--data",
-        "embedded",
-        "--rows",
-        "240",
-        "--recipe",
-        "smoke",
-        "--json",
-    ]
-    words += ["--recipe-set", "precision=fp32"]
+    words = [*SMALL, "--recipe-set", "precision=fp32"]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rtxlib"]
     found = []
     for start in (launcher, launcher, ["-m", "rtxlib"]):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from test_figures import overlapping, texts_of
+from test_figures import on_its_page, refuses
 from test_figures_loop import drawn
 
 from rtxlib.errors import InputError
@@ -229,29 +228,15 @@ NEEDED = {
 
 @pytest.mark.parametrize(("function", "table", "more"), CASES.values(), ids=CASES)
 def test_a_figure_asks_a_question_fits_its_page_and_overlaps_no_text(function, table, more) -> None:
-    before = dict(mpl.rcParams)
-    figure = function(table, **more)
-    assert dict(mpl.rcParams) == before, "a figure must not change the settings of others"
-    assert figure.get_figwidth() == style.WIDTH and figure.get_figheight() < 9
-    texts = texts_of(figure)
-    assert any(text.get_text().endswith("?") and text.get_weight() == "bold" for text, _ in texts)
-    assert overlapping(texts) == []
-    width, height = figure.get_size_inches() * figure.dpi
-    for text, box in texts:
-        assert box[0] >= -1 and box[1] >= -1 and box[2] <= width + 1 and box[3] <= height + 1, text.get_text()
+    _, texts = on_its_page(lambda: function(table, **more))
+    for text in texts:
         assert text.get_size() >= 10 and style.contrast(text.get_color(), "white") >= 4.5, text.get_text()
 
 
 @pytest.mark.parametrize("function", NEEDED, ids=lambda function: function.__name__)
 def test_an_empty_table_a_missing_column_and_a_row_that_stands_twice_are_refused(function) -> None:
     table, more = next((table, more) for drawing, table, more in CASES.values() if drawing is function)
-    with pytest.raises(InputError, match="empty"):
-        function(table.iloc[:0], **more)
-    for column in NEEDED[function]:
-        with pytest.raises(InputError, match=f"'{column}'"):
-            function(table.drop(columns=column), **more)
-    with pytest.raises(InputError, match="twice"):
-        function(pd.concat([table, table.iloc[:1]]), **more)
+    refuses(function, table, NEEDED[function], **more)
 
 
 def test_more_lines_than_can_be_told_apart_are_refused() -> None:

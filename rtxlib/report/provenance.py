@@ -39,7 +39,7 @@ def block(
     """
     import torch
 
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else _processor()
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -75,7 +75,7 @@ def _commit(folder: Path) -> dict[str, str | bool | None]:
         return {"commit": None, "dirty": None}
 
 
-def _processor() -> str:
+def processor() -> str:
     """The processor's name; Linux keeps it where ``platform`` does not look."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

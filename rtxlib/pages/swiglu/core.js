@@ -1,6 +1,8 @@
 // The mathematics of the SwiGLU page: pure functions of numbers. No DOM, nothing random, and what is asked of no number
 // is answered by the number there was before.
 
+import { erf } from "../shared/erf.js";
+
 /** @typedef {{beta: number, w1: number, b1: number, w2: number, b2: number, x: number, compare: string[]}} State */
 
 /** The numbers a reader may set, with the range of each: x is where the curves are read off. */
@@ -52,18 +54,6 @@ export function swish(z, beta) {
 /** Its slope in z: σ(βz) + βz·σ(βz)·σ(−βz). */
 export function swishSlope(z, beta) {
   return sigmoid(beta * z) + beta * z * sigmoid(beta * z) * sigmoid(-beta * z);
-}
-
-/**
- * The error function to the last digits of a double: e^(−z²)·2/√π · Σ 2ⁿ·z^(2n+1) / (1·3·…·(2n+1)), whose terms all have
- * one sign, so that nothing cancels. Not the tanh formula that stands for it in some GELUs.
- */
-export function erf(z) {
-  if (Math.abs(z) > 6) return Math.sign(z); // 1 − erf(6) is 2·10⁻¹⁷
-  let term = z;
-  let sum = z;
-  for (let odd = 3; Math.abs(term) > 1e-17 * Math.abs(sum); odd += 2) sum += term *= (2 * z * z) / odd;
-  return ((2 / Math.sqrt(Math.PI)) * sum) / Math.exp(z * z);
 }
 
 /** GELU(z) = z·Φ(z), with the exact Φ of the normal distribution (Hendrycks & Gimpel 2016). */

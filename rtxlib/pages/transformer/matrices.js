@@ -1,5 +1,7 @@
 // Small dense matrices, and the few functions that a Transformer applies to them. Nothing here changes its arguments.
 
+import { erf } from "../shared/erf.js";
+
 /** @typedef {{rows: number, cols: number, data: Float64Array}} Matrix row after row */
 
 /** @param {number} rows @param {number} cols @returns {Matrix} */
@@ -132,18 +134,6 @@ export function normalise(x, kind, gain, bias, eps) {
     }
   }
   return out;
-}
-
-/** The error function as e^(−x²)·2/√π·(x + 2x³/3 + 4x⁵/15 + …), whose terms are all of one sign: exact to a double's end. */
-function erf(x) {
-  if (Math.abs(x) > 6) return Math.sign(x);
-  let term = x;
-  let sum = x;
-  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
-    term *= (2 * x * x) / (2 * n + 1);
-    sum += term;
-  }
-  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
 
 const silu = (x) => x / (1 + Math.exp(-x));
