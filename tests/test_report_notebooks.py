@@ -281,7 +281,7 @@ def test_notebooks_see_their_parameters_who_trains_and_that_training_is_refused(
 
 def test_what_a_cell_prints_is_seen_while_it_runs(ran: tuple) -> None:
     came = {text.strip(): when for when, text in ran[2].came}
-    printed = next(when for text, when in came.items() if text.startswith("epoch 2"))
+    printed = next(when for text, when in came.items() if text.endswith("epoch 2"))
     ended = next(when for text, when in came.items() if "cell 3 of 3  The question of 01_fine" in text)
     assert ended - printed > 0.5
     assert "UserWarning: have a look" in ran[2].getvalue()
@@ -319,15 +319,52 @@ def test_a_full_disk_is_told_in_a_sentence_and_leaves_nothing_half_written(
     assert [path.name for path in (tmp_path / "out").rglob("*")] == ["notebooks"]
 
 
+MEET = """\
+import pathlib, time
+pathlib.Path("{me}").touch()
+ends = time.monotonic() + {patience}
+while not pathlib.Path("{other}").exists() and time.monotonic() < ends:
+    time.sleep(0.02)
+assert pathlib.Path("01_ended").exists()
+assert pathlib.Path("{other}").exists() is {met}
+"""
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_notebooks_run_side_by_side_when_none_of_them_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: bool
+) -> None:
+    """02 and 03 wait for each other, which only two that run at once survive; both find 01, which they need, ended."""
+    monkeypatch.setattr(notebooks.os, "cpu_count", lambda: 2)
+    last = "import time, pathlib; time.sleep(0.5); pathlib.Path('01_ended').touch()"
+    write(tmp_path, "01_data_preparation", last)
+    first = dict(patience=1, met=False) if training else dict(patience=60, met=True)
+    write(tmp_path, "02_baseline", MEET.format(me="second", other="third", **first))
+    write(tmp_path, "03_recurrent", MEET.format(me="third", other="second", patience=60, met=True))
+    stream = io.StringIO()
+    outcomes = notebooks.run(
+        ["01", "02", "03"], "demo", {}, tmp_path / "out", training=training, folder=tmp_path, stream=stream
+    )
+    assert [(outcome.name[:2], outcome.status, outcome.error) for outcome in outcomes] == [
+        ("01", "done", None),
+        ("02", "done", None),
+        ("03", "done", None),
+    ]
+    assert ("  02 0:0" in stream.getvalue()) is not training  # lines say whose they are where they may be mixed
+
+
+@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(tmp_path: Path, sent: signal.Signals) -> None:
-    write(tmp_path, "01_a", "1")
+def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(
+    tmp_path: Path, sent: signal.Signals, training: bool
+) -> None:
+    write(tmp_path, "01_data_preparation", "1")
     slow = "import os, pathlib, time\npathlib.Path('pid').write_text(str(os.getpid()))\ntime.sleep(60)"
-    write(tmp_path, "02_b", slow, "1")
+    write(tmp_path, "02_baseline", slow, "1")
     code = (
         f"{AS_RTX}import pathlib, rtxlib.report.notebooks as n\n"
         f"here = pathlib.Path({str(tmp_path)!r})\n"
-        "n.run(['01', '02'], 'demo', {}, here / 'out', folder=here)\n"
+        f"n.run(['01', '02'], 'demo', {{}}, here / 'out', folder=here, training={training})\n"
     )
     # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.
     process = subprocess.Popen(
@@ -342,15 +379,15 @@ def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(tmp_path: Path, sen
     process.send_signal(sent)
     said = process.communicate(timeout=30)[1]
     assert process.returncode == 130
-    assert "Kept: 01_a" in said
+    assert "Kept: 01_data_preparation" in said
     assert "Give the same command again to go on" in said
     assert "Traceback" not in said
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
     outcomes = {outcome.name: outcome for outcome in notebooks.read_outcomes(tmp_path / "out")}
-    assert [outcomes[name].status for name in ("01_a", "02_b")] == ["done", "interrupted"]
-    assert nbformat.read(outcomes["01_a"].path, as_version=4).metadata.rtx.completed
-    assert not nbformat.read(outcomes["02_b"].path, as_version=4).metadata.rtx.completed
+    assert [outcomes[name].status for name in ("01_data_preparation", "02_baseline")] == ["done", "interrupted"]
+    assert nbformat.read(outcomes["01_data_preparation"].path, as_version=4).metadata.rtx.completed
+    assert not nbformat.read(outcomes["02_baseline"].path, as_version=4).metadata.rtx.completed
 
 
 # ---------------------------------------------------------------------------------------------------------- provenance

@@ -15,9 +15,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, ClassVar, Literal, TextIO
+from weakref import WeakSet
 
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -26,7 +29,7 @@ from traitlets import default
 from .. import paths
 from ..errors import InputError, nearest
 from .parameters import Parameter, check, pairs, read_parameters
-from .progress import Progress, clock
+from .progress import Progress, Watch, clock
 
 __all__ = [
     "NOTEBOOKS",
@@ -65,6 +68,8 @@ NOTEBOOKS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+MOST_AT_ONCE = 4  # notebooks side by side: each kernel takes about a gigabyte of memory
+
 # ------------------------------------------------------------------------------------------------------------- running
 
 
@@ -101,6 +106,20 @@ class RunningInterpreter(KernelSpecManager):
 
 
 class _Kernel(AsyncKernelManager):
+    known: ClassVar[WeakSet[_Kernel]] = WeakSet()
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.known.add(self)
+
+    @classmethod
+    def kill_all(cls) -> None:
+        """From whichever thread: every kernel's process ends, and its notebook as with any dead kernel."""
+        for kernel in list(cls.known):
+            if kernel.has_kernel and kernel.provisioner.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(kernel.provisioner.pid, signal.SIGKILL)
+
     @default("kernel_spec_manager")
     def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return RunningInterpreter(parent=self)
@@ -138,48 +157,72 @@ def run(
     folder: Path | None = None,
     stream: TextIO | None = None,
 ) -> list[Outcome]:
-    """Execute notebooks one after another through papermill, in the interpreter that runs this process.
+    """Execute notebooks through papermill, in the interpreter that runs this process.
 
     Each becomes ``out/notebooks/<stem>.ipynb``, moved there whole once its completion marker (``metadata.rtx``) is in
     it; ``out/outcomes.json`` says what became of each. A notebook that fails stops those that need it
     (``NOTEBOOKS``), not the others. Every parameter must be known to at least one of the notebooks and is given to
-    those that know it. ``timeout`` is in seconds a cell. Without ``training`` the kernels see ``RTX_NO_TRAINING=1``;
-    an ``executor`` they see as ``RTX_EXECUTOR``.
-    Progress goes to ``stream`` (stderr): a line a cell, and what cells print.
+    those that know it. ``timeout`` is in seconds a cell. They run one after another, since a training takes all cores;
+    without ``training`` side by side, a core each, and the kernels see ``RTX_NO_TRAINING=1``. An ``executor`` they see
+    as ``RTX_EXECUTOR``. Progress goes to ``stream`` (stderr): a line a cell, and what cells print.
 
-    Raises ``InputError`` before any kernel starts when a name or a parameter is wrong. Ctrl-C shuts the kernel down,
+    Raises ``InputError`` before any kernel starts when a name or a parameter is wrong. Ctrl-C ends the kernels,
     keeps what was finished, says how to go on and raises ``SystemExit(130)``; SIGTERM does the same.
     """
     sources = find(names, folder)
     plans = plan(sources, profile, parameters)
     progress = Progress(stream or sys.stderr)
-    outcomes: list[Outcome] = []
+    lanes = 1 if training else min(os.cpu_count() or 1, MOST_AT_ONCE, len(sources))
     inherited = {  # by the kernels
         "TQDM_NCOLS": "60",
         **({} if training else {"RTX_NO_TRAINING": "1"}),
         **({"RTX_EXECUTOR": executor} if executor else {}),
+        **({"OMP_NUM_THREADS": "1"} if lanes > 1 else {}),
     }
     before = {name: os.environ.get(name) for name in inherited}
     in_main = threading.current_thread() is threading.main_thread()
     terminate = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None  # as Ctrl-C: no orphans
+    outcomes: list[Outcome] = []
+    waiting, stopping = list(sources), threading.Event()
+    running: dict[Future[Outcome], str] = {}
+
+    def one(name: str) -> Outcome:
+        with Watch(progress, name.partition("_")[0] if lanes > 1 else "") as watch:
+            progress.line(f"{name}  ({list(sources).index(name) + 1} of {len(sources)})")
+            stopped = {outcome.name: outcome.status for outcome in outcomes if outcome.status != "done"}
+            needed = [need for need in NOTEBOOKS.get(name, ()) if need in stopped]
+            if needed:
+                outcome = Outcome(name, "skipped", 0.0, f"needs {needed[0]}, which {_WORDS[stopped[needed[0]]]}")
+            else:
+                outcome = _execute(name, sources[name], plans[name], out, timeout, watch, stopping)
+            why = f": {outcome.error}" if outcome.error else ""
+            watch.line(f"{clock(outcome.seconds)}  {_WORDS[outcome.status]}{why}")
+        return outcome
+
+    def keep(ended: Iterable[Future[Outcome]]) -> None:
+        for future in list(ended):
+            del running[future]
+            outcomes.append(future.result())
+        save_outcomes(outcomes, out)
+
     try:
         (out / "notebooks").mkdir(parents=True, exist_ok=True)
         os.environ.update(inherited)
-        with progress:
-            for number, (name, source) in enumerate(sources.items(), start=1):
-                progress.line(f"{name}  ({number} of {len(sources)})")
-                stopped = {outcome.name: outcome.status for outcome in outcomes if outcome.status != "done"}
-                needed = [need for need in NOTEBOOKS.get(name, ()) if need in stopped]
-                if needed:
-                    outcome = Outcome(name, "skipped", 0.0, f"needs {needed[0]}, which {_WORDS[stopped[needed[0]]]}")
-                else:
-                    outcome = _execute(name, source, plans[name], out, timeout, progress)
-                outcomes.append(outcome)
-                save_outcomes(outcomes, out)
-                why = f": {outcome.error}" if outcome.error else ""
-                progress.line(f"  {clock(outcome.seconds)}  {_WORDS[outcome.status]}{why}")
-                if outcome.status == "interrupted":
-                    raise KeyboardInterrupt
+        with progress, ThreadPoolExecutor(lanes) as pool:
+            try:
+                while waiting or running:
+                    unfinished = {*waiting, *running.values()}
+                    ready = [name for name in waiting if not unfinished & {*NOTEBOOKS.get(name, ())}]
+                    for name in ready[: lanes - len(running)]:
+                        waiting.remove(name)
+                        running[pool.submit(one, name)] = name
+                    keep(wait(running, return_when=FIRST_COMPLETED).done)
+            except BaseException:
+                stopping.set()
+                while wait(running, timeout=0.2).not_done:
+                    _Kernel.kill_all()
+                keep(running)
+                raise
     except KeyboardInterrupt:
         done = [outcome.name for outcome in outcomes if outcome.status == "done"]
         progress.line(
@@ -195,7 +238,7 @@ def run(
             os.environ.update({name: value} if value is not None else {})
         if in_main:
             signal.signal(signal.SIGTERM, terminate)
-    return outcomes
+    return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
 _WORDS = {"done": "done", "failed": "failed", "interrupted": "was interrupted", "skipped": "was skipped"}
@@ -221,18 +264,22 @@ def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any
 
 
 def _execute(
-    name: str, source: Path, parameters: dict[str, Any], out: Path, timeout: int | None, progress: Progress
+    name: str,
+    source: Path,
+    parameters: dict[str, Any],
+    out: Path,
+    timeout: int | None,
+    watch: Watch,
+    stopping: threading.Event,
 ) -> Outcome:
     import nbformat  # here, so that a mistyped parameter is refused at once
     import papermill
-    from jupyter_core.utils import ensure_event_loop
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.execute import remove_error_markers
 
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it would say stands in the outcome
     partial = (out / "notebooks" / f".{name}.part.ipynb").resolve()
     started = time.monotonic()
-    progress.begin()
     status, error = "done", None
     try:
         notebook = papermill.execute_notebook(
@@ -248,29 +295,28 @@ def _execute(
             start_timeout=180,  # a busy machine is no failure
             iopub_timeout=60,
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],  # its log goes past us, straight to the terminal
-            stdout_file=progress.printed,
-            stderr_file=progress.messages,
-            on_notebook_start=progress.open,
-            on_cell_execute=progress.enter,
-            on_cell_executed=progress.leave,
+            stdout_file=watch.printed,
+            stderr_file=watch.messages,
+            on_notebook_start=watch.open,
+            on_cell_execute=watch.enter,
+            on_cell_executed=watch.leave,
         )
         left = [cell for cell in notebook.cells if any(o.get("ename") == "SystemExit" for o in cell.get("outputs", ()))]
         if left:  # papermill takes sys.exit(0) for a good end
             number = left[0].execution_count
             status, error = "failed", f"cell {number}: left through sys.exit, so the cells after it did not run"
-    except KeyboardInterrupt:
-        status, error = "interrupted", f"cell {progress.cell}"
-        ensure_event_loop().set_exception_handler(lambda *_: None)  # of the cell nobody waits for any longer
     except papermill.PapermillExecutionError as problem:
         first = (problem.evalue.strip().splitlines() or [""])[0]
         status, error = "failed", f"cell {problem.exec_count}: {problem.ename}: {first}".rstrip(": ")
     except CellTimeoutError:
-        status, error = "failed", f"cell {progress.cell}: not finished within the time limit of {timeout} s"
+        status, error = "failed", f"cell {watch.cell}: not finished within the time limit of {timeout} s"
     except DeadKernelError:
-        status, error = "failed", f"cell {progress.cell}: the kernel died (out of memory, or its process was ended)"
+        status, error = "failed", f"cell {watch.cell}: the kernel died (out of memory, or its process was ended)"
     except Exception as problem:  # a kernel that does not start, a full disk: an outcome like the others, told as it is
         first = (str(problem).splitlines() or [""])[0]
-        status, error = "failed", f"cell {progress.cell}: {type(problem).__name__}: {first}".rstrip(": ")
+        status, error = "failed", f"cell {watch.cell}: {type(problem).__name__}: {first}".rstrip(": ")
+    if stopping.is_set() and status == "failed":
+        status, error = "interrupted", f"cell {watch.cell}"
     seconds = round(time.monotonic() - started, 3)
     final = partial.with_name(f"{name}.ipynb")
     try:

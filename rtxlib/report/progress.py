@@ -12,20 +12,15 @@ from typing import Any, TextIO
 class Progress:
     """What a person sees while notebooks run: a line a cell, what cells print, and a sign of life in between.
 
-    On a terminal the last line is kept current once a second; elsewhere a line is added after 20 s of silence.
+    On a terminal the last line is kept current once a second; elsewhere a line is added after 20 s of silence. Use it as a
+    context manager.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream, self.live = stream, stream.isatty()
         self.lock, self.ended = threading.RLock(), threading.Event()
         self.spoken = time.monotonic()
-        self.begin()
-
-    def begin(self) -> None:
-        self.cell, self.cells, self.headings = 0, 0, []
-        self.printed, self.messages = Lines(self), Lines(self)
-        self.heading = "starting the kernel"
-        self.started = self.entered = time.monotonic()
+        self.watched: list[Watch] = []
 
     def __enter__(self) -> Progress:
         threading.Thread(target=self._beat, daemon=True).start()
@@ -48,22 +43,47 @@ class Progress:
 
     def _beat(self) -> None:
         while not self.ended.wait(1.0):
-            now = time.monotonic()
-            since = f"{clock(now - self.entered)} so far"
-            unfinished = _drawn(self.messages.rest) or _drawn(self.printed.rest)  # a progress bar, as a rule
-            status = f"  {clock(now - self.started)}  {self._where()}  {since}  {unfinished}"
             with self.lock:
+                standing = [watch.status() for watch in self.watched]
                 if self.live and not self.ended.is_set():
                     self._clear()
-                    self.stream.write(status[: shutil.get_terminal_size().columns - 1])
+                    self.stream.write("  |".join(standing)[: shutil.get_terminal_size().columns - 1])
                     self.stream.flush()
-                elif now - self.spoken >= 20:
-                    self.line(status.rstrip())
+                elif time.monotonic() - self.spoken >= 20:
+                    for status in standing:
+                        self.line(status.rstrip())
+
+
+class Watch:
+    """One notebook under way: its methods are nbclient's hooks. ``name`` stands before its lines when others run beside it."""
+
+    def __init__(self, progress: Progress, name: str = "") -> None:
+        self.progress, self.indent = progress, f"  {name} " if name else "  "
+        self.cell, self.cells, self.headings = 0, 0, []
+        self.printed, self.messages = Lines(self), Lines(self)
+        self.heading = "starting the kernel"
+        self.started = self.entered = time.monotonic()
+
+    def __enter__(self) -> Watch:
+        with self.progress.lock:
+            self.progress.watched.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.progress.lock:
+            self.progress.watched.remove(self)
+
+    def line(self, text: str) -> None:
+        self.progress.line(self.indent + text)
+
+    def status(self) -> str:
+        now = time.monotonic()
+        unfinished = _drawn(self.messages.rest) or _drawn(self.printed.rest)  # a progress bar, as a rule
+        since = f"{clock(now - self.entered)} so far"
+        return f"{self.indent}{clock(now - self.started)}  {self._where()}  {since}  {unfinished}"
 
     def _where(self) -> str:
         return f"cell {self.cell} of {self.cells}  {self.heading}" if self.cells else self.heading
-
-    # hooks of nbclient
 
     def open(self, notebook: Any) -> None:
         self.cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
@@ -81,7 +101,7 @@ class Progress:
         now = time.monotonic()
         for lines in (self.printed, self.messages):
             lines.write("\n")
-        self.line(f"  {clock(now - self.started)}  {self._where()}  ({now - self.entered:.1f} s)")
+        self.line(f"{clock(now - self.started)}  {self._where()}  ({now - self.entered:.1f} s)")
         if self.cell == self.cells:
             self.heading, self.entered = "stopping the kernel", now
 
@@ -89,14 +109,14 @@ class Progress:
 class Lines:
     """The file that papermill copies a stream of the cells to: hands on whole lines."""
 
-    def __init__(self, progress: Progress) -> None:
-        self.progress, self.rest = progress, ""
+    def __init__(self, watch: Watch) -> None:
+        self.watch, self.rest = watch, ""
 
     def write(self, text: str) -> None:
         *lines, self.rest = (self.rest + re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)).split("\n")
         for line in lines:
             if shown := _drawn(line):
-                self.progress.line(f"        {shown}")
+                self.watch.line(f"      {shown}")
         self.rest = self.rest[self.rest.rstrip("\r").rfind("\r") + 1 :]  # the last drawing is enough
 
     def flush(self) -> None:
