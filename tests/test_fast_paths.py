@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rtxlib.data.batching import Tokens
-from rtxlib.models import attention, build, norms
+from rtxlib.models import attention, build, feedforward, norms, positions
 from rtxlib.models.dropout import Dropout, dropout_mask
 from rtxlib.training.loop import train
 from rtxlib.training.recipe import Recipe
@@ -21,8 +21,20 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 NO_CHANCE = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
 
 
+def plain_gate(inner: Tensor, activation: feedforward.Activation) -> Tensor:
+    gate, value = inner.chunk(2, dim=-1)
+    return activation(gate) * value
+
+
+def plain_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return x * cos.to(x.dtype) + torch.cat((-second, first), dim=-1) * sin.to(x.dtype)
+
+
 def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's own norm, attention and dropout in place of ours."""
+    """torch's own operations in place of ours."""
+    monkeypatch.setattr(feedforward, "gated", plain_gate)
+    monkeypatch.setattr(attention, "rotate", plain_rotation)
     monkeypatch.setattr(norms.RMSNorm, "forward", nn.RMSNorm.forward)
     monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: False)
     monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
@@ -48,8 +60,9 @@ def batch(rows: int, length: int) -> dict[str, Tensor]:
         {"position": "alibi"},
         {"local_attention": 4, "global_attention_every": 2},
         {"norm": "layernorm", "norm_placement": "post"},
+        {"feedforward": "geglu"},
     ],
-    ids=["study", "rotary sandwich", "alibi", "local", "post"],
+    ids=["study", "rotary sandwich", "alibi", "local", "post", "geglu"],
 )
 def test_logits_and_gradients_are_those_of_the_plain_path(
     overrides: dict, length: int, monkeypatch: pytest.MonkeyPatch
@@ -70,6 +83,24 @@ def test_logits_and_gradients_are_those_of_the_plain_path(
     assert plain.abs().max() > 0.1
     torch.testing.assert_close(fast, plain, **CLOSE)
     torch.testing.assert_close(fast_gradient, plain_gradient, atol=1e-5 * plain_gradient.abs().max().item(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_gate_and_rotation_and_their_gradients_are_the_plain_ones(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    cos, sin = positions.rotary_angles(7, 6, 100.0)
+    for ours, plain, x, more in (
+        (feedforward.gated, plain_gate, torch.randn(3, 7, 20), (F.silu,)),
+        (feedforward.gated, plain_gate, torch.randn(3, 7, 20), (F.gelu,)),
+        (positions.rotate, plain_rotation, torch.randn(3, 2, 7, 12)[..., ::2], (cos, sin)),
+    ):
+        x = x.to(dtype).requires_grad_()
+        found, wanted = ours(x, *more), plain(x, *more)
+        received = torch.randn(wanted.shape, dtype=dtype)
+        gradients = [torch.autograd.grad(y, x, received)[0] for y in (found, wanted)]
+        close = {"atol": 1e-12, "rtol": 1e-12} if dtype == torch.float64 else {"atol": 0.03, "rtol": 0.02}
+        torch.testing.assert_close(found, wanted, **close)
+        torch.testing.assert_close(*gradients, **close)
 
 
 def test_with_the_same_masks_dropout_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:

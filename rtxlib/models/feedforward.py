@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rtxlib.models.config import GATED, ModelConfig
 from rtxlib.models.dropout import Dropout
 
-ACTIVATIONS = {"swiglu": F.silu, "geglu": F.gelu, "gelu": F.gelu, "relu": F.relu}
+Activation = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Activation] = {"swiglu": F.silu, "geglu": F.gelu, "gelu": F.gelu, "relu": F.relu}
+_BACKWARD = {F.silu: torch.ops.aten.silu_backward.grad_input, F.gelu: torch.ops.aten.gelu_backward.grad_input}
+
+
+class _Gate(torch.autograd.Function):
+    """act(gate) ⊙ value, whose backward pass writes both gradients where the product before it reads them, side by side."""
+
+    @staticmethod
+    def forward(ctx: Any, inner: Tensor, activation: Activation) -> Tensor:
+        gate, value = inner.chunk(2, dim=-1)
+        activated = activation(gate)
+        ctx.activation = activation
+        ctx.save_for_backward(inner, activated)
+        return activated * value
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        inner, activated = ctx.saved_tensors
+        gate, value = inner.chunk(2, dim=-1)
+        both = torch.empty_like(inner)
+        to_gate, to_value = both.chunk(2, dim=-1)
+        torch.mul(grad, activated, out=to_value)
+        _BACKWARD[ctx.activation](grad * value, gate, grad_input=to_gate)
+        return both, None
+
+
+def gated(inner: Tensor, activation: Activation) -> Tensor:
+    """act(gate) ⊙ value of (…, 2·inner), gate first."""
+    if inner.device.type == "cpu" and torch.is_grad_enabled():
+        return _Gate.apply(inner, activation)
+    gate, value = inner.chunk(2, dim=-1)
+    return activation(gate) * value
 
 
 class FeedForward(nn.Module):
@@ -31,6 +68,5 @@ class FeedForward(nn.Module):
         """(…, hidden) → (…, hidden)."""
         inner = self.input(x)
         if self.gated:
-            gate, value = inner.chunk(2, dim=-1)
-            return self.output(self.dropout(self.activation(gate) * value))
+            return self.output(self.dropout(gated(inner, self.activation)))
         return self.output(self.dropout(self.activation(inner)))

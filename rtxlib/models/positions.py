@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -27,9 +29,34 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     The reference writes pairs of neighbours (x₀, x₁), (x₂, x₃), …; here the partners lie half a head apart. The two
     differ by one fixed permutation of the dimensions, which leaves every product of a query with a key unchanged.
     """
+    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
+    if x.device.type == "cpu":
+        return _Rotation.apply(x, cos, sin)
     first, second = x.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)
-    return x * cos.to(x.dtype) + turned * sin.to(x.dtype)
+    return x * cos + turned * sin
+
+
+class _Rotation(torch.autograd.Function):
+    """The same without the turned copy; back through it is the rotation by the opposite angles."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        return _turn(x, cos, sin)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        cos, sin = ctx.saved_tensors
+        return _turn(grad, cos, -sin), None, None
+
+
+def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    turned = x * cos
+    turned[..., :half].addcmul_(x[..., half:], sin[..., :half], value=-1)
+    turned[..., half:].addcmul_(x[..., :half], sin[..., half:])
+    return turned
 
 
 def sinusoidal_table(length: int, hidden_size: int, device: torch.device | None = None) -> Tensor:
