@@ -7,15 +7,17 @@ The peer runs as it comes (batches of 32) and with the batch size that is fastes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
-from benchmarks.measure import Row, fastest, not_measured, row, throughput
+from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
+from benchmarks.peers import Peer
 from benchmarks.texts import texts
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
-from rtxlib.models import pretrained
-from rtxlib.training.device import pick_device
+from rtxlib.models import Encoder, pretrained
 from rtxlib.training.embed import embed
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -24,25 +26,29 @@ AIM = 1.2
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
-    from sentence_transformers import SentenceTransformer  # loads slowly, and only this needs it
-
-    device = pick_device()
     try:
         folder = pretrained.find(MODEL)
     except InputError as error:
         yield not_measured("embedding, MiniLM-L6", "texts/s", AIM, str(error))
         return
     encoder, tokenizer = pretrained.load(MODEL), pretrained_tokenizer(folder)
-    peer = SentenceTransformer(str(folder), device=device.type)
+    with Peer() as peer:
+        yield from _beside(peer, folder, encoder, tokenizer, rounds, short)
+
+
+def _beside(
+    peer: Peer, folder: Path, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rounds: int, short: bool
+) -> Iterator[Row]:
     for source, count in (("sst2", 450), ("yelp_polarity", 50)):
         name, given = texts(source, count // 8 if short else count)
         outputs = embed(given, encoder, tokenizer)
-        best = fastest(lambda size, given=given: peer.encode(given, batch_size=size), SIZES, outputs, 1e-5, name)
+        best = fastest(lambda size, given=given: peer("sentences", folder, given, size), SIZES, outputs, 1e-5, name)
         for size in dict.fromkeys((SIZES[0], best)):
-            found = throughput(
-                len(given),
-                lambda given=given: embed(given, encoder, tokenizer),
-                lambda given=given, size=size: peer.encode(given, batch_size=size),
+            found = take_turns(
+                {
+                    "ours": lambda given=given: len(given) / seconds(lambda: embed(given, encoder, tokenizer)),
+                    "peer": lambda given=given, size=size: len(given) / peer("sentences", folder, given, size)[0],
+                },
                 rounds,
             )
             word = " and ".join(

@@ -60,22 +60,22 @@ def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str
 
 
 def fastest(
-    run: Callable[[int], np.ndarray], sizes: Sequence[int], expected: np.ndarray, tolerance: float, what: str
+    run: Callable[[int], tuple[float, np.ndarray]],
+    sizes: Sequence[int],
+    expected: np.ndarray,
+    tolerance: float,
+    what: str,
 ) -> int:
-    """The batch size at which ``run`` is quickest. Every size is run once, which warms up, and must give what is expected."""
+    """The batch size at which ``run``, which gives seconds and outputs, is quickest.
+
+    Every size is run once, which warms up, and must give what is expected.
+    """
     taken = {}
     for size in sizes:
-        found: list[np.ndarray] = []
-        taken[size] = seconds(lambda size=size, found=found: found.append(run(size)))
-        difference = np.abs(found[0] - expected).max()
+        taken[size], found = run(size)
+        difference = np.abs(found - expected).max()
         assert difference <= tolerance, f"{what}: the outputs differ by {difference:.1e}"
     return min(taken, key=taken.__getitem__)
-
-
-def throughput(count: int, ours: Callable[[], Any], peer: Callable[[], Any], rounds: int) -> dict[str, list[float]]:
-    """Texts a second of two ways to read ``count`` texts, in turns: "ours" and "peer"."""
-    ways = {"ours": ours, "peer": peer}
-    return take_turns({who: lambda way=way: count / seconds(way) for who, way in ways.items()}, rounds)
 
 
 def row(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerBase, pipeline
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerBase
 
-from benchmarks.measure import Row, fastest, not_measured, row, seconds, throughput
+from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
+from benchmarks.peers import Peer
 from benchmarks.texts import prepared, texts
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode
 from rtxlib.experiments.execute import softmax
 from rtxlib.models import EncoderForSequenceClassification, pretrained
-from rtxlib.training.device import autocast, pick_device, pick_precision
+from rtxlib.training.device import DTYPES, autocast, pick_device, pick_precision
 from rtxlib.training.predict import predict_logits
 
 SIZES = (1, 8, 32, 128)  # batch sizes of the peers; the fastest is taken
@@ -25,16 +26,8 @@ SINGLE = 40  # texts timed alone
 LENGTH = 256
 
 
-class Same(NamedTuple):
-    """One BERT of 6 layers × 384 with random weights, in ours and in transformers, and the tokenizer of both."""
-
-    ours: EncoderForSequenceClassification
-    theirs: BertForSequenceClassification
-    tokenizer: PreTrainedTokenizerBase
-
-
-def same_models(tokenizer: PreTrainedTokenizerBase) -> Same:
-    """On the device at hand, in evaluation mode."""
+def save_model(folder: Path, tokenizer: PreTrainedTokenizerBase) -> EncoderForSequenceClassification:
+    """One BERT of 6 layers × 384 with random weights: saved as transformers reads it, and ours of the same weights."""
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -42,56 +35,29 @@ def same_models(tokenizer: PreTrainedTokenizerBase) -> Same:
         num_hidden_layers=6,
         num_attention_heads=6,
         intermediate_size=1536,
-        initializer_range=0.1,  # wide enough that texts get different logits
+        pad_token_id=tokenizer.pad_token_id,
     )
-    theirs = BertForSequenceClassification(config).eval()
-    with tempfile.TemporaryDirectory() as folder:
-        theirs.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        ours = pretrained.load_classifier(folder, pretrained.read_config(folder, pooling="pooler"))
+    theirs = BertForSequenceClassification(config)
+    theirs.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    ours = pretrained.load_classifier(folder, pretrained.read_config(folder, pooling="pooler"))
     ours.classifier.load_state_dict(theirs.classifier.state_dict())
-    device = pick_device()
-    return Same(ours.eval().to(device), theirs.to(device), tokenizer)
-
-
-@torch.inference_mode()
-def plain_loop(same: Same, given: list[str], size: int, precision: str) -> np.ndarray:
-    """What a person writes: batches in the order of the texts, padded to the longest of each."""
-    device = pick_device()
-    found = []
-    for start in range(0, len(given), size):
-        batch = same.tokenizer(
-            given[start : start + size], padding=True, truncation=True, max_length=LENGTH, return_tensors="pt"
-        )
-        with autocast(precision, device):
-            found.append(same.theirs(**batch.to(device)).logits.float().cpu().numpy())
-    return np.concatenate(found)
-
-
-def through_pipeline(same: Same, given: list[str], size: int, precision: str) -> np.ndarray:
-    """Probabilities as ``pipeline`` gives them."""
-    device = pick_device()
-    classify = pipeline("text-classification", model=same.theirs, tokenizer=same.tokenizer, device=device, top_k=None)
-    with autocast(precision, device):
-        answers = classify(given, batch_size=size, truncation=True, max_length=LENGTH)
-    return np.array(
-        [
-            [{one["label"]: one["score"] for one in answer}[name] for name in ("LABEL_0", "LABEL_1")]
-            for answer in answers
-        ]
-    )
+    return ours.eval().to(pick_device())
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
     device = pick_device()
-    same = same_models(prepared("sst2")[1].tokenizer)
-    for source, count in (("sst2", 400), ("yelp_polarity", 60)):
-        name, given = texts(source, count // 8 if short else count)
-        for precision in dict.fromkeys(("fp32", pick_precision("auto", device))):
-            yield from _throughput(name, given, same, precision, rounds)
-    name, given = texts("sst2", SINGLE)
-    for precision in dict.fromkeys(("fp32", pick_precision("auto", device))):
-        yield _alone(name, given, same, precision, rounds)
+    tokenizer = prepared("sst2")[1].tokenizer
+    with tempfile.TemporaryDirectory() as folder, Peer() as peer:
+        model = save_model(Path(folder), tokenizer)
+        precisions = dict.fromkeys(("fp32", pick_precision("auto", device)))
+        for source, count in (("sst2", 400), ("yelp_polarity", 60)):
+            name, given = texts(source, count // 8 if short else count)
+            for precision in precisions:
+                yield from _throughput(name, given, model, tokenizer, peer, Path(folder), precision, rounds)
+        name, given = texts("sst2", SINGLE)
+        for precision in precisions:
+            yield _alone(name, given, model, tokenizer, peer, Path(folder), precision, rounds)
     if device.type == "cpu":
         for what, unit, aim in (("throughput", "texts/s", 2.0), ("latency of one text", "ms", 1.0)):
             yield not_measured(f"prediction on cuda, {what}", unit, aim, "no cuda device here")
@@ -100,66 +66,77 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
 def _throughput(
     name: str,
     given: list[str],
-    same: Same,
+    model: EncoderForSequenceClassification,
+    tokenizer: PreTrainedTokenizerBase,
+    peer: Peer,
+    folder: Path,
     precision: str,
     rounds: int,
 ) -> Iterator[Row]:
     device = pick_device()
 
     def predict() -> np.ndarray:
-        ids, offsets = encode(given, same.tokenizer, LENGTH)
+        ids, offsets = encode(given, tokenizer, LENGTH)
         tokens = Tokens(ids, offsets, np.zeros(len(given), dtype=np.int64))
-        return predict_logits(same.ours, tokens, same.tokenizer.pad_token_id, device, precision)
+        return predict_logits(model, tokens, tokenizer.pad_token_id, device, precision)
 
     logits = predict()
-    loops: dict[str, tuple[Callable, np.ndarray]] = {
-        "a plain loop over transformers": (plain_loop, logits),
-        "pipeline": (through_pipeline, softmax(logits)),
+    loops = {
+        "a plain loop over transformers": ("plain_loop", logits),
+        "pipeline": ("text_pipeline", softmax(logits)),
     }
-    for peer, (run, expected) in loops.items():
+    for what, (function, expected) in loops.items():
         tolerance = 1e-4 if precision == "fp32" else 0.2
-        size = fastest(lambda size, run=run: run(same, given, size, precision), SIZES, expected, tolerance, peer)
-        found = throughput(len(given), predict, lambda run=run, size=size: run(same, given, size, precision), rounds)
+        run = lambda size, function=function: peer(function, folder, DTYPES[precision], given, size, LENGTH)  # noqa: E731
+        size = fastest(run, SIZES, expected, tolerance, what)
+        ways = {
+            "ours": lambda: len(given) / seconds(predict),
+            "peer": lambda run=run, size=size: len(given) / run(size)[0],
+        }
+        found = take_turns(ways, rounds)
         yield row(
-            f"prediction, {len(given)} {name}, {precision}, beside {peer}",
+            f"prediction, {len(given)} {name}, {precision}, beside {what}",
             found["ours"],
             found["peer"],
             "texts/s",
             2.0,
             ("transformers", "tokenizers"),
-            f"BERT 6×384 with the same weights, from text to logits; the peer in batches of {size}, its fastest of "
-            f"{', '.join(map(str, SIZES))}; {torch.get_num_threads()} threads",
+            f"BERT 6×384 with the same weights and outputs, tokenising included, at most {LENGTH} tokens; the peer in its "
+            f"fastest batches of {SIZES[0]} to {SIZES[-1]} ({size}); {torch.get_num_threads()} threads",
         )
 
 
 def _alone(
     name: str,
     given: list[str],
-    same: Same,
+    model: EncoderForSequenceClassification,
+    tokenizer: PreTrainedTokenizerBase,
+    peer: Peer,
+    folder: Path,
     precision: str,
     rounds: int,
 ) -> Row:
-    """Median milliseconds of a forward pass over one text, the two taking turns text by text."""
+    """Median milliseconds of a forward pass over one text, all texts a round."""
     device = pick_device()
-    batches = [
-        same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given
-    ]
-    times: dict[str, list[float]] = {"ours": [], "peer": []}
-    with torch.inference_mode(), autocast(precision, device):
-        for _ in range(rounds + 1):
-            alone: dict[str, list[float]] = {"ours": [], "peer": []}
-            for batch in batches:
-                alone["ours"].append(seconds(lambda batch=batch: same.ours(batch["input_ids"])))
-                alone["peer"].append(seconds(lambda batch=batch: same.theirs(**batch)))
-            for who, taken in alone.items():
-                times[who].append(1000 * median(taken))
+    batches = [tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given]
+
+    def ours() -> float:
+        with torch.inference_mode(), autocast(precision, device):
+            return 1000 * median(seconds(lambda batch=batch: model(batch["input_ids"])) for batch in batches)
+
+    def theirs() -> float:
+        return median(peer("alone", folder, DTYPES[precision], given, LENGTH))
+
+    ours(), theirs()  # the shapes are compiled
+    found = take_turns({"ours": ours, "peer": theirs}, rounds)
     return row(
         f"latency of one text, {name}, {precision}",
-        times["ours"][1:],  # the first round warms up
-        times["peer"][1:],
+        found["ours"],
+        found["peer"],
         "ms",
         1.0,
         ("transformers",),
-        f"BERT 6×384 with the same weights, tokenised beforehand, {len(given)} texts a round, {torch.get_num_threads()} threads",
+        f"forward pass over {len(given)} texts one by one, the median of each round; BERT 6×384 with the same weights; "
+        f"{torch.get_num_threads()} threads",
         less_is_better=True,
     )

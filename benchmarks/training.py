@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import (
-    AutoModelForSequenceClassification,
-    BertConfig,
-    DataCollatorWithPadding,
-    ModernBertConfig,
-    PreTrainedConfig,
-    PreTrainedModel,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-)
+from transformers import BertConfig, ModernBertConfig, PreTrainedConfig, PreTrainedModel
 
 from benchmarks.measure import Row, not_measured, row, seconds, take_turns
+from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
@@ -56,56 +47,22 @@ def ours(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str)
     return trained.rows_per_second
 
 
-class _Rows(torch.utils.data.Dataset):
-    def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def __getitem__(self, i: int) -> dict[str, object]:
-        return {"input_ids": self.tokens.row(i).tolist(), "labels": int(self.tokens.labels[i])}
-
-
-class _Clock(TrainerCallback):
-    def __init__(self) -> None:
-        self.ends: list[float] = []
-
-    def on_step_end(self, *_: object, **__: object) -> None:
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        self.ends.append(time.perf_counter())
-
-
-def trainers(model: PreTrainedModel, data: Prepared, batch: int, warm_up: int, steps: int, **settings: object) -> float:
+def trainers(
+    peer: Peer,
+    config: PreTrainedConfig,
+    data: Prepared,
+    batch: int,
+    warm_up: int,
+    steps: int,
+    settings: dict[str, object],
+    padded_to: int | None = None,
+) -> float:
     """Rows a second of the Trainer over ``steps`` steps on the whole training split, after ``warm_up`` untimed ones."""
-    clock, device = _Clock(), pick_device()
-    padding: dict[str, object] = {}
-    if settings.pop("padded", False):
-        padding = {"padding": "max_length", "max_length": PUBLISHED_LENGTH}
+    split = data.splits["train"]
     with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
-            output_dir=folder,
-            per_device_train_batch_size=batch,
-            max_steps=warm_up + steps,
-            optim="adamw_torch_fused",
-            use_cpu=device.type == "cpu",
-            report_to=[],
-            save_strategy="no",
-            logging_strategy="no",
-            disable_tqdm=True,
-            dataloader_pin_memory=device.type == "cuda",
-            **settings,
-        )
-        collator = DataCollatorWithPadding(data.tokenizer, **padding)
-        Trainer(
-            model=model,
-            args=arguments,
-            train_dataset=_Rows(data.splits["train"]),
-            data_collator=collator,
-            callbacks=[clock],
-        ).train()
-    return batch * steps / (clock.ends[-1] - clock.ends[warm_up - 1])
+        data.tokenizer.save_pretrained(folder)
+        rows = save_rows(Path(folder), split.ids, split.offsets, split.labels)
+        return peer("trainer", config, rows, Path(folder), batch, warm_up, steps, padded_to, settings)
 
 
 def peers(vocab: int) -> dict[str, tuple[PreTrainedConfig, Callable[[], PreTrainedModel]]]:
@@ -181,15 +138,14 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
         "torch_compile": device.type == "cuda",  # on a CPU compiling made a step of ours slower (LOG.md)
     }
     for shape, (config, make) in peers(len(data.tokenizer)).items():
-        found = take_turns(
-            {
-                "ours": lambda make=make: ours(make(), tokens, data, precision),
-                "peer": lambda config=config: trainers(
-                    AutoModelForSequenceClassification.from_config(config), data, BATCH, steps, steps, **best
-                ),
-            },
-            rounds,
-        )
+        with Peer() as peer:
+            found = take_turns(
+                {
+                    "ours": lambda make=make: ours(make(), tokens, data, precision),
+                    "peer": lambda config=config, peer=peer: trainers(peer, config, data, BATCH, steps, steps, best),
+                },
+                rounds,
+            )
         yield row(
             f"training, {name}, {shape} 6×384",
             found["ours"],
@@ -233,20 +189,16 @@ def _beside_published(rounds: int, steps: int) -> Row:
     name, data = prepared("sst2")
     tokens = subset(data.splits["train"], BATCH * steps)
     config, make = peers(len(data.tokenizer))["standard"]
-    found = take_turns(
-        {
-            "ours": lambda: ours(make(), tokens, data, precision),
-            "peer": lambda: trainers(
-                AutoModelForSequenceClassification.from_config(config),
-                data,
-                PUBLISHED_BATCH,
-                2,
-                PUBLISHED_STEPS,
-                padded=True,
-            ),
-        },
-        rounds,
-    )
+    with Peer() as peer:
+        found = take_turns(
+            {
+                "ours": lambda: ours(make(), tokens, data, precision),
+                "peer": lambda: trainers(
+                    peer, config, data, PUBLISHED_BATCH, 2, PUBLISHED_STEPS, {}, padded_to=PUBLISHED_LENGTH
+                ),
+            },
+            rounds,
+        )
     return row(
         f"training, {name}, beside the published protocol",
         found["ours"],
