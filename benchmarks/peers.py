@@ -1,0 +1,226 @@
+"""What others offer, each called in a process of its own in which nothing of ours is loaded or set.
+
+``Peer`` starts this file as a program and calls its functions there; what they are given and what they answer is pickled.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+# ---------------------------------------- in the peer's process
+
+
+def trainer(
+    config: Any,
+    rows: Path,
+    tokenizer: Path,
+    batch: int,
+    warm_up: int,
+    steps: int,
+    padded_to: int | None,
+    settings: dict[str, Any],
+) -> float:
+    """Rows a second of the Trainer over ``steps`` steps after ``warm_up`` untimed ones, on a new model of this configuration.
+
+    rows: an .npz of ``ids`` (all token ids), ``offsets`` of the rows in them, and ``labels``. padded_to: tokens of every row;
+    None: of the longest in its batch.
+    """
+    import torch
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    ids, offsets, labels = (np.load(rows)[name] for name in ("ids", "offsets", "labels"))
+
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self) -> int:
+            return len(labels)
+
+        def __getitem__(self, i: int) -> dict[str, object]:
+            return {"input_ids": ids[offsets[i] : offsets[i + 1]].tolist(), "labels": int(labels[i])}
+
+    class Clock(TrainerCallback):
+        ends: tuple[float, ...] = ()
+
+        def on_step_end(self, *_: object, **__: object) -> None:
+            self.ends += (_now(),)
+
+    clock = Clock()
+    padding = {} if padded_to is None else {"padding": "max_length", "max_length": padded_to}
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=batch,
+            max_steps=warm_up + steps,
+            optim="adamw_torch_fused",
+            use_cpu=not torch.cuda.is_available(),
+            report_to=[],
+            save_strategy="no",
+            logging_strategy="no",
+            disable_tqdm=True,
+            dataloader_pin_memory=torch.cuda.is_available(),
+            **settings,
+        )
+        Trainer(
+            model=AutoModelForSequenceClassification.from_config(config),
+            args=arguments,
+            train_dataset=Rows(),
+            data_collator=DataCollatorWithPadding(AutoTokenizer.from_pretrained(tokenizer), **padding),
+            callbacks=[clock],
+        ).train()
+    return batch * steps / (clock.ends[-1] - clock.ends[warm_up - 1])
+
+
+def plain_loop(folder: Path, dtype: torch.dtype, texts: list[str], size: int, length: int) -> tuple[float, np.ndarray]:
+    """Seconds and logits of what a person writes: batches in the order of the texts, padded to the longest of each."""
+    import torch
+
+    model, tokenizer = _classifier(folder)
+    begun, found = _now(), []
+    with torch.inference_mode(), _autocast(dtype):
+        for start in range(0, len(texts), size):
+            batch = tokenizer(
+                texts[start : start + size], padding=True, truncation=True, max_length=length, return_tensors="pt"
+            )
+            found.append(model(**batch.to(model.device)).logits.float().cpu().numpy())
+    return _now() - begun, np.concatenate(found)
+
+
+def text_pipeline(
+    folder: Path, dtype: torch.dtype, texts: list[str], size: int, length: int
+) -> tuple[float, np.ndarray]:
+    """Seconds and probabilities of ``pipeline``."""
+    from transformers import pipeline
+
+    model, tokenizer = _classifier(folder)
+    classify = pipeline("text-classification", model=model, tokenizer=tokenizer, device=model.device, top_k=None)
+    begun = _now()
+    with _autocast(dtype):
+        answers = classify(texts, batch_size=size, truncation=True, max_length=length)
+    taken = _now() - begun
+    by_label = [sorted(answer, key=lambda each: each["label"]) for answer in answers]
+    return taken, np.array([[each["score"] for each in answer] for answer in by_label])
+
+
+def alone(folder: Path, dtype: torch.dtype, texts: list[str], length: int) -> list[float]:
+    """Milliseconds of the forward pass over each text by itself."""
+    import torch
+
+    model, tokenizer = _classifier(folder)
+    taken = []
+    with torch.inference_mode(), _autocast(dtype):
+        for text in texts:
+            batch = tokenizer(text, truncation=True, max_length=length, return_tensors="pt").to(model.device)
+            begun = _now()
+            model(**batch)
+            taken.append(1000 * (_now() - begun))
+    return taken
+
+
+def sentences(folder: Path, texts: list[str], size: int) -> tuple[float, np.ndarray]:
+    """Seconds and embeddings of ``SentenceTransformer.encode``."""
+    model = _sentence_transformer(folder)
+    begun = _now()
+    found = model.encode(texts, batch_size=size)
+    return _now() - begun, found
+
+
+@cache
+def _classifier(folder: Path) -> tuple[Any, Any]:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    return model.to("cuda" if torch.cuda.is_available() else "cpu"), AutoTokenizer.from_pretrained(folder)
+
+
+@cache
+def _sentence_transformer(folder: Path) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder))
+
+
+def _autocast(dtype: torch.dtype) -> torch.autocast:
+    import torch
+
+    return torch.autocast("cuda" if torch.cuda.is_available() else "cpu", dtype, enabled=dtype != torch.float32)
+
+
+def _now() -> float:
+    """Seconds, once the device has finished."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def _serve() -> None:
+    """Answer one call after another; what libraries print goes where errors go."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            function, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(globals()[function](*arguments), answers)
+        answers.flush()
+
+
+# ---------------------------------------- in ours
+
+
+class Peer:
+    """A process for peers: ``peer("plain_loop", …)``. A context manager, which ends it."""
+
+    def __enter__(self) -> Self:
+        from rtxlib.process import SETTINGS
+
+        unset = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        program = [sys.executable, "-P", str(Path(__file__).resolve())]
+        self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=unset)
+        return self
+
+    def __call__(self, function: str, *arguments: Any) -> Any:
+        pickle.dump((function, arguments), self.process.stdin)
+        self.process.stdin.flush()
+        try:
+            return pickle.load(self.process.stdout)
+        except EOFError:
+            raise RuntimeError(f"The peer's process ended in {function}; its error stands above.") from None
+
+    def __exit__(self, *_: object) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def save_rows(folder: Path, ids: Sequence[int], offsets: Sequence[int], labels: Sequence[int]) -> Path:
+    """The training rows as :func:`trainer` reads them."""
+    file = folder / "rows.npz"
+    np.savez(file, ids=ids, offsets=offsets, labels=labels)
+    return file
+
+
+if __name__ == "__main__":
+    _serve()
