@@ -14,10 +14,11 @@ from rtxlib.training.device import autocast
 EVALUATION_TOKENS = (
     8192  # padded tokens of a full batch; keeps the peak memory of the widest model here under a gigabyte
 )
-# Padded tokens a batch where nothing is learned. A CPU wants few: what a layer makes of a thousand tokens stays in its cache,
-# and texts so few are nearly of one length. A BERT of 6 × 384 read 600 generated reviews on one AVX-512 core at 107 a second
-# with 1,024 and at 83 with 8,192 (fp32, best of 3). A GPU wants many; its figure is not tuned.
-_BATCH_TOKENS = {"cpu": 1024, "cuda": 16_384}
+# Padded tokens a batch where nothing is learned. A CPU wants few: what a layer makes of some hundred tokens stays in its cache,
+# and texts so few are nearly of one length. Of 64 to 2,048 tokens, 512 were within 2 % of the fastest for 400 phrases and 50
+# reviews, in fp32 and bf16, and 8 to 15 % from it for 56 phrases, where 256 were (LOG.md). A GPU wants many; its figure is
+# not tuned.
+_BATCH_TOKENS = {"cpu": 512, "cuda": 16_384}
 
 
 def fitting_batches(lengths: np.ndarray, device: torch.device) -> list[np.ndarray]:
