@@ -84,8 +84,9 @@ def comparisons() -> str:
             continue
         spread = f"{row['spread'][0]:.2f} to {row['spread'][1]:.2f}, " if row["spread"] else ""
         verdict = "" if row["aim"] is None else "met" if row["ratio"] >= row["aim"] else "**missed**"
+        ours, peer = (f"{x:.3g}" if x < 100 else f"{x:,.0f}" for x in (row["ours"], row["peer"]))
         lines.append(
-            f"| {row['name']} | {row['ours']:.3g} | {row['peer']:.3g} | {row['unit']} | {row['ratio']:.2f} "
+            f"| {row['name']} | {ours} | {peer} | {row['unit']} | {row['ratio']:.2f} "
             f"({spread}n = {row['n']}) | {aim} | {verdict} |"
         )
     return "\n".join(lines)
