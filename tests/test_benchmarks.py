@@ -8,15 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.text import Text
+from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
 from benchmarks import measure, scale
+from benchmarks.peers import Peer
 from rtxlib.errors import InputError
 from rtxlib.evaluation.cost import parameters
 from rtxlib.figures import growth as figures
 from rtxlib.models import build
+from rtxlib.process import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = json.loads((ROOT / "reports" / "benchmarks.json").read_text())["rows"]
@@ -51,6 +56,27 @@ def test_two_ways_take_turns_in_changing_order() -> None:
 
     found = measure.take_turns({"ours": lambda: way("ours"), "peer": lambda: way("peer")}, 2)
     assert calls == ["peer", "ours", "ours", "peer"] and found == {"ours": [2, 3], "peer": [1, 4]}
+
+
+def test_a_peer_runs_by_itself_with_nothing_of_ours_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "fine", "film"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    model = BertForSequenceClassification(BertConfig(vocab_size=len(words), **sizes)).eval()
+    model.save_pretrained(tmp_path)
+    with Peer() as peer:
+        seconds, logits = peer("plain_loop", tmp_path, torch.float32, ["a film", "fine fine film", "a"], 2, 16)
+        given = Path(f"/proc/{peer.process.pid}/environ").read_bytes().split(b"\0")
+        assert not {name.partition(b"=")[0].decode() for name in given} & set(SETTINGS)
+        with pytest.raises(RuntimeError, match="ended in no_such_peer"):
+            peer("no_such_peer")
+    with torch.inference_mode():
+        alone = model(torch.tensor([[2, 5, 7, 3]])).logits.numpy()
+    assert seconds > 0 and logits.shape == (3, 2)
+    np.testing.assert_allclose(logits[:1], alone, atol=1e-5)
 
 
 @pytest.mark.parametrize("page", scale.PAGES, ids=lambda page: page.stem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rtxlib import process
 from rtxlib.data.batching import Tokens
 from rtxlib.models import attention, build, feedforward, norms, positions
 from rtxlib.models.dropout import Dropout, dropout_mask
@@ -19,6 +21,26 @@ from rtxlib.training.recipe import Recipe
 CPU = torch.device("cpu")
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 NO_CHANCE = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "3000", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096"}),
+        ({"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": None}),
+    ],
+    ids=["nothing", "a count", "a policy"],
+)
+def test_what_the_user_has_set_stays_and_the_rest_is_set(
+    given: dict, expected: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in process.SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    process.tune()
+    assert {name: os.environ.get(name) for name in expected} == expected
 
 
 def plain_gate(inner: Tensor, activation: feedforward.Activation) -> Tensor:
