@@ -353,6 +353,22 @@ def test_notebooks_run_side_by_side_when_none_of_them_trains(
     assert ("  02 0:0" in stream.getvalue()) is not training  # lines say whose they are where they may be mixed
 
 
+def test_two_reports_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Each waits in the same notebook for the other, so that both write it at the same time."""
+    meet = "import os, pathlib, time\npathlib.Path(f'here-{os.getppid()}').touch()\nends = time.monotonic() + 60\n"
+    meet += "while len(list(pathlib.Path().glob('here-*'))) < 2 and time.monotonic() < ends:\n    time.sleep(0.02)"
+    write(tmp_path, "01_a", meet, "len(list(pathlib.Path().glob('here-*')))")
+    code = (
+        f"{AS_RTX}import pathlib, rtxlib.report.notebooks as n\n"
+        f"here = pathlib.Path({str(tmp_path)!r})\n"
+        "print(n.run(['01'], 'demo', {}, here / 'out', folder=here)[0].status)\n"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [one.communicate(timeout=120)[0].strip() for one in both] == ["done", "done"]
+    kept = nbformat.read(tmp_path / "out" / "notebooks" / "01_a.ipynb", as_version=4)
+    assert kept.metadata.rtx.completed and kept.cells[-1].outputs[0].data["text/plain"] == "2"
+
+
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(

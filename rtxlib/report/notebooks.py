@@ -278,7 +278,7 @@ def _execute(
     from papermill.execute import remove_error_markers
 
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it would say stands in the outcome
-    partial = (out / "notebooks" / f".{name}.part.ipynb").resolve()
+    partial = (out / "notebooks" / f".{name}.{os.getpid()}.part.ipynb").resolve()  # two reports at once share a folder
     started = time.monotonic()
     status, error = "done", None
     try:
