@@ -23,7 +23,7 @@ import pandas as pd
 
 import rtxlib  # noqa: F401 - before torch is loaded: it says how idle threads wait
 from benchmarks import growth
-from benchmarks.measure import Row
+from benchmarks.measure import Row, verdict
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
 from rtxlib.experiments import store
@@ -59,10 +59,9 @@ def line(row: dict[str, Any]) -> str:
     def number(value: float | None, width: int = 9) -> str:
         return f"{'–':>{width}}" if value is None else f"{value:{width}.{2 if abs(value) < 100 else 0}f}"
 
-    verdict = "" if row["ratio"] is None or row["aim"] is None else ("met" if row["ratio"] >= row["aim"] else "missed")
     return (
         f"{row['name']:72} {number(row['ours'])} {number(row['peer'])} {row['unit']:9} {number(row['ratio'], 6)} "
-        f"{number(row['aim'], 6)} {verdict or 'not measured':12} {row['n']:3}"
+        f"{number(row['aim'], 6)} {verdict(row['ratio'], row['aim']) or 'not measured':12} {row['n']:3}"
     )
 
 

@@ -109,3 +109,8 @@ def not_measured(name: str, unit: str, aim: float | None, why: str) -> Row:
     return Row(
         name, None, None, unit, None, aim, 0, device_name(pick_device()), versions("torch"), f"not measured: {why}"
     )
+
+
+def verdict(ratio: float | None, aim: float | None) -> str:
+    """Whether the aim is "met" or "missed"; nothing where either is missing."""
+    return "" if ratio is None or aim is None else "met" if ratio >= aim else "missed"

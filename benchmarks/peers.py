@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -21,13 +20,14 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
+    from rtxlib.data.prepared import Prepared
+
 # ---------------------------------------- in the peer's process
 
 
 def trainer(
     config: Any,
-    rows: Path,
-    tokenizer: Path,
+    folder: Path,
     batch: int,
     warm_up: int,
     steps: int,
@@ -36,8 +36,7 @@ def trainer(
 ) -> float:
     """Rows a second of the Trainer over ``steps`` steps after ``warm_up`` untimed ones, on a new model of this configuration.
 
-    rows: an .npz of ``ids`` (all token ids), ``offsets`` of the rows in them, and ``labels``. padded_to: tokens of every row;
-    None: of the longest in its batch.
+    folder: what :func:`save_training` left. padded_to: tokens of every row; None: of the longest in its batch.
     """
     import torch
     from transformers import (
@@ -49,7 +48,8 @@ def trainer(
         TrainingArguments,
     )
 
-    ids, offsets, labels = (np.load(rows)[name] for name in ("ids", "offsets", "labels"))
+    with np.load(folder / "rows.npz") as rows:
+        ids, offsets, labels = rows["ids"], rows["offsets"], rows["labels"]
 
     class Rows(torch.utils.data.Dataset):
         def __len__(self) -> int:
@@ -66,9 +66,9 @@ def trainer(
 
     clock = Clock()
     padding = {} if padded_to is None else {"padding": "max_length", "max_length": padded_to}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as out:
         arguments = TrainingArguments(
-            output_dir=folder,
+            output_dir=out,
             per_device_train_batch_size=batch,
             max_steps=warm_up + steps,
             optim="adamw_torch_fused",
@@ -84,7 +84,7 @@ def trainer(
             model=AutoModelForSequenceClassification.from_config(config),
             args=arguments,
             train_dataset=Rows(),
-            data_collator=DataCollatorWithPadding(AutoTokenizer.from_pretrained(tokenizer), **padding),
+            data_collator=DataCollatorWithPadding(AutoTokenizer.from_pretrained(folder), **padding),
             callbacks=[clock],
         ).train()
     return batch * steps / (clock.ends[-1] - clock.ends[warm_up - 1])
@@ -215,11 +215,12 @@ class Peer:
         self.process.wait()
 
 
-def save_rows(folder: Path, ids: Sequence[int], offsets: Sequence[int], labels: Sequence[int]) -> Path:
-    """The training rows as :func:`trainer` reads them."""
-    file = folder / "rows.npz"
-    np.savez(file, ids=ids, offsets=offsets, labels=labels)
-    return file
+def save_training(folder: Path, data: Prepared) -> Path:
+    """The folder, with the tokenizer and the training rows as :func:`trainer` reads them."""
+    data.tokenizer.save_pretrained(folder)
+    rows = data.splits["train"]
+    np.savez(folder / "rows.npz", ids=rows.ids, offsets=rows.offsets, labels=rows.labels)
+    return folder
 
 
 if __name__ == "__main__":

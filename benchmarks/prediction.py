@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +27,17 @@ SINGLE = 40  # texts timed alone
 LENGTH = 256
 
 
-def save_model(folder: Path, tokenizer: PreTrainedTokenizerBase) -> EncoderForSequenceClassification:
-    """One BERT of 6 layers × 384 with random weights: saved as transformers reads it, and ours of the same weights."""
+class Same(NamedTuple):
+    """One BERT of 6 layers × 384 with random weights: ours, and a folder with it from which the peer reads it."""
+
+    model: EncoderForSequenceClassification
+    tokenizer: PreTrainedTokenizerBase
+    folder: Path
+    peer: Peer
+
+
+def same_models(tokenizer: PreTrainedTokenizerBase, folder: Path, peer: Peer) -> Same:
+    """Ours is on the device at hand, in evaluation mode."""
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -42,43 +52,33 @@ def save_model(folder: Path, tokenizer: PreTrainedTokenizerBase) -> EncoderForSe
     tokenizer.save_pretrained(folder)
     ours = pretrained.load_classifier(folder, pretrained.read_config(folder, pooling="pooler"))
     ours.classifier.load_state_dict(theirs.classifier.state_dict())
-    return ours.eval().to(pick_device())
+    return Same(ours.eval().to(pick_device()), tokenizer, folder, peer)
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
     device = pick_device()
-    tokenizer = prepared("sst2")[1].tokenizer
     with tempfile.TemporaryDirectory() as folder, Peer() as peer:
-        model = save_model(Path(folder), tokenizer)
+        same = same_models(prepared("sst2")[1].tokenizer, Path(folder), peer)
         precisions = dict.fromkeys(("fp32", pick_precision("auto", device)))
         for source, count in (("sst2", 400), ("yelp_polarity", 60)):
             name, given = texts(source, count // 8 if short else count)
             for precision in precisions:
-                yield from _throughput(name, given, model, tokenizer, peer, Path(folder), precision, rounds)
+                yield from _throughput(name, given, same, precision, rounds)
         name, given = texts("sst2", SINGLE)
         for precision in precisions:
-            yield _alone(name, given, model, tokenizer, peer, Path(folder), precision, rounds)
+            yield _alone(name, given, same, precision, rounds)
     if device.type == "cpu":
         for what, unit, aim in (("throughput", "texts/s", 2.0), ("latency of one text", "ms", 1.0)):
             yield not_measured(f"prediction on cuda, {what}", unit, aim, "no cuda device here")
 
 
-def _throughput(
-    name: str,
-    given: list[str],
-    model: EncoderForSequenceClassification,
-    tokenizer: PreTrainedTokenizerBase,
-    peer: Peer,
-    folder: Path,
-    precision: str,
-    rounds: int,
-) -> Iterator[Row]:
+def _throughput(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Iterator[Row]:
     device = pick_device()
 
     def predict() -> np.ndarray:
-        ids, offsets = encode(given, tokenizer, LENGTH)
+        ids, offsets = encode(given, same.tokenizer, LENGTH)
         tokens = Tokens(ids, offsets, np.zeros(len(given), dtype=np.int64))
-        return predict_logits(model, tokens, tokenizer.pad_token_id, device, precision)
+        return predict_logits(same.model, tokens, same.tokenizer.pad_token_id, device, precision)
 
     logits = predict()
     loops = {
@@ -87,7 +87,7 @@ def _throughput(
     }
     for what, (function, expected) in loops.items():
         tolerance = 1e-4 if precision == "fp32" else 0.2
-        run = lambda size, function=function: peer(function, folder, DTYPES[precision], given, size, LENGTH)  # noqa: E731
+        run = lambda size, function=function: same.peer(function, same.folder, DTYPES[precision], given, size, LENGTH)  # noqa: E731
         size = fastest(run, SIZES, expected, tolerance, what)
         ways = {
             "ours": lambda: len(given) / seconds(predict),
@@ -106,26 +106,19 @@ def _throughput(
         )
 
 
-def _alone(
-    name: str,
-    given: list[str],
-    model: EncoderForSequenceClassification,
-    tokenizer: PreTrainedTokenizerBase,
-    peer: Peer,
-    folder: Path,
-    precision: str,
-    rounds: int,
-) -> Row:
+def _alone(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Row:
     """Median milliseconds of a forward pass over one text, all texts a round."""
     device = pick_device()
-    batches = [tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given]
+    batches = [
+        same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given
+    ]
 
     def ours() -> float:
         with torch.inference_mode(), autocast(precision, device):
-            return 1000 * median(seconds(lambda batch=batch: model(batch["input_ids"])) for batch in batches)
+            return 1000 * median(seconds(lambda batch=batch: same.model(batch["input_ids"])) for batch in batches)
 
     def theirs() -> float:
-        return median(peer("alone", folder, DTYPES[precision], given, LENGTH))
+        return median(same.peer("alone", same.folder, DTYPES[precision], given, LENGTH))
 
     ours(), theirs()  # the shapes are compiled
     found = take_turns({"ours": ours, "peer": theirs}, rounds)

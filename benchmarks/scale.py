@@ -13,6 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.measure import verdict
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "docs" / "cluster.md", ROOT / "docs" / "speed.md")
 MACHINES = {"a laptop of 2 cores": 2, "one machine of 64": 64, "a cluster of 1,000": 1000}
@@ -83,11 +85,11 @@ def comparisons() -> str:
             lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} |")
             continue
         spread = f"{row['spread'][0]:.2f} to {row['spread'][1]:.2f}, " if row["spread"] else ""
-        verdict = "" if row["aim"] is None else "met" if row["ratio"] >= row["aim"] else "**missed**"
+        said = verdict(row["ratio"], row["aim"]).replace("missed", "**missed**")
         ours, peer = (f"{x:.3g}" if x < 100 else f"{x:,.0f}" for x in (row["ours"], row["peer"]))
         lines.append(
             f"| {row['name']} | {ours} | {peer} | {row['unit']} | {row['ratio']:.2f} "
-            f"({spread}n = {row['n']}) | {aim} | {verdict} |"
+            f"({spread}n = {row['n']}) | {aim} | {said} |"
         )
     return "\n".join(lines)
 

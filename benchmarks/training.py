@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -14,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, ModernBertConfig, PreTrainedConfig, PreTrainedModel
 
 from benchmarks.measure import Row, not_measured, row, seconds, take_turns
-from benchmarks.peers import Peer, save_rows
+from benchmarks.peers import Peer, save_training
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
@@ -45,24 +46,6 @@ def ours(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str)
     plan = dataclasses.replace(recipe("default"), precision=precision, evaluations_per_epoch=1)
     trained = train(model, tokens, subset(tokens, 1), plan, 0, special_ids(data), pick_device())
     return trained.rows_per_second
-
-
-def trainers(
-    peer: Peer,
-    config: PreTrainedConfig,
-    data: Prepared,
-    batch: int,
-    warm_up: int,
-    steps: int,
-    settings: dict[str, object],
-    padded_to: int | None = None,
-) -> float:
-    """Rows a second of the Trainer over ``steps`` steps on the whole training split, after ``warm_up`` untimed ones."""
-    split = data.splits["train"]
-    with tempfile.TemporaryDirectory() as folder:
-        data.tokenizer.save_pretrained(folder)
-        rows = save_rows(Path(folder), split.ids, split.offsets, split.labels)
-        return peer("trainer", config, rows, Path(folder), batch, warm_up, steps, padded_to, settings)
 
 
 def peers(vocab: int) -> dict[str, tuple[PreTrainedConfig, Callable[[], PreTrainedModel]]]:
@@ -138,14 +121,9 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
         "torch_compile": device.type == "cuda",  # on a CPU compiling made a step of ours slower (LOG.md)
     }
     for shape, (config, make) in peers(len(data.tokenizer)).items():
-        with Peer() as peer:
-            found = take_turns(
-                {
-                    "ours": lambda make=make: ours(make(), tokens, data, precision),
-                    "peer": lambda config=config, peer=peer: trainers(peer, config, data, BATCH, steps, steps, best),
-                },
-                rounds,
-            )
+        with Peer() as peer, tempfile.TemporaryDirectory() as folder:
+            run = partial(peer, "trainer", config, save_training(Path(folder), data), BATCH, steps, steps, None, best)
+            found = take_turns({"ours": lambda make=make: ours(make(), tokens, data, precision), "peer": run}, rounds)
         yield row(
             f"training, {name}, {shape} 6×384",
             found["ours"],
@@ -189,16 +167,10 @@ def _beside_published(rounds: int, steps: int) -> Row:
     name, data = prepared("sst2")
     tokens = subset(data.splits["train"], BATCH * steps)
     config, make = peers(len(data.tokenizer))["standard"]
-    with Peer() as peer:
-        found = take_turns(
-            {
-                "ours": lambda: ours(make(), tokens, data, precision),
-                "peer": lambda: trainers(
-                    peer, config, data, PUBLISHED_BATCH, 2, PUBLISHED_STEPS, {}, padded_to=PUBLISHED_LENGTH
-                ),
-            },
-            rounds,
-        )
+    with Peer() as peer, tempfile.TemporaryDirectory() as folder:
+        given = (save_training(Path(folder), data), PUBLISHED_BATCH, 2, PUBLISHED_STEPS, PUBLISHED_LENGTH, {})
+        run = partial(peer, "trainer", config, *given)
+        found = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds)
     return row(
         f"training, {name}, beside the published protocol",
         found["ours"],

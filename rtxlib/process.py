@@ -22,10 +22,10 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 def tune() -> None:
     """Set what the user's environment leaves open."""
+    os.environ.setdefault("OMP_WAIT_POLICY", SETTINGS["OMP_WAIT_POLICY"])
+    own_policy = os.environ["OMP_WAIT_POLICY"] != SETTINGS["OMP_WAIT_POLICY"]
     for name, value in SETTINGS.items():
-        if (
-            name != "GOMP_SPINCOUNT" or os.environ.get("OMP_WAIT_POLICY") == SETTINGS["OMP_WAIT_POLICY"]
-        ):  # it overrules it
+        if not (own_policy and name == "GOMP_SPINCOUNT"):  # the count would overrule the policy
             os.environ.setdefault(name, value)
     if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
         _keep_freed_memory()

@@ -12,7 +12,7 @@ import nbformat
 from nbconvert import HTMLExporter
 
 from ..errors import InputError
-from .notebooks import Outcome, write_atomic
+from .outcomes import Outcome, write_atomic
 from .render import PLOTLY, Page, Render, highlight_code, render_cells, tags
 
 __all__ = ["PLOTLY", "build"]

@@ -1,33 +1,24 @@
-"""Run the notebooks: parameters checked before a kernel starts, progress in sight, an honest outcome for each.
+"""Run the notebooks: parameters checked before a kernel starts, progress in sight, an outcome for each.
 
-papermill does the running. Around it stands what papermill leaves open: it only warns about an unknown parameter, takes
-any type, calls every cell complete after a time-out or a dead kernel, ends well after ``sys.exit(0)``, and uses
-whichever kernel the user's machine calls ``python3``.
+papermill runs each of them (:mod:`.execution`). It only warns about an unknown parameter and takes any type; here these are
+refused first.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TextIO
-from weakref import WeakSet
-
-from jupyter_client import AsyncKernelManager
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-from traitlets import default
+from typing import Any, TextIO
 
 from .. import paths
 from ..errors import InputError, nearest
+from .execution import Kernel, RunningInterpreter, execute
+from .outcomes import Outcome, read_outcomes, save_outcomes
 from .parameters import Parameter, check, pairs, read_parameters
 from .progress import Progress, Watch, clock
 
@@ -43,7 +34,6 @@ __all__ = [
     "read_parameters",
     "run",
     "save_outcomes",
-    "write_atomic",
 ]
 
 # What must have succeeded before a notebook may start, where both are asked for. All of the study rests on the audit
@@ -71,58 +61,6 @@ NOTEBOOKS: dict[str, tuple[str, ...]] = {
 MOST_AT_ONCE = 4  # notebooks side by side: each kernel takes about a gigabyte of memory
 
 # ------------------------------------------------------------------------------------------------------------- running
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one notebook."""
-
-    name: str  # "03_recurrent"
-    status: Literal["done", "failed", "interrupted", "skipped"]
-    seconds: float
-    error: str | None = None  # "cell 5: ValueError: …"; the number is the one in brackets beside the executed cell
-    path: Path | None = None  # the executed notebook; None when none could be kept
-
-
-class RunningInterpreter(KernelSpecManager):
-    """The kernel ``python3`` is the interpreter that runs this process, whatever else the machine has under that name.
-
-    JupyterLab takes it too, as ``--ServerApp.kernel_spec_manager_class=rtxlib.report.notebooks.RunningInterpreter``.
-    """
-
-    def find_kernel_specs(self) -> dict[str, str]:
-        from ipykernel.kernelspec import RESOURCES
-
-        return {**super().find_kernel_specs(), "python3": RESOURCES}
-
-    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        if kernel_name.lower() != "python3":
-            return super().get_kernel_spec(kernel_name)
-        from ipykernel.kernelspec import RESOURCES, get_kernel_dict
-
-        spec = KernelSpec(resource_dir=RESOURCES, **get_kernel_dict())
-        spec.argv[0] = sys.executable
-        return spec
-
-
-class _Kernel(AsyncKernelManager):
-    known: ClassVar[WeakSet[_Kernel]] = WeakSet()
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.known.add(self)
-
-    @classmethod
-    def kill_all(cls) -> None:
-        """From whichever thread: every kernel's process ends, and its notebook as with any dead kernel."""
-        for kernel in list(cls.known):
-            if kernel.has_kernel and kernel.provisioner.pid:
-                with suppress(ProcessLookupError):
-                    os.kill(kernel.provisioner.pid, signal.SIGKILL)
-
-    @default("kernel_spec_manager")
-    def _kernel_spec_manager_default(self) -> KernelSpecManager:
-        return RunningInterpreter(parent=self)
 
 
 def find(names: Iterable[str] | None = None, folder: Path | None = None) -> dict[str, Path]:
@@ -194,7 +132,7 @@ def run(
             if needed:
                 outcome = Outcome(name, "skipped", 0.0, f"needs {needed[0]}, which {_WORDS[stopped[needed[0]]]}")
             else:
-                outcome = _execute(name, sources[name], plans[name], out, timeout, watch, stopping)
+                outcome = execute(name, sources[name], plans[name], out, timeout, watch, stopping)
             why = f": {outcome.error}" if outcome.error else ""
             watch.line(f"{clock(outcome.seconds)}  {_WORDS[outcome.status]}{why}")
         return outcome
@@ -220,7 +158,7 @@ def run(
             except BaseException:
                 stopping.set()
                 while wait(running, timeout=0.2).not_done:
-                    _Kernel.kill_all()
+                    Kernel.kill_all()
                 keep(running)
                 raise
     except KeyboardInterrupt:
@@ -261,100 +199,3 @@ def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any
         name: check(path, {key: value for key, value in given.items() if key in known[name]})
         for name, path in sources.items()
     }
-
-
-def _execute(
-    name: str,
-    source: Path,
-    parameters: dict[str, Any],
-    out: Path,
-    timeout: int | None,
-    watch: Watch,
-    stopping: threading.Event,
-) -> Outcome:
-    import nbformat  # here, so that a mistyped parameter is refused at once
-    import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from papermill.execute import remove_error_markers
-
-    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it would say stands in the outcome
-    partial = (out / "notebooks" / f".{name}.{os.getpid()}.part.ipynb").resolve()  # two reports at once share a folder
-    started = time.monotonic()
-    status, error = "done", None
-    try:
-        notebook = papermill.execute_notebook(
-            str(source.resolve()),
-            str(partial),
-            parameters,
-            kernel_name="python3",
-            language="python",
-            kernel_manager_class=_Kernel,
-            cwd=str(source.resolve().parent),  # as in JupyterLab
-            progress_bar=False,
-            execution_timeout=timeout,
-            start_timeout=180,  # a busy machine is no failure
-            iopub_timeout=60,
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],  # its log goes past us, straight to the terminal
-            stdout_file=watch.printed,
-            stderr_file=watch.messages,
-            on_notebook_start=watch.open,
-            on_cell_execute=watch.enter,
-            on_cell_executed=watch.leave,
-        )
-        left = [cell for cell in notebook.cells if any(o.get("ename") == "SystemExit" for o in cell.get("outputs", ()))]
-        if left:  # papermill takes sys.exit(0) for a good end
-            number = left[0].execution_count
-            status, error = "failed", f"cell {number}: left through sys.exit, so the cells after it did not run"
-    except papermill.PapermillExecutionError as problem:
-        first = (problem.evalue.strip().splitlines() or [""])[0]
-        status, error = "failed", f"cell {problem.exec_count}: {problem.ename}: {first}".rstrip(": ")
-    except CellTimeoutError:
-        status, error = "failed", f"cell {watch.cell}: not finished within the time limit of {timeout} s"
-    except DeadKernelError:
-        status, error = "failed", f"cell {watch.cell}: the kernel died (out of memory, or its process was ended)"
-    except Exception as problem:  # a kernel that does not start, a full disk: an outcome like the others, told as it is
-        first = (str(problem).splitlines() or [""])[0]
-        status, error = "failed", f"cell {watch.cell}: {type(problem).__name__}: {first}".rstrip(": ")
-    if stopping.is_set() and status == "failed":
-        status, error = "interrupted", f"cell {watch.cell}"
-    seconds = round(time.monotonic() - started, 3)
-    final = partial.with_name(f"{name}.ipynb")
-    try:
-        notebook = remove_error_markers(nbformat.read(partial, as_version=4))
-        for key in ("input_path", "output_path"):  # of this machine, and the notebook may be published
-            notebook.metadata.papermill.pop(key, None)
-        notebook.metadata.rtx = {"completed": status == "done", "status": status, "seconds": seconds, "error": error}
-        write_atomic(final, nbformat.writes(notebook) + "\n")
-    except (OSError, ValueError) as problem:
-        final = None
-        status, error = "failed", f"{error or 'finished'}; the executed notebook could not be kept ({problem})"
-    finally:
-        partial.unlink(missing_ok=True)
-    return Outcome(name, status, seconds, error, final)
-
-
-# -------------------------------------------------------------------------------------------------------------- records
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write ``text`` whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def save_outcomes(outcomes: Iterable[Outcome], out: Path) -> None:
-    """Merge ``outcomes`` into ``out/outcomes.json``: one notebook run alone keeps what is known of the others."""
-    known = {outcome.name: outcome for outcome in (*read_outcomes(out), *outcomes)}
-    records = [asdict(known[name]) | {"path": known[name].path and f"notebooks/{name}.ipynb"} for name in sorted(known)]
-    write_atomic(out / "outcomes.json", json.dumps(records, indent=1) + "\n")
-
-
-def read_outcomes(out: Path) -> list[Outcome]:
-    """The outcomes kept under ``out``, in order; empty when nothing ran there."""
-    file = out / "outcomes.json"
-    records = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    return [Outcome(**record | {"path": record["path"] and out / record["path"]}) for record in records]
