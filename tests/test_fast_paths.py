@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib import process
 from rtxlib.data.batching import Tokens
-from rtxlib.models import attention, build, feedforward, norms, positions
+from rtxlib.models import attention, build, feedforward, linear, norms, positions
 from rtxlib.models.dropout import Dropout, dropout_mask
+from rtxlib.models.linear import Linear, prepacked
+from rtxlib.training.device import DTYPES, autocast
 from rtxlib.training.loop import train
 from rtxlib.training.recipe import Recipe
 
@@ -55,6 +59,7 @@ def plain_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch's own operations in place of ours."""
+    monkeypatch.setattr(linear, "_multiplies", lambda _: False)
     monkeypatch.setattr(feedforward, "gated", plain_gate)
     monkeypatch.setattr(attention, "rotate", plain_rotation)
     monkeypatch.setattr(norms.RMSNorm, "forward", nn.RMSNorm.forward)
@@ -123,6 +128,77 @@ def test_gate_and_rotation_and_their_gradients_are_the_plain_ones(dtype: torch.d
         close = {"atol": 1e-12, "rtol": 1e-12} if dtype == torch.float64 else {"atol": 0.03, "rtol": 0.02}
         torch.testing.assert_close(found, wanted, **close)
         torch.testing.assert_close(*gradients, **close)
+
+
+def test_the_linear_map_and_its_gradients_are_torchs_under_autocast() -> None:
+    torch.manual_seed(0)
+    ours = Linear(24, 10)
+    received, given = torch.randn(3, 5, 10).bfloat16(), torch.randn(3, 5, 24)
+    results = []
+    for way in (ours, lambda x: F.linear(x, ours.weight, ours.bias)):
+        ours.zero_grad()
+        x = given.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = way(x)
+        y.backward(received)
+        assert (y.dtype, x.grad.dtype, ours.weight.grad.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+        results.append((y, x.grad, ours.weight.grad, ours.bias.grad))
+    for found, wanted in zip(*results, strict=True):
+        torch.testing.assert_close(found, wanted, atol=1e-2, rtol=2**-7)
+
+
+def test_a_linear_map_that_does_not_learn_still_passes_gradients_on() -> None:
+    frozen = Linear(6, 4, bias=False).requires_grad_(False)
+    x = torch.randn(2, 6, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = frozen(x)
+    y.sum().backward()
+    assert frozen.weight.grad is None
+    torch.testing.assert_close(x.grad, frozen.weight.sum(0).expand(2, 6), atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["standard-2x64", "recurrent-2x2x64", "bert-tiny"])
+@pytest.mark.parametrize(("precision", "close"), [("fp32", CLOSE), ("bf16", {"atol": 3e-2, "rtol": 3e-2})])
+def test_prepacked_weights_give_the_same_logits_and_leave_no_trace(name: str, precision: str, close: dict) -> None:
+    torch.manual_seed(0)
+    model = build(name, vocab_size=60).eval()
+    model.classifier.weight.data.normal_()
+    given = batch(4, 17)
+    before = {key: x.clone() for key, x in model.state_dict().items()}
+    with torch.inference_mode(), autocast(precision, CPU):
+        wanted = model(**given).logits
+        with pytest.raises(KeyError), prepacked(model):
+            layers = [layer for layer in model.modules() if isinstance(layer, Linear)]
+            assert all((layer.prepacked is not None) == linear._multiplies(DTYPES[precision]) for layer in layers)
+            found = model(**given).logits
+            raise KeyError
+    assert all(layer.prepacked is None for layer in layers)
+    assert all(torch.equal(x, before[key]) for key, x in model.state_dict().items())
+    assert wanted.abs().max() > 0.1
+    torch.testing.assert_close(found, wanted, **close)
+
+
+def test_gradients_are_those_of_the_weights_also_where_they_are_prepacked() -> None:
+    layer, x = Linear(5, 3), torch.randn(2, 5)
+    with prepacked(layer):
+        layer(x).sum().backward()
+    torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 5))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_products_are_counted_however_they_are_taken(precision: str) -> None:
+    """2·in·out a row forward; twice that back, where the input learns too."""
+    layer, x = Linear(8, 6), torch.randn(7, 8, requires_grad=True)
+    counts = []
+    for way in (nullcontext(), prepacked(layer)):
+        with torch.inference_mode(), autocast(precision, CPU), way, FlopCounterMode(display=False) as counter:
+            layer(x.detach())
+        counts.append(counter.get_total_flops())
+    with FlopCounterMode(display=False) as counter:
+        with autocast(precision, CPU):
+            y = layer(x)
+        y.sum().backward()
+    assert [*counts, counter.get_total_flops()] == [2 * 7 * 8 * 6] * 2 + [3 * 2 * 7 * 8 * 6]
 
 
 def test_with_the_same_masks_dropout_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:

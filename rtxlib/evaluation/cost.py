@@ -12,6 +12,7 @@ from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
 from rtxlib.errors import InputError
+from rtxlib.models.linear import prepacked
 
 Batch = dict[str, torch.Tensor | None]
 _MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # of one feed-forward: gated ones have a third
@@ -86,7 +87,7 @@ def latency(
     percentile are over texts × rounds. ``saturated``: batches large enough to keep the device busy; ``ms_per_text``
     is the median over rounds of all their time over all their rows. A batch holds ``input_ids`` (B, T) and
     ``attention_mask`` (B, T) or None; others of its entries are ignored. Batches are moved to the device before the
-    clock starts, every batch is run once and ``warm_up`` more passes are made untimed, and the device is
+    clock starts and weights prepacked, every batch is run once and ``warm_up`` more passes are untimed, and the device is
     synchronised around each timed pass. The model is moved to ``device``, timed in evaluation mode, and left in the
     mode it had. Raises ``InputError`` when a list is empty or ``single`` holds a larger batch.
     """
@@ -109,7 +110,7 @@ def latency(
     was_training = model.training
     model.to(device).eval()
     try:
-        with torch.inference_mode(), precision:
+        with torch.inference_mode(), precision, prepacked(model):
             for batches in held:
                 for batch in [*batches, *batches[:1] * warm_up]:
                     timed(batch)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.dropout import Dropout
+from rtxlib.models.linear import Linear, linear
 from rtxlib.models.masks import View
 from rtxlib.models.positions import rotate
 
@@ -45,8 +46,8 @@ class Attention(nn.Module):
         super().__init__()
         self.num_heads, self.head_dim = config.num_attention_heads, config.head_dim
         self.dropout = Dropout(config.attention_dropout)
-        self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=config.bias)
-        self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=config.bias)
+        self.qkv = Linear(config.hidden_size, 3 * config.hidden_size, bias=config.bias)
+        self.output = Linear(config.hidden_size, config.hidden_size, bias=config.bias)
 
     def per_head(self) -> dict[str, Tensor]:
         """The weights as each head sees them, views of the fused ones.
@@ -68,8 +69,8 @@ class Attention(nn.Module):
         else:  # cut the fused projection into its query part and the rest
             d = seen.shape[-1]
             weight, bias = self.qkv.weight, self.qkv.bias
-            q = F.linear(asking, weight[:d], None if bias is None else bias[:d])
-            k, v = F.linear(seen, weight[d:], None if bias is None else bias[d:]).chunk(2, dim=-1)
+            q = linear(asking, weight[:d], None if bias is None else bias[:d])
+            k, v = linear(seen, weight[d:], None if bias is None else bias[d:]).chunk(2, dim=-1)
         return self._split(q), self._split(k), self._split(v)
 
     def forward(

@@ -14,6 +14,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.dropout import Dropout
+from rtxlib.models.linear import Linear
 from rtxlib.models.masks import packed, packed_positions, self_attention_view
 from rtxlib.models.norms import make_norm
 from rtxlib.models.positions import sinusoidal_table
@@ -34,7 +35,7 @@ class Embeddings(nn.Module):
         width = config.embedding_size or config.hidden_size
         self.token = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
         self.token.initial_std = config.embedding_initializer_range
-        self.widen = nn.Identity() if width == config.hidden_size else nn.Linear(width, config.hidden_size, bias=False)
+        self.widen = nn.Identity() if width == config.hidden_size else Linear(width, config.hidden_size, bias=False)
         if config.type_vocab_size:
             self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
         if config.position == "learned":
@@ -106,7 +107,7 @@ class Encoder(EncoderBase):
         self.stack = RecurrentStack(config)
         self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
         if config.pooler:
-            self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
+            self.pooler = Linear(config.hidden_size, config.hidden_size)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,8 +10,8 @@ from torch import Tensor, nn
 
 from rtxlib.models.config import GATED, ModelConfig
 from rtxlib.models.dropout import Dropout
+from rtxlib.models.linear import Activation, Linear
 
-Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"swiglu": F.silu, "geglu": F.gelu, "gelu": F.gelu, "relu": F.relu}
 _BACKWARD = {F.silu: torch.ops.aten.silu_backward.grad_input, F.gelu: torch.ops.aten.gelu_backward.grad_input}
 
@@ -60,13 +59,12 @@ class FeedForward(nn.Module):
         self.gated = config.feedforward in GATED
         self.activation = ACTIVATIONS[config.feedforward]
         inner = config.resolved_intermediate_size
-        self.input = nn.Linear(config.hidden_size, 2 * inner if self.gated else inner, bias=config.bias)
+        self.input = Linear(config.hidden_size, 2 * inner if self.gated else inner, bias=config.bias)
         self.dropout = Dropout(config.activation_dropout)
-        self.output = nn.Linear(inner, config.hidden_size, bias=config.bias)
+        self.output = Linear(inner, config.hidden_size, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, hidden) → (…, hidden)."""
-        inner = self.input(x)
         if self.gated:
-            return self.output(self.dropout(gated(inner, self.activation)))
-        return self.output(self.dropout(self.activation(inner)))
+            return self.output(self.dropout(gated(self.input(x), self.activation)))
+        return self.output(self.dropout(self.input(x, self.activation)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from rtxlib.errors import InputError
@@ -16,6 +16,7 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.models.dropout import Dropout
 from rtxlib.models.early_exit import EarlyExit
 from rtxlib.models.encoder import Encoder, EncoderBase
+from rtxlib.models.linear import Linear
 from rtxlib.models.recurrence import Walk
 
 
@@ -36,7 +37,7 @@ class EncoderForSequenceClassification(EncoderBase):
         super().__init__(config)
         self.encoder = Encoder(config)
         self.dropout = Dropout(config.classifier_dropout)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.classifier = Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
     def forward(

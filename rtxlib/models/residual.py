@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rtxlib.models.config import ModelConfig
+from rtxlib.models.linear import Linear
 
 
 class IterationResidual(nn.Module):
@@ -34,7 +35,7 @@ class IterationResidual(nn.Module):
         if self.form == "learned":
             self.logit = nn.Parameter(torch.empty(config.recurrent_depth))
         if self.form == "gated":
-            self.gate = nn.Linear(2 * config.hidden_size, config.hidden_size)
+            self.gate = Linear(2 * config.hidden_size, config.hidden_size)
 
     def initial_logit(self) -> float:
         """a_t at the start, where sigmoid(a_t) = α."""

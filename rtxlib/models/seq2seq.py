@@ -13,6 +13,7 @@ from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder, EncoderBase, check_length
 from rtxlib.models.layers import DecoderLayer
+from rtxlib.models.linear import linear
 from rtxlib.models.masks import padding_view, self_attention_view
 from rtxlib.models.norms import make_norm
 
@@ -120,7 +121,7 @@ class EncoderDecoder(EncoderBase):
 
     def project(self, states: Tensor) -> Tensor:
         """Logits (…, vocabulary) of states (…, hidden): their products with every token's vector, without a bias."""
-        return F.linear(states, self.encoder.embeddings.token.weight)
+        return linear(states, self.encoder.embeddings.token.weight)
 
 
 class Hypothesis(NamedTuple):

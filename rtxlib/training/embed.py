@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
+from rtxlib.models.linear import prepacked
 from rtxlib.training.device import pick_device
 from rtxlib.training.predict import fitting_batches
 
@@ -53,11 +55,10 @@ def embed(
     embeddings = np.empty((len(texts), config.hidden_size), dtype=np.float32)
     training = [module for module in encoder.modules() if module.training]
     encoder.eval().to(device)  # before inference mode, in which weights that move could not be trained any more
+    groups = fitting_batches(tokens.lengths, device)
     done = 0
-    with torch.inference_mode():
-        for index in reversed(
-            fitting_batches(tokens.lengths, device)
-        ):  # longest first: what memory cannot hold fails at once, and progress speeds up
+    with torch.inference_mode(), prepacked(encoder) if len(groups) > 1 else nullcontext():
+        for index in reversed(groups):  # longest first: what memory cannot hold fails at once, and progress speeds up
             batch = collate(tokens, index, tokenizer.pad_token_id)
             mask = batch["attention_mask"]
             states = encoder.embed(batch["input_ids"].to(device), None if mask is None else mask.to(device))

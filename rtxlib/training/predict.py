@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from rtxlib.data.batching import Tokens, batches, collate
+from rtxlib.models.linear import prepacked
 from rtxlib.training.device import autocast
 
 EVALUATION_TOKENS = (
@@ -38,10 +40,11 @@ def predict_logits(
     training = [module for module in model.modules() if module.training]
     model.eval()
     logits = np.empty((len(tokens), model.config.num_labels), dtype=np.float32)
-    for index in fitting_batches(tokens.lengths, device):
-        batch = {name: x.to(device) for name, x in collate(tokens, index, pad_id).items() if x is not None}
-        batch.pop("labels")
-        with autocast(precision, device):
+    groups = fitting_batches(tokens.lengths, device)
+    with autocast(precision, device), prepacked(model) if len(groups) > 1 else nullcontext():
+        for index in groups:
+            batch = {name: x.to(device) for name, x in collate(tokens, index, pad_id).items() if x is not None}
+            batch.pop("labels")
             logits[index] = model(**batch, **way).logits.float().cpu().numpy()
     for module in training:  # each by itself: a frozen encoder stays in evaluation mode under a head that trains
         module.training = True
