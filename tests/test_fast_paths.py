@@ -18,8 +18,10 @@ from rtxlib.data.batching import Tokens
 from rtxlib.models import attention, build, feedforward, linear, norms, positions
 from rtxlib.models.dropout import Dropout, dropout_mask
 from rtxlib.models.linear import Linear, prepacked
+from rtxlib.training import loop
 from rtxlib.training.device import DTYPES, autocast
 from rtxlib.training.loop import train
+from rtxlib.training.optimizer import make_optimizer
 from rtxlib.training.recipe import Recipe
 
 CPU = torch.device("cpu")
@@ -267,12 +269,49 @@ def test_rms_norm_is_computed_in_full_precision_under_autocast() -> None:
     torch.testing.assert_close(x.grad.float(), plain.grad, atol=0, rtol=2**-7)
 
 
-def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen-bit training, fast and plain, differ from each other no more than plain differs from 32 bits."""
+def texts_that_differ() -> Tokens:
+    """320 short texts of two labels, each with words of its own and words of both."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 320)
     texts = [np.concatenate(([2], rng.integers(5 + 10 * y, 45 + 10 * y, rng.integers(3, 20)), [3])) for y in labels]
-    data = Tokens(np.concatenate(texts).astype(np.int32), np.cumsum([0, *map(len, texts)]), labels.astype(np.int64))
+    return Tokens(np.concatenate(texts).astype(np.int32), np.cumsum([0, *map(len, texts)]), labels.astype(np.int64))
+
+
+def test_the_update_clips_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The norm's bound is applied inside the fused update; clip_grad_norm_ before a plain one gives the same weights."""
+
+    def in_two_steps(model: nn.Module, plan: Recipe) -> torch.optim.Optimizer:
+        optimizer = make_optimizer(model, plan)
+
+        def step() -> None:
+            optimizer.grad_scale = None
+            nn.utils.clip_grad_norm_(model.parameters(), plan.clip_norm)
+            torch.optim.AdamW.step(optimizer)
+
+        optimizer.step = step
+        return optimizer
+
+    data, weights = texts_that_differ(), {}
+    for name, clip, optimizer in (
+        ("ours", 0.3, make_optimizer),
+        ("torch's", 0.3, in_two_steps),
+        ("none", 1e9, make_optimizer),
+    ):
+        monkeypatch.setattr(loop, "make_optimizer", optimizer)
+        torch.manual_seed(0)
+        model = build("standard-1x32", vocab_size=60, **NO_CHANCE)
+        plan = Recipe(name="clip", learning_rate=1e-3, epochs=1, batch_rows=32, clip_norm=clip, precision="fp32")
+        went = train(model, data, data, plan, 0, {"pad": 0, "unk": 1}, CPU)
+        weights[name] = torch.cat([p.detach().flatten() for p in model.parameters()])
+        norms_before = went.curve["grad_norm"]
+    assert norms_before.min() > 0.3  # so that there was something to clip
+    torch.testing.assert_close(weights["ours"], weights["torch's"], atol=1e-6, rtol=1e-5)
+    assert (weights["ours"] - weights["none"]).abs().max() > 1e-4
+
+
+def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen-bit training, fast and plain, differ from each other no more than plain differs from 32 bits."""
+    data = texts_that_differ()
     recipe = Recipe(name="curve", learning_rate=3e-3, epochs=3, batch_rows=32, evaluations_per_epoch=4)
     curves = {}
     for name, path, precision in (

@@ -202,7 +202,9 @@ def train(
             loss_sum += loss.detach()
         add_up(loss_sum)
         scaler.unscale_(optimizer)
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+        norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+        # Clipped as clip_grad_norm_ would, but by the fused update, which divides by this as it reads the gradients.
+        optimizer.grad_scale = ((norm + 1e-6) / recipe.clip_norm).clamp(min=1.0)
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad(set_to_none=True)
