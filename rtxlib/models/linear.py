@@ -93,8 +93,9 @@ class Linear(nn.Linear):
 def prepacked(model: nn.Module) -> Iterator[None]:
     """Inside, the weights of every :class:`Linear` lie as a CPU's products read them, in autocast's precision if that is on.
 
-    For many predictions, or a server's one after another: what each product would do first is done once. Gradients are not
-    for here, and neither are changes to the weights, which would not be seen. Elsewhere than on a CPU it does nothing.
+    For many predictions, or a server's one after another: what each product would do first is done once, at the price of a
+    second copy of the weights. A change to them is not seen inside, and gradients go by the usual way. Elsewhere than on a
+    CPU it does nothing.
     """
     layers = [layer for layer in model.modules() if isinstance(layer, Linear) and layer.weight.device.type == "cpu"]
     layers = [layer for layer in layers if _multiplies(_format(layer.weight))]
