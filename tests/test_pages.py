@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -129,13 +130,15 @@ def test_rtx_pages_serves_until_it_is_interrupted() -> None:
         [sys.executable, "-m", "rtxlib", "pages", "--serve", "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
+        # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         address = server.stdout.readline().split()[0]
         with urllib.request.urlopen(f"{address}transformer.html", timeout=60) as answer:
             assert answer.read().decode() == static.page("transformer")
     finally:
-        server.send_signal(2)
+        server.send_signal(signal.SIGINT)
         assert server.wait(60) == 0
 
 

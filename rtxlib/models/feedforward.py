@@ -67,4 +67,4 @@ class FeedForward(nn.Module):
         """(…, hidden) → (…, hidden)."""
         if self.gated:
             return self.output(self.dropout(gated(self.input(x), self.activation)))
-        return self.output(self.dropout(self.input(x, self.activation)))
+        return self.output(self.dropout(self.input.activated(x, self.activation)))

@@ -42,15 +42,14 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None, activation: Activat
     return y if activation in _INSIDE else activation(y)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None) -> Tensor:
-    """activation(x·Wᵀ + b): x (…, in), weight (out, in), bias (out,) → (…, out); under autocast in its precision.
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x·Wᵀ + b: x (…, in), weight (out, in), bias (out,) → (…, out); under autocast in its precision.
 
     Where nothing is learned autocast keeps the weights it has converted, but out of our reach. In float32 oneDNN's sums stand
     1.6 times as far from the exact ones as MKL's: no matter for a label, but for being equal to a reference implementation.
     """
     half = x.device.type == "cpu" and _format(x) == torch.bfloat16 and _multiplies(torch.bfloat16)
-    y = _Linear.apply(x, weight, bias) if half and torch.is_grad_enabled() else F.linear(x, weight, bias)
-    return y if activation is None else activation(y)
+    return _Linear.apply(x, weight, bias) if half and torch.is_grad_enabled() else F.linear(x, weight, bias)
 
 
 class _Linear(torch.autograd.Function):
@@ -81,10 +80,19 @@ class Linear(nn.Linear):
 
     prepacked: tuple[Tensor, Tensor | None] | None = None
 
-    def forward(self, x: Tensor, activation: Activation | None = None) -> Tensor:
-        """(…, in) → (…, out), the activation of it if one is given."""
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, in) → (…, out)."""
         if self.prepacked is None or torch.is_grad_enabled():
-            return linear(x, self.weight, self.bias, activation)
+            return linear(x, self.weight, self.bias)
+        return self._prepacked_product(x, None)
+
+    def activated(self, x: Tensor, activation: Activation) -> Tensor:
+        """The activation of (…, out). Only where the weight is prepacked does it join the product, out of sight of a hook."""
+        if self.prepacked is None or torch.is_grad_enabled():
+            return activation(self(x))
+        return self._prepacked_product(x, activation)
+
+    def _prepacked_product(self, x: Tensor, activation: Activation | None) -> Tensor:
         weight, bias = self.prepacked
         return _product(x.to(weight.dtype), weight, bias, activation)
 
