@@ -82,13 +82,19 @@ def main() -> None:
     kept = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
     print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")
     for room in given.rooms or ROOMS:
+        measured: set[str] = set()
         for row in rows_of(room, given.rounds, given.short):
             record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}"}
             print(line(record), flush=True)
             print(f"    {record['settings']}", flush=True)
             kept[row.name] = record
+            measured.add(row.name)
             if not given.short:
                 write(file, list(kept.values()))
+        # A row's name says what the peer was best at, so an older run may have left one of another name.
+        kept = {name: row for name, row in kept.items() if row["room"] != room or name in measured}
+        if not given.short:
+            write(file, list(kept.values()))
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:
