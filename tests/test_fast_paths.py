@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -185,6 +187,26 @@ def test_gradients_are_those_of_the_weights_also_where_they_are_prepacked() -> N
     with prepacked(layer):
         layer(x).sum().backward()
     torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 5))
+
+
+def test_a_torch_without_onednn_is_enough() -> None:
+    """As on a Mac: the operators are not merely slow there, they do not exist, and importing must not ask for them."""
+    code = """
+import torch
+class Missing:
+    def __getattr__(self, name):
+        raise AttributeError(name)
+torch.backends.mkldnn.is_available, torch.ops.mkldnn = lambda: False, Missing()
+from rtxlib.models import build
+from rtxlib.models.linear import prepacked
+model, ids = build("standard-2x64", vocab_size=60), torch.ones(2, 5, dtype=torch.long)
+with torch.autocast("cpu", torch.bfloat16):
+    model(ids).logits.sum().backward()
+with torch.inference_mode(), prepacked(model):
+    print(*model(ids).logits.shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "2 2\n", done.stderr
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -37,9 +37,8 @@ def _format(x: Tensor) -> torch.dtype:
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None, activation: Activation | None) -> Tensor:
     """activation(x·Wᵀ + b) of operands in one format; the weight may be prepacked."""
-    inside, kind = _INSIDE.get(activation, _INSIDE[None])
-    y = torch.ops.mkldnn._linear_pointwise(x, weight, bias, inside, [], kind)
-    return y if activation in _INSIDE else activation(y)
+    inside, kind = _INSIDE[activation]
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, inside, [], kind)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -118,7 +117,8 @@ def prepacked(model: nn.Module) -> Iterator[None]:
             layer.prepacked = None
 
 
-if torch.ops.mkldnn._linear_pointwise not in flop_registry:
+# A build without oneDNN has no such operator.
+if _multiplies(torch.float32) and torch.ops.mkldnn._linear_pointwise not in flop_registry:
 
     @register_flop_formula(torch.ops.mkldnn._linear_pointwise)
     def _flops(x: torch.Size, weight: torch.Size, *_: Any, **__: Any) -> int:
