@@ -115,9 +115,8 @@ class Attention(nn.Module):
         dropout = self.dropout.p if self.training else 0.0
         if not eager and not _plain_is_faster(q, k.shape[-2], dropout):
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout), None
-        scores = q @ k.transpose(-1, -2) / self.head_dim**0.5  # (B, heads, queries, keys)
-        if mask is not None:
-            added = mask.is_floating_point()
-            scores = scores + mask if added else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-        weights = _softmax(scores.float()).to(v.dtype)
+        scores = (q @ k.transpose(-1, -2)).float().div_(self.head_dim**0.5)  # (B, heads, queries, keys)
+        if mask is not None:  # added, since filling is scalar code on a CPU
+            scores += mask if mask.is_floating_point() else torch.where(mask, 0.0, torch.finfo(scores.dtype).min)
+        weights = _softmax(scores).to(v.dtype)
         return self.dropout(weights) @ v, weights if eager else None
