@@ -26,6 +26,7 @@ from rtxlib.errors import InputError
 from rtxlib.experiments import dynamics, execute, profiles, store, studies, tables, use
 from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification, build
+from rtxlib.report import words
 from rtxlib.training.recipe import RECIPES
 
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
@@ -280,6 +281,14 @@ def test_transfer_is_computed_once_and_kept(run) -> None:
 def test_compare_is_the_difference_of_the_accuracies(run) -> None:
     row = tables.compare([run], [run])
     assert row["difference"] == 0 and row["n_items"] == run.metrics["n_test"]
+
+
+def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) -> None:
+    timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()).splits["test"], 0)])
+    mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
+    device = timed["device"].iloc[0]
+    assert tables.costs(mixed).loc["timed on"].item() == f"{device}, bf16; {device}, fp32"
+    assert f"Times are of {device} (bf16), {device} (fp32);" in words.limits(mixed)
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)

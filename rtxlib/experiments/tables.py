@@ -87,10 +87,15 @@ COSTS = {  # a column of the runs table → what a person calls it, and how it i
 
 
 def costs(runs: pd.DataFrame) -> pd.DataFrame:
-    """What each model costs, written for reading: a row a measure, a column a model, medians over its runs."""
-    medians = runs.groupby("model", sort=False)[list(COSTS)].median()
+    """What each model costs, written for reading: a row a measure, a column a model, medians over its runs.
+
+    The last row says on which device and in which number format, for times of different ones are not comparable.
+    """
+    models = runs.groupby("model", sort=False)
+    medians = models[list(COSTS)].median()
     medians["forward_flops"] /= 1e9
     written = {label: medians[column].map(form.format) for column, (label, form) in COSTS.items()}
+    written["timed on"] = models.apply(lambda own: "; ".join(sorted(set(own["device"] + ", " + own["dtype"]))))
     return pd.DataFrame(written).T.rename_axis("measure")
 
 

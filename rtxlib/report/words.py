@@ -187,7 +187,7 @@ def _same_parameters(recurrent: str, comparisons: pd.DataFrame) -> pd.Series | N
 def limits(runs: pd.DataFrame) -> str:
     """What the runs at hand cannot tell, as a Markdown list computed from them."""
     seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
-    devices = sorted(runs["device"].unique())
+    devices = sorted(set(runs["device"] + " (" + runs["dtype"] + ")"))
     lines = [
         f"- The fewest seeds behind a number are {seeds.min()}, the most {seeds.max()}"
         + ("; one seed has no interval, and its differences may be noise." if seeds.min() == 1 else "."),
