@@ -38,3 +38,10 @@ def _keep_freed_memory() -> None:
     if mallopt is not None:  # musl has none
         mallopt(_M_TRIM_THRESHOLD, _KEPT)
         mallopt(_M_MMAP_THRESHOLD, _KEPT) or mallopt(_M_MMAP_THRESHOLD, 1 << 25)  # the most that older ones accept
+
+
+def release_freed_memory() -> None:
+    """Give the system what glibc keeps, as between two trainings, where one would add its own holes to the other's."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

@@ -287,8 +287,8 @@ def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) ->
     timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()).splits["test"], 0)])
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
     device = timed["device"].iloc[0]
-    assert tables.costs(mixed).loc["timed on"].item() == f"{device}, bf16; {device}, fp32"
-    assert f"Times are of {device} (bf16), {device} (fp32);" in words.limits(mixed)
+    assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
+    assert f"timed on {device} (bf16), {device} (fp32), texts with 1 thread;" in words.limits(mixed)
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)

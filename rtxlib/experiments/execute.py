@@ -27,6 +27,7 @@ from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.experiments.store import Run
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_classifier
+from rtxlib.process import release_freed_memory
 from rtxlib.training import parallel
 from rtxlib.training.device import DTYPES, autocast, device_name, pick_device, pick_precision
 from rtxlib.training.loop import train
@@ -103,6 +104,7 @@ def train_run(
                 _train_into(folder, key, spec, data, note)
             finally:
                 torch.set_num_threads(before)
+                release_freed_memory()
         parallel.from_first(lambda: [0.0], 1, device)  # until process 0 has written the run
         return store.load(runs, key)  # type: ignore[return-value]
 

@@ -78,6 +78,7 @@ COSTS = {  # a column of the runs table → what a person calls it, and how it i
     "ms_median": ("one text, median (ms)", "{:.2f}"),
     "ms_p95": ("one text, 95th percentile (ms)", "{:.2f}"),
     "ms_per_text": ("full batches, each text (ms)", "{:.3f}"),
+    "latency_threads": ("… with so many threads", "{:.0f}"),
     "train_seconds": ("training, wall clock (s)", "{:,.0f}"),
     "train_cpu_seconds": ("training, processor time (s)", "{:,.0f}"),
     "rows_per_second": ("training, texts a second", "{:,.0f}"),
@@ -89,13 +90,13 @@ COSTS = {  # a column of the runs table → what a person calls it, and how it i
 def costs(runs: pd.DataFrame) -> pd.DataFrame:
     """What each model costs, written for reading: a row a measure, a column a model, medians over its runs.
 
-    The last row says on which device and in which number format, for times of different ones are not comparable.
+    The last row says on which device each was trained and in which number format, for times of different ones are not comparable.
     """
     models = runs.groupby("model", sort=False)
     medians = models[list(COSTS)].median()
     medians["forward_flops"] /= 1e9
     written = {label: medians[column].map(form.format) for column, (label, form) in COSTS.items()}
-    written["timed on"] = models.apply(lambda own: "; ".join(sorted(set(own["device"] + ", " + own["dtype"]))))
+    written["trained on"] = models.apply(lambda own: "; ".join(sorted(set(own["device"] + ", " + own["dtype"]))))
     return pd.DataFrame(written).T.rename_axis("measure")
 
 

@@ -188,10 +188,12 @@ def limits(runs: pd.DataFrame) -> str:
     """What the runs at hand cannot tell, as a Markdown list computed from them."""
     seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
     devices = sorted(set(runs["device"] + " (" + runs["dtype"] + ")"))
+    threads = [f"{count:.0f}" for count in sorted(runs["latency_threads"].dropna().unique())]
     lines = [
         f"- The fewest seeds behind a number are {seeds.min()}, the most {seeds.max()}"
         + ("; one seed has no interval, and its differences may be noise." if seeds.min() == 1 else "."),
-        f"- Times are of {', '.join(devices)}; other devices were not measured.",
+        f"- Training was timed on {', '.join(devices)}, texts with {' or '.join(threads)} "
+        f"thread{'s' * (threads != ['1'])}; nothing else was measured.",
         f"- Data: {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
         _origin(runs),
     ]
