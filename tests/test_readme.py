@@ -20,18 +20,25 @@ def table_rows() -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in cells[2:]}
 
 
-def test_the_table_is_that_of_the_committed_runs() -> None:
+def number(cell: str) -> float:
+    return float(cell.replace(",", ""))
+
+
+def test_the_table_holds_means_and_medians_of_the_committed_runs() -> None:
     runs = pd.read_parquet(RESULTS / "runs.parquet")
-    runs = runs[runs["data"] == "sst2"].set_index("model")
+    runs = runs[runs["data"] == "sst2"]
     shown = table_rows()
-    assert {"standard-6x384", "recurrent-3x2x256"} <= set(shown) & set(runs.index)
-    for model in set(shown) & set(runs.index):
-        accuracy, parameters, outside, gflop, one_text, _, _ = shown[model]
-        assert float(accuracy) == pytest.approx(runs.loc[model, "accuracy"], abs=5e-5)
-        assert int(parameters.replace(",", "")) == runs.loc[model, "parameters"]
-        assert int(outside.replace(",", "")) == runs.loc[model, "non_embedding_parameters"]
-        assert float(gflop) == pytest.approx(runs.loc[model, "forward_flops"] / 1e9, abs=5e-4)
-        assert float(one_text) == pytest.approx(runs.loc[model, "ms_median"], abs=0.05)
+    assert {"standard-6x384", "recurrent-3x2x256"} <= set(shown) & set(runs["model"])
+    for model in set(shown) & set(runs["model"]):
+        own = runs[runs["model"] == model]
+        accuracy, spread, parameters, outside, gflop, one_text, full, minutes = map(number, shown[model])
+        assert accuracy == pytest.approx(own["accuracy"].mean(), abs=5e-5)
+        assert spread == pytest.approx(own["accuracy"].std(), abs=5e-5) and len(own) == 5
+        assert {parameters} == set(own["parameters"]) and {outside} == set(own["non_embedding_parameters"])
+        assert gflop == pytest.approx(own["forward_flops"].iloc[0] / 1e9, abs=5e-4)
+        assert one_text == pytest.approx(own["ms_median"].median(), abs=0.05)
+        assert full == pytest.approx(own["ms_per_text"].median(), abs=5e-3)
+        assert minutes == pytest.approx(own["train_cpu_seconds"].median() / 60, abs=0.05)
 
 
 def test_the_interval_is_that_of_the_committed_comparison() -> None:
@@ -61,10 +68,12 @@ def test_what_is_said_of_pretraining_are_means_of_the_committed_runs() -> None:
         assert float(number) == pytest.approx(part.mean(), abs=6e-4)
 
 
-def test_both_headline_models_reach_the_aim_on_the_official_dev_set() -> None:
+def test_what_is_said_of_the_aim_of_0_81_is_so() -> None:
     runs = pd.read_parquet(RESULTS / "runs.parquet")
     headline = runs[(runs["data"] == "sst2") & runs["model"].isin(["standard-6x384", "recurrent-3x2x256"])]
-    assert set(headline["n_test"]) == {872} and headline["accuracy"].min() >= 0.81
+    assert set(headline["n_test"]) == {872}
+    means = headline.groupby("model")["accuracy"].mean()
+    assert ("Both miss the aim of 0.81" in README) == bool((means < 0.81).all())
 
 
 def test_every_file_the_readme_points_to_is_there() -> None:
