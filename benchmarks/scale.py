@@ -51,9 +51,9 @@ def arithmetic() -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for model in MODELS:
-        one = runs[runs["model"] == model].iloc[0]
-        minutes, terabytes = one["train_cpu_seconds"] / 60, RUNS * one["size_mb"] / 1e6
-        unit = f"{minutes:.1f} core-minutes a run ({one['dtype']})"
+        own = runs[runs["model"] == model]
+        minutes, terabytes = own["train_cpu_seconds"].median() / 60, RUNS * own["size_mb"].iloc[0] / 1e6
+        unit = f"{minutes:.1f} core-minutes a run ({', '.join(own['dtype'].unique())}, n = {len(own)})"
         lines.append(
             line(f"{RUNS:,} runs of {model} on SST-2", unit, RUNS * minutes / 60, f"{terabytes:.2f} TB of weights")
         )
@@ -64,7 +64,7 @@ def arithmetic() -> str:
     lines.append(
         line("10⁹ reviews read once", unit, core_hours, f"{REVIEWS * 12 / 1e9:.0f} GB of labels and probabilities")
     )
-    minutes = runs[runs["model"] == MODELS[0]].iloc[0]["train_cpu_seconds"] / 60
+    minutes = runs[runs["model"] == MODELS[0]]["train_cpu_seconds"].median() / 60
     lines += [
         "",
         f"Reading them takes {60 * core_hours / minutes:,.0f} times as long as training {MODELS[0]} once. A review takes "
