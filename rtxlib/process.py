@@ -41,7 +41,7 @@ def _keep_freed_memory() -> None:
 
 
 def release_freed_memory() -> None:
-    """Give the system what glibc keeps, as between two trainings, where one would add its own holes to the other's."""
+    """Give the system what glibc keeps: between two trainings in one process 0.8 GB stay instead of 2.5 (LOG.md)."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
