@@ -298,11 +298,15 @@ def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: 
 def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     row = {"criterion": "confidence", "model": "m", "data": "sst2", "throughput": 2.0, "throughput_least": 1.8, "passes": 1.4}
     row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
+    row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
     sentence = words.leaving_early(row)
     assert "2.00 times the throughput" in sentence and "1.80 in the slowest seed" in sentence and "5 seeds" in sentence
     assert "accuracy −0.1 points (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
     assert "not reached" in words.leaving_early(row | {"difference": -0.003})
     assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
+    assert sentence.endswith("as accurate on these same texts, 2, give 1.90 times and +0.1 points.")
+    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points: early exit is not needed.")
+    assert words.leaving_early(row | {"fixed_passes": math.nan}).endswith("No fixed number of passes is as accurate.")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
+from rtxlib.evaluation import classical
 from rtxlib.experiments import dynamics, execute, profiles, store, studies, tables, use
 from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification, build
@@ -288,7 +289,56 @@ def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) ->
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
     device = timed["device"].iloc[0]
     assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
-    assert f"timed on {device} (bf16), {device} (fp32), texts with 1 thread;" in words.limits(mixed)
+    said = words.limits(mixed.assign(study="recurrent"))
+    assert f"timed on {device} (bf16), {device} (fp32), texts with 1 thread;" in said
+    assert "Not run at this size: what the loop does (03); sizes" in said and "beside the standard one" not in said
+
+
+def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
+    data = prepare(SPEC.data, paths.prepared_dir())
+    counted = tables.counting_words(data)
+    assert [right.mean() for right in counted["correct"]] == pytest.approx(counted["accuracy"].tolist())
+    row = tables.against_words([run], counted)
+    assert row["comparison"] == f"{run.metrics['model']} − {classical.NAME}" and row["n_seeds"] == 1
+    assert row["difference"] == pytest.approx(run.metrics["accuracy"] - counted["accuracy"].iloc[1])
+    elsewhere = prepare(dataclasses.replace(SPEC.data, seed=7), paths.prepared_dir())
+    away = tables.counting_words(data, tested_on=elsewhere)
+    assert len(away["correct"].iloc[0]) == len(elsewhere.splits["test"])
+    with pytest.raises(InputError, match="cannot be judged by"):
+        tables.counting_words(data, tested_on=prepare(dataclasses.replace(SPEC.data, task="domain"), paths.prepared_dir()))
+
+
+def test_a_summary_is_written_for_reading() -> None:
+    of_seeds = {"model": "m", "mean": 0.99, "low": 0.97, "high": 1.01, "sd": np.nan, "n": 3}
+    written = tables.means(pd.DataFrame([{**of_seeds, "parameters": 12345.0, "forward_flops": 2e8}])).iloc[0].to_dict()
+    assert list(written.values()) == ["m", "0.990", "0.970", "1.000", "–", "3", "12,345", "0.2000"]
+    assert list(written)[:4] == ["model", "mean accuracy", "95 % from", "to"]
+
+
+def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reaches() -> None:
+    base = {"data": "sst2", "difference": 0.0, "low": -0.005, "high": 0.005, "p": 1.0, "n_seeds": 5, "n_items": 872}
+    pairs = [
+        ("recurrent-3x2x256", "standard-6x384"),
+        ("recurrent-3x2x256", "standard-3x256"),
+        ("standard-6x256", "standard-3x256"),
+        ("recurrent-3x2x256", classical.NAME),
+        ("standard-6x384", classical.NAME),
+    ]
+    compared = pd.DataFrame([{"comparison": f"{a} − {b}", **base} for a, b in pairs])
+    cost = {"parameters": 2, "non_embedding_parameters": 2, "forward_flops": 2, "ms_median": 2, "ms_per_text": 2}
+    runs = pd.DataFrame([{"data": "sst2", "model": model, "key": model, **cost} for model in pairs[0]])
+    said = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.01)
+    for sentence in (
+        "- **yes**: sst2",
+        "**recurrent-3x2x256** holds **100%** of the parameters",
+        "What do the extra passes buy? At the same width and the same parameters, **recurrent-3x2x256** minus **standard-3x256**",
+        "What would as many layers of their own have bought? At the same width, **standard-6x256** minus **standard-3x256**",
+        f"And without a neural network? **standard-6x384** minus **{classical.NAME}**",
+        f"\n**recurrent-3x2x256** minus **{classical.NAME}**",
+    ):
+        assert sentence in said
+    alone = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared[:1], 0.01)
+    assert "buy?" not in alone and "neural" not in alone
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)
@@ -431,6 +481,14 @@ def test_early_exits_of_a_run_are_those_of_its_model(home) -> None:
         own = chosen[chosen["criterion"] == row.criterion].iloc[0]
         assert row.difference == pytest.approx(own["accuracy"] - fixed["accuracy"].iloc[-1])
         assert row.throughput == pytest.approx(fixed["ms_per_text"].iloc[-1] / own["ms_per_text"])
+        as_good = fixed[fixed["accuracy"] >= own["accuracy"]]
+        if as_good.empty:
+            assert np.isnan([row.fixed_passes, row.fixed_throughput, row.fixed_difference]).all()
+            continue
+        fewest = as_good.iloc[0]
+        assert row.fixed_passes == fewest["setting"]
+        assert row.fixed_throughput == pytest.approx(fixed["ms_per_text"].iloc[-1] / fewest["ms_per_text"])
+        assert row.fixed_difference == pytest.approx(fewest["accuracy"] - fixed["accuracy"].iloc[-1])
 
 
 def test_early_exits_that_were_broken_off_are_measured_again(home, tmp_path) -> None:

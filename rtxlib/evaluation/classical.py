@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from rtxlib.errors import InputError
 from rtxlib.evaluation.metrics import classification_report
 
+NAME = "tf-idf + logistic regression"
 STRENGTHS = (1.0, 3.0, 10.0)  # of logistic regression: C, the inverse of the L2 penalty
 WORD = r"(?u)\b\w+\b"  # one-letter words too, so that "n't" and "I" leave a trace
 
@@ -69,7 +70,7 @@ def baseline(
     start = time.perf_counter()
     predictions = fits[best].predict(words.transform(test_texts)).astype(np.int64)
     return {
-        "model": "tf-idf + logistic regression",
+        "model": NAME,
         "family": "classical",
         **classification_report(test_labels, predictions, label_names),
         "C": STRENGTHS[best],

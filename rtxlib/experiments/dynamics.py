@@ -181,17 +181,25 @@ def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
 
     Tables as :func:`early_exits` gives them, of several runs. Columns: model, data, criterion, ``throughput`` (texts a second
     over those with all passes in the same rounds, mean over seeds, and ``throughput_least``), ``passes``, and the paired
-    ``difference`` of accuracies with low, high, p, n_seeds, n_items.
+    ``difference`` of accuracies with low, high, p, n_seeds, n_items. Then what it must be worth its while against:
+    ``fixed_passes``, the fewest passes for every text that are on average no less accurate than the exit (missing where
+    none are), with ``fixed_throughput`` and ``fixed_difference`` against all passes. That number is read off the test texts
+    themselves, which flatters it, where thresholds come from validation texts.
     """
     rows = []
     for (data, model), own in predictions.groupby(["data", "model"], sort=False):
         of_seed = [part.sort_values("row") for _, part in own.groupby("seed")]
         timed = ways[(ways["data"] == data) & (ways["model"] == model)]
-        full = timed[timed["criterion"] == "fixed"].sort_values("setting").groupby("seed")["ms_per_text"].last()
+        fixed = timed[timed["criterion"] == "fixed"]
+        full = fixed.sort_values("setting").groupby("seed")["ms_per_text"].last()
+        accuracy = fixed.groupby("setting")["accuracy"].mean()
         for criterion in CRITERIA:
             right = [np.stack([part["label"] == part[way] for part in of_seed]) for way in (criterion, "fixed")]
             chosen = timed[timed["chosen"] & (timed["criterion"] == criterion)].set_index("seed")
             faster = full / chosen["ms_per_text"]
+            as_good = accuracy.index[accuracy >= chosen["accuracy"].mean()]
+            fewest = as_good.min()  # NaN where there are none
+            fewest_took = fixed[fixed["setting"] == fewest].set_index("seed")["ms_per_text"]
             rows.append(
                 {
                     "model": model,
@@ -201,6 +209,9 @@ def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
                     "throughput_least": faster.min(),
                     "passes": chosen["passes"].mean(),
                     **paired_difference(*right)._asdict(),
+                    "fixed_passes": fewest,
+                    "fixed_throughput": (full / fewest_took).mean(),
+                    "fixed_difference": accuracy.get(fewest, np.nan) - accuracy.iloc[-1],
                 }
             )
     return pd.DataFrame(rows)

@@ -43,14 +43,18 @@ def compare(a: Sequence[Run], b: Sequence[Run], results: Path | None = None) -> 
     return {"comparison": f"{names[0]} − {names[1]}", "data": a[0].metrics["data"], **difference._asdict()}
 
 
-def counting_words(data: Prepared) -> pd.DataFrame:
-    """What no neural network reaches on these data: the majority class, and TF-IDF with logistic regression.
+def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.DataFrame:
+    """What is reached on these data without a neural network: by the majority class, and by TF-IDF with logistic regression.
 
-    One row a classifier, with the columns that :func:`rtxlib.experiments.store.runs_table` shares: model, family, seed,
-    accuracy, f1, precision, recall, parameters, ms_per_text, n_test.
+    ``tested_on``: judge on the test split of these data instead. One row a classifier, with the columns that
+    :func:`rtxlib.experiments.store.runs_table` shares: model, family, seed, accuracy, f1, precision, recall, parameters,
+    ms_per_text, n_test; and ``correct``, which test rows it got right. Raises InputError where the labels are others.
     """
-    texts = {split: data.texts(split) for split in ("train", "validation", "test")}
-    labels = {split: np.asarray(data.splits[split].labels) for split in texts}
+    judge = tested_on or data
+    if judge.label_names != data.label_names:
+        raise InputError(f"What was learned of {', '.join(data.label_names)} cannot be judged by {', '.join(judge.label_names)}.")
+    texts = {"train": data.texts("train"), "validation": data.texts("validation"), "test": judge.texts("test")}
+    labels = {split: np.asarray((judge if split == "test" else data).splits[split].labels) for split in texts}
     rows = [
         classical.majority(labels["train"], labels["test"], data.label_names),
         classical.baseline(
@@ -65,14 +69,26 @@ def counting_words(data: Prepared) -> pd.DataFrame:
     ]
     shown = ("model", "family", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "seconds", "C")
     return pd.DataFrame([{name: row.get(name) for name in shown} for row in rows]).assign(
-        seed=0, n_test=len(labels["test"])
+        seed=0, n_test=len(labels["test"]), correct=[row["predictions"] == labels["test"] for row in rows]
     )
+
+
+def against_words(runs: Sequence[Run], counting: pd.DataFrame, results: Path | None = None) -> dict[str, float | str | int]:
+    """Accuracy of the runs minus that of TF-IDF with logistic regression, as :func:`compare` gives it.
+
+    ``counting``: from :func:`counting_words` on the same data; its one fit stands beside every seed.
+    """
+    words = counting[counting["model"] == classical.NAME].iloc[0]
+    right = correct(runs, results)
+    difference = paired_difference(right, np.broadcast_to(words["correct"], right.shape))
+    metrics = runs[0].metrics
+    return {"comparison": f"{metrics['model']} − {words['model']}", "data": metrics["data"], **difference._asdict()}
 
 
 COSTS = {  # a column of the runs table → what a person calls it, and how it is written
     "parameters": ("parameters", "{:,.0f}"),
     "embedding_parameters": ("… in the token table", "{:,.0f}"),
-    "non_embedding_parameters": ("… outside it", "{:,.0f}"),
+    "non_embedding_parameters": ("… outside the token table", "{:,.0f}"),
     "size_mb": ("size of the weights (MB)", "{:.1f}"),
     "forward_flops": ("operations of a forward pass (GFLOP)", "{:.4f}"),
     "ms_median": ("one text, median (ms)", "{:.2f}"),
@@ -98,6 +114,30 @@ def costs(runs: pd.DataFrame) -> pd.DataFrame:
     written = {label: medians[column].map(form.format) for column, (label, form) in COSTS.items()}
     written["trained on"] = models.apply(lambda own: "; ".join(sorted(set(own["device"] + ", " + own["dtype"]))))
     return pd.DataFrame(written).T.rename_axis("measure")
+
+
+MEANS = {  # a column of a summary → what a person calls it, and how it is written
+    "mean": ("mean accuracy", "{:.3f}"),
+    "low": ("95 % from", "{:.3f}"),
+    "high": ("to", "{:.3f}"),
+    "sd": ("± over seeds", "{:.3f}"),
+    "n": ("seeds", "{:.0f}"),
+}
+
+
+def means(summary: pd.DataFrame) -> pd.DataFrame:
+    """A table of :func:`rtxlib.evaluation.statistics.summarise` written for reading, its intervals cut at 0 and 1.
+
+    Columns that :data:`MEANS` and :data:`COSTS` know are renamed and written out, "–" where there is nothing; others stay.
+    """
+    table = summary.assign(low=summary["low"].clip(lower=0), high=summary["high"].clip(upper=1))
+    if "forward_flops" in table:
+        table["forward_flops"] /= 1e9
+    written = {}
+    for column, values in table.items():
+        label, form = (MEANS | COSTS).get(column, (column.replace("_", " "), None))
+        written[label] = values if form is None else values.map(form.format).where(values.notna(), "–")
+    return pd.DataFrame(written)
 
 
 def findings(results: Path) -> dict[str, pd.DataFrame]:

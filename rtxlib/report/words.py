@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rtxlib.evaluation.classical import NAME as COUNTING
 from rtxlib.evaluation.statistics import mean_interval
 
 FEWEST_SEEDS = 3  # behind a yes or a no
-_SPLITS = {"train": "training", "validation": "validation", "test": "test"}
+PARTS = {  # a study that may be missing → what then is
+    "recurrent": "the recurrent encoder beside the standard one (notebook 03)",
+    "loop": "what the loop does (03)",
+    "sensitivity": "sizes, amounts of data and lengths of text (04)",
+    "width_vs_depth": "encoders matched in parameters and in arithmetic (05)",
+    "domains": "the domain task (06)",
+    "transfer": "sentiment on other texts (06)",
+    "pretraining": "pretrained encoders (07)",
+}
+SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 
 
 def points(difference: float) -> str:
@@ -53,15 +63,26 @@ FASTER, LOST = (
 
 
 def leaving_early(row: Mapping[str, Any]) -> str:
-    """Two sentences on a row of :func:`rtxlib.experiments.dynamics.exit_differences`: what was measured, and the goal."""
+    """Three sentences on a row of :func:`rtxlib.experiments.dynamics.exit_differences`.
+
+    What was measured, whether it reaches the goal, and whether a fixed number of passes would have done as well.
+    """
     seeds = row["n_seeds"]
     interval = "" if row["low"] != row["low"] else f" (95 % interval {_signed(row['low'])} to {_signed(row['high'])})"
     reached = row["throughput"] >= FASTER and row["difference"] >= -LOST
+    if math.isnan(row["fixed_passes"]):
+        instead = "No fixed number of passes is as accurate."
+    else:
+        instead = (
+            f"The fewest passes for every text that are as accurate on these same texts, {row['fixed_passes']:.0f}, give "
+            f"{row['fixed_throughput']:.2f} times and {points(row['fixed_difference'])}"
+            + (": early exit is not needed." if row["fixed_throughput"] >= row["throughput"] else ".")
+        )
     return (
         f"Leaving on **{row['criterion']}** ({row['model']} on {row['data']}, {seeds} seed{'s' if seeds != 1 else ''}): "
         f"{row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} in the slowest seed; "
         f"{row['passes']:.2f} passes on average; accuracy {points(row['difference'])}{interval}. "
-        f"The goal of {FASTER} times for at most {100 * LOST:.1f} points is {'reached' if reached else 'not reached'}."
+        f"The goal of {FASTER} times for at most {100 * LOST:.1f} points is {'reached' if reached else 'not reached'}. {instead}"
     )
 
 
@@ -114,7 +135,7 @@ def data_used(sources: pd.DataFrame) -> str:
     lines = []
     for row in sources.to_dict("records"):
         revision = f" at revision {row['revision']}" if row["revision"] else ""
-        rows = ", ".join(f"{row[f'{split} rows']:,} {word}" for split, word in _SPLITS.items())
+        rows = ", ".join(f"{row[f'{split} rows']:,} {word}" for split, word in SPLITS.items())
         lines.append(f"- **{row['data']}**: {row['source']}{revision}; {rows} texts; tokens by {row['tokenizer']}")
     return "\n".join(["Data used:", "", *lines])
 
@@ -140,7 +161,7 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
     ratio = cost.loc[recurrent] / cost.loc[standard]
     lines = [
         f"On **{first['data']}**, {verdict(first)}",
-        f"It holds **{ratio['parameters']:.0%}** of the parameters "
+        f"**{recurrent}** holds **{ratio['parameters']:.0%}** of the parameters "
         f"({ratio['non_embedding_parameters']:.0%} outside the token table), "
         f"does **{ratio['forward_flops']:.0%}** of the arithmetic, and takes **{ratio['ms_median']:.0%}** of the time "
         f"for one text ({ratio['ms_per_text']:.0%} in full batches).",
@@ -152,9 +173,17 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
     for where, verb in ((replaced, "yes"), (fell_short, "no"), (open_, "not settled by these runs")):
         if where:
             lines.append(f"- **{verb}**: {', '.join(where)}")
-    same = _same_parameters(recurrent, comparisons)
-    if same is not None:
-        lines += ["", f"What do the extra passes buy? At the same width and the same parameters, {verdict(same)}"]
+    layers, passes, width = map(int, recurrent.removeprefix("recurrent-").split("x"))
+    short, tall = f"standard-{layers}x{width}", f"standard-{layers * passes}x{width}"
+    for question, a, b in (
+        ("What do the extra passes buy? At the same width and the same parameters,", recurrent, short),
+        ("What would as many layers of their own have bought? At the same width,", tall, short),
+        ("And without a neural network?", standard, COUNTING),
+        ("", recurrent, COUNTING),
+    ):
+        found = comparisons[comparisons["comparison"] == f"{a} − {b}"]
+        if not found.empty:
+            lines += ["", f"{question} {verdict(found.iloc[0])}".strip()]
     return "\n".join(lines)
 
 
@@ -177,13 +206,6 @@ def _origin(runs: pd.DataFrame) -> str:
     )
 
 
-def _same_parameters(recurrent: str, comparisons: pd.DataFrame) -> pd.Series | None:
-    """The comparison with the standard encoder that has exactly the recurrent one's parameters, when it was made."""
-    layers, _, width = recurrent.removeprefix("recurrent-").split("x")
-    rows = comparisons[comparisons["comparison"] == f"{recurrent} − standard-{layers}x{width}"]
-    return None if rows.empty else rows.iloc[0]
-
-
 def limits(runs: pd.DataFrame) -> str:
     """What the runs at hand cannot tell, as a Markdown list computed from them."""
     seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
@@ -193,10 +215,12 @@ def limits(runs: pd.DataFrame) -> str:
         f"- The fewest seeds behind a number are {seeds.min()}, the most {seeds.max()}"
         + ("; one seed has no interval, and its differences may be noise." if seeds.min() == 1 else "."),
         f"- Training was timed on {', '.join(devices)}, texts with {' or '.join(threads)} "
-        f"thread{'s' * (threads != ['1'])}; nothing else was measured.",
-        f"- Data: {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
+        f"thread{'s' * (threads != ['1'])}; no other device was measured.",
+        f"- Trained on {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
         _origin(runs),
     ]
+    if absent := [what for study, what in PARTS.items() if study not in set(runs["study"])]:
+        lines.append(f"- Not run at this size: {'; '.join(absent)}.")
     if runs["data"].str.startswith("embedded").any():
         lines.append(
             "- The embedded texts come from a generator: they show that the machinery works, not how people write."

@@ -1,0 +1,42 @@
+"""What a GPU would run, without one: torch's meta device has its own tensors, with shapes and without values.
+
+A tensor left behind on the CPU cannot be combined with them, and reading a value, for which a GPU would have to be waited for,
+raises. So a forward and a backward pass that end have done neither.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from rtxlib.experiments import profiles
+from rtxlib.experiments.studies import forms
+from rtxlib.models import build
+from rtxlib.training.loop import _hide_words
+
+META = torch.device("meta")
+LOOPS = {name: ("recurrent-1x3x64", changes) for name, changes in forms(profiles.load("smoke").loops[0]).items()}
+OTHERS = {name: (name, {}) for name in ("standard-2x64", "bert-tiny", "minilm-l3", "transformer-base")} | {
+    "alibi": ("standard-2x64", {"position": "alibi"}),
+    "sliding window": ("modernbert-base", {"num_hidden_layers": 4, "local_attention": 8}),
+}
+
+
+@pytest.mark.parametrize(("name", "changes"), (LOOPS | OTHERS).values(), ids=LOOPS | OTHERS)
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_training_step_stays_on_its_device_and_reads_no_value(name: str, changes: dict, padded: bool) -> None:
+    model = build(name, **changes).to(META).train()
+    ids = torch.zeros(4, 17, dtype=torch.long, device=META)
+    ids = _hide_words(ids, 0.1, 3, torch.tensor([0, 1, 2], device=META))
+    logits = model(input_ids=ids, attention_mask=torch.ones_like(ids) if padded else None).logits
+    F.cross_entropy(logits, torch.zeros(4, dtype=torch.long, device=META)).backward()
+    assert logits.device == META
+    assert {p.grad.device for p in model.parameters() if p.grad is not None} == {META}
+
+
+def test_what_reads_a_value_would_be_noticed() -> None:
+    with pytest.raises(RuntimeError, match="meta"):
+        torch.ones(1, device=META).item()
+    with pytest.raises(RuntimeError, match="meta"):
+        torch.ones(2, device=META) + torch.ones(2)
