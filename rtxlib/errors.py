@@ -1,8 +1,9 @@
-"""The one exception for what a user can mend, and the nearest spelling of a mistyped name."""
+"""The one exception for what a user can mend, the nearest spelling of a mistyped name, and what tells a full disk."""
 
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -11,6 +12,21 @@ class InputError(ValueError):
 
     The command line prints the message alone, without a stack trace, and exits with 2.
     """
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def disk_full(error: BaseException | None) -> bool:
+    """Whether a full disk, or a full quota, lies behind an error.
+
+    The Hub's libraries wrap what stopped them, and safetensors has no number but in its words: "… (os error 28)".
+    """
+    while error is not None:
+        if getattr(error, "errno", None) in _FULL or any(f"(os error {number})" in str(error) for number in _FULL):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 from functools import cache
 
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, disk_full
 
 
 @cache
@@ -29,13 +28,6 @@ def revision(repo: str, kind: str = "dataset") -> str | None:
         raise InputError(f"The Hub (HF_ENDPOINT) has no {kind} {repo}, or does not let you read it.") from error
     except Exception:  # refused, timed out, no name, offline mode, a proxy's error page: each means out of reach
         return None
-
-
-def disk_full(error: BaseException | None) -> bool:
-    """Whether a full disk lies behind an error; the Hub's libraries wrap what stopped them."""
-    while error is not None and getattr(error, "errno", None) != errno.ENOSPC:
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def unreachable(repo: str, error: Exception, instead: str) -> InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rtxlib.data.batching import Tokens, batches, collate, padding_share
+from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.errors import InputError
 
 
@@ -13,6 +13,11 @@ from rtxlib.errors import InputError
 def lengths() -> np.ndarray:
     """Lengths spread as those of SST-2's phrases: 3 to 66 tokens, mean about 13."""
     return np.clip(np.random.default_rng(0).lognormal(2.35, 0.65, 63_000).astype(int), 3, 66)
+
+
+def padding_share(lengths: np.ndarray, made: list[np.ndarray]) -> float:
+    """Padding tokens over all tokens computed, 0 to 1."""
+    return 1 - sum(lengths[batch].sum() for batch in made) / sum(lengths[batch].max() * len(batch) for batch in made)
 
 
 def ragged(lengths: list[int]) -> Tokens:
@@ -92,4 +97,3 @@ def test_impossible_limits_are_refused(tokens: int | None, rows: int | None, wor
 
 def test_no_rows_give_no_batches() -> None:
     assert batches(np.array([], int), 100, None, 0, 0) == []
-    assert padding_share(np.array([], int), []) == 0

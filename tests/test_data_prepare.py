@@ -254,6 +254,7 @@ def test_too_few_rows_are_refused(tmp_path: Path) -> None:
         ({"source": "sst2", "domain": "movies"}, "domain belongs to"),
         ({"domain": "music"}, "domain is one of movies"),
         ({"task": "domain", "domain": "movies"}, "must not pick one"),
+        ({"task": "spam", "domain": "movies"}, "have no domain"),
     ],
 )
 def test_a_spec_that_makes_no_sense_is_refused(fields: dict, words: str) -> None:

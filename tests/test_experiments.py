@@ -6,16 +6,19 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from test_cli import SMALL
 
@@ -150,11 +153,19 @@ def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> 
     assert [run.key for run in store.every(runs)] == [key]
 
 
-def test_a_full_disk_is_one_sentence_and_the_next_try_goes_on(home, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ],
+    ids=["system", "safetensors"],
+)
+def test_a_full_disk_is_one_sentence_and_the_next_try_goes_on(home, tmp_path, monkeypatch, error: Exception) -> None:
     runs = tmp_path / "runs"
 
     def full(*args, **kwargs):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(EncoderForSequenceClassification, "save_pretrained", full)
@@ -164,9 +175,20 @@ def test_a_full_disk_is_one_sentence_and_the_next_try_goes_on(home, tmp_path, mo
     assert execute.train_run(SPEC, runs).path.is_dir()
 
 
-def test_unreadable_weights_are_told_in_a_sentence(run, tmp_path) -> None:
-    import shutil
+def test_a_run_killed_a_moment_before_it_counts_is_not_listed(run, tmp_path) -> None:
+    folder = store.partial(tmp_path, run.key)
+    shutil.copytree(run.path, folder)
+    assert (folder / store.MARK).is_file() and store.every(tmp_path) == []
 
+
+def test_those_who_write_one_file_at_once_do_not_meet(tmp_path) -> None:
+    file = tmp_path / "metrics.json"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: store.write_json(file, {"number": number, "filler": [0] * 200}), range(400)))
+    assert set(json.loads(file.read_text())) == {"number", "filler"} and list(tmp_path.iterdir()) == [file]
+
+
+def test_unreadable_weights_are_told_in_a_sentence(run, tmp_path) -> None:
     copy = tmp_path / run.key
     shutil.copytree(run.path, copy)
     (copy / "model.safetensors").write_bytes(b"\0" * 100)
@@ -271,17 +293,31 @@ def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) ->
         use.open_run(record)
 
 
-def test_transfer_is_computed_once_and_kept(run) -> None:
+def test_transfer_is_computed_once_and_kept(run, tmp_path) -> None:
     other = dataclasses.replace(DATA, seed=9)
     data = prepare(other, paths.prepared_dir())
     first = use.transfer(run, other, data)
     assert len(first) == 1 and first["n_test"].iloc[0] == len(data.splits["test"])
     assert use.transfer(run, other, data).equals(first)
+    store.publish("transfer", [run], tmp_path)
+    gone = dataclasses.replace(run, path=None)
+    assert use.transfer(gone, other, data, tmp_path)["accuracy"].tolist() == first["accuracy"].tolist()
+    fewer = prepare(dataclasses.replace(other, rows=200), paths.prepared_dir())
+    with pytest.raises(InputError, match=r"on these texts of .* are not here"):
+        use.transfer(gone, other, fewer, tmp_path)
 
 
 def test_compare_is_the_difference_of_the_accuracies(run) -> None:
     row = tables.compare([run], [run])
     assert row["difference"] == 0 and row["n_items"] == run.metrics["n_test"]
+    with pytest.raises(InputError, match=r"Seeds \[0\] of .* cannot be paired with seeds \[1\]"):
+        tables.compare([run], [dataclasses.replace(run, metrics=run.metrics | {"seed": 1})])
+
+
+def test_runs_that_were_tested_on_other_texts_are_not_compared(run, home) -> None:
+    other = execute.train_run(dataclasses.replace(SPEC, data=dataclasses.replace(DATA, seed=5)), paths.runs_dir())
+    with pytest.raises(InputError, match="not tested on the same texts"):
+        tables.compare([run], [other])
 
 
 def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) -> None:
@@ -388,7 +424,9 @@ def test_a_run_on_the_hubs_data_records_where_they_came_from(hub: str, home: Pat
 
 
 def test_padding_stays_under_five_percent_on_the_whole_of_sst2(hub: str, home: Path) -> None:
-    from rtxlib.data.batching import batches, padding_share
+    from test_data_batching import padding_share
+
+    from rtxlib.data.batching import batches
 
     lengths = prepare(DataSpec(source="sst2"), paths.prepared_dir()).splits["train"].lengths
     assert len(lengths) > 60_000

@@ -125,6 +125,15 @@ def test_our_own_checkpoints_open_too_and_lend_a_classifier_its_encoder(tmp_path
     fresh = pretrained.load_classifier(str(tmp_path / "ours"), config)
     assert fresh(ids).logits.shape == (2, 4)
     torch.testing.assert_close(fresh.encoder(ids).last_hidden_state, model.encoder(ids).last_hidden_state)
+    with pytest.raises(InputError, match="pooling='nonsense' is not one of"):
+        pretrained.read_config(str(tmp_path / "ours"), pooling="nonsense")
+
+
+@pytest.mark.parametrize("whose", ["ours", "theirs"])
+def test_a_mistyped_field_is_told_whosever_the_checkpoint(bert: Path, tmp_path: Path, whose: str) -> None:
+    build("recurrent-2x2x32", vocab_size=40).save_pretrained(tmp_path / "ours")
+    with pytest.raises(InputError, match=r"no setting 'recurent_depth'\. Did you mean 'recurrent_depth'"):
+        pretrained.read_config(str(tmp_path / "ours" if whose == "ours" else bert), recurent_depth=3)
 
 
 def test_a_pickle_is_opened_only_by_name_and_never_runs_code(bert: Path, tmp_path: Path) -> None:

@@ -359,6 +359,23 @@ def test_padding_far_from_any_word_gives_numbers() -> None:
         (lambda: our_config(modern(layer_types=["sliding_attention"] * 7)), "start with a global layer"),
         (lambda: their_config(preset("recurrent-3x2x256")), "neither a bert nor a modernbert"),
         (lambda: their_config(preset("bert-mini", norm_placement="pre")), "neither a bert"),
+        *(
+            (lambda name=name, changes=changes: their_config(preset(name, **changes)), "neither a bert nor a modernbert")
+            for name in ("bert-mini", "modernbert-base")
+            for changes in (
+                {"embedding_scale": True},
+                {"residual": "every"},
+                {"residual": "damped"},
+                {"loop_norm": True},
+                {"embedding_size": 16},
+                {"embedding_norm": False},
+                {"prelude_layers": 1},
+            )
+        ),
+        (lambda: their_config(preset("bert-mini", local_attention=4)), "neither a bert"),
+        (lambda: their_config(preset("bert-mini", norm_bias=False)), "neither a bert"),
+        (lambda: their_config(preset("bert-mini", bias=False)), "neither a bert"),
+        (lambda: preset("bert-mini", num_decoder_layers=1, norm_placement="sandwich"), "not for decoders"),
         (lambda: preset("bert-mini", pooler=False), "needs pooler=True"),
         (lambda: preset("modernbert-base", local_attention=7), "even number"),
         (lambda: preset("bert-mni"), "Did you mean 'bert-mini'"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rtxlib.data.batching import Tokens
+from rtxlib.data.batching import Tokens, batches
 from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.training import checkpoint, loop
@@ -153,6 +153,37 @@ def test_where_length_tells_the_label_a_step_holds_several_lengths() -> None:
         assert np.mean(np.abs(np.array(shares) - data.labels.mean())) < 0.25
 
 
+@pytest.mark.parametrize("classes", [2, 3, 6])
+@pytest.mark.parametrize("batch", [16, 32])
+def test_chance_alone_mixes_no_lengths(classes: int, batch: int) -> None:
+    """The shares of a small batch are far from the whole's, the more so the more classes there are."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        lengths = rng.integers(4, 40, 1500)
+        data = Tokens(np.full(lengths.sum(), 7, np.int32), np.cumsum([0, *lengths]), rng.integers(0, classes, 1500))
+        plan = dataclasses.replace(QUICK, batch_rows=batch)
+        assert all(len(step) == 1 for step, _ in zip(loop._steps(data, plan, seed), range(20), strict=False))
+
+
+def test_a_batch_that_cannot_be_cut_into_lengths_is_refused() -> None:
+    told = Tokens(np.full(2500, 7, np.int32), np.cumsum([0] + [5] * 100 + [20] * 100), np.repeat([0, 1], 100))
+    with pytest.raises(InputError, match="multiple of 8, not 20"):
+        next(loop._steps(told, dataclasses.replace(QUICK, batch_rows=20), seed=0))
+
+
+def test_the_padding_told_is_that_of_the_steps() -> None:
+    """Where lengths are mixed each micro-batch is padded by itself, so that here nothing is."""
+    told = Tokens(np.full(2500, 7, np.int32), np.cumsum([0] + [5] * 100 + [20] * 100), np.repeat([0, 1], 100))
+    plan = dataclasses.replace(QUICK, epochs=2)
+    assert train(tiny(), told, order_task(20, 1), plan, 0, SPECIAL, CPU).padding_share < 0.05
+    plain, whole = order_task(40, 0), dataclasses.replace(QUICK, epochs=1)
+    padded = train(tiny(), plain, order_task(20, 1), whole, 0, SPECIAL, CPU).padding_share
+    epoch = len(batches(plain.lengths, None, whole.batch_rows, seed=0, epoch=0))
+    steps = [rows for step, _ in zip(loop._steps(plain, whole, 0), range(epoch), strict=False) for rows in step]
+    computed = sum(len(rows) * plain.lengths[rows].max() for rows in steps)
+    assert padded == pytest.approx(1 - sum(plain.lengths[rows].sum() for rows in steps) / computed) and padded > 0
+
+
 def test_early_stopping_stops_when_the_loss_does_not_fall() -> None:
     hopeless = dataclasses.replace(
         QUICK, learning_rate=1e-12, epochs=50, evaluations_per_epoch=1, patience=3, schedule="plateau"
@@ -188,6 +219,11 @@ def test_head_layers_and_embeddings_learn_at_rates_of_their_own() -> None:
     unshared = build("recurrent-1x3x32", vocab_size=40, block_sharing="unshared")
     scales = rate_scales(unshared, dataclasses.replace(QUICK, layer_decay=0.5))
     assert [scales[f"encoder.stack.blocks.{i}.0.attention.qkv.weight"] for i in range(3)] == [0.25, 0.5, 1.0]
+    around = build("recurrent-2x2x32", vocab_size=40, prelude_layers=1, coda_layers=1)
+    scales = rate_scales(around, dataclasses.replace(QUICK, layer_decay=0.5))
+    upwards = ("prelude.0", "blocks.0.0", "blocks.0.1", "coda.0")
+    assert [scales[f"encoder.stack.{layer}.attention.qkv.weight"] for layer in upwards] == [0.125, 0.25, 0.5, 1.0]
+    assert scales["encoder.embeddings.token.weight"] == 0.0625
     groups = make_optimizer(unshared, dataclasses.replace(QUICK, weight_decay=0.3)).param_groups
     assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
     assert {p.ndim for p in groups[0]["params"]} == {2} and {p.ndim for p in groups[1]["params"]} == {1}
@@ -248,6 +284,14 @@ def test_a_diverged_loss_stops_the_run_with_a_sentence(monkeypatch) -> None:
         model.classifier.weight.fill_(float("inf"))
     with pytest.raises(InputError, match="diverged"):
         train(model, order_task(40, 0), order_task(20, 1), QUICK, 0, SPECIAL, CPU)
+
+
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_weights_that_the_last_step_ruined_are_not_kept(keep: str) -> None:
+    """The loss of a step is that before its update: of the last update only validation tells."""
+    ruin = dataclasses.replace(QUICK, learning_rate=1e38, schedule="plateau", epochs=0.01, keep=keep)
+    with pytest.raises(InputError, match=r"validation loss is .* the run has diverged"):
+        train(tiny(), order_task(40, 0), order_task(20, 1), ruin, 0, SPECIAL, CPU)
 
 
 def test_logits_keep_the_order_of_the_rows() -> None:

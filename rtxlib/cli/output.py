@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from rtxlib.errors import InputError
-from rtxlib.hub import disk_full
+from rtxlib.errors import InputError, disk_full
 
 FORMATS = {  # ending -> how a table is written; each gives the same bytes for the same table
     "csv": lambda table, file: table.to_csv(file, index=False, lineterminator="\n"),

@@ -115,9 +115,3 @@ def collate(tokens: Tokens, index: np.ndarray, pad_id: int) -> dict[str, torch.T
         "attention_mask": None if real.all() else torch.from_numpy(real.astype(np.int64)),
         "labels": torch.from_numpy(np.asarray(tokens.labels[index], dtype=np.int64)),
     }
-
-
-def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
-    """Padding tokens over all tokens computed, 0 to 1."""
-    computed = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
-    return 1 - int(sum(lengths[batch].sum() for batch in batches)) / computed if computed else 0.0

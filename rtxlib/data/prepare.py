@@ -21,7 +21,7 @@ from rtxlib.data import audit, clean, files, prepared, sources, splits, tokeniza
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import SPLITS, Prepared
 from rtxlib.data.spec import FEWEST, DataSpec, check, hub_names, is_hub, wanted_tokenizer
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, disk_full
 
 __all__ = ["DataSpec", "Prepared", "Tokens", "prepare"]
 
@@ -90,7 +90,7 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
             raise InputError(f"Prepared data cannot be written to {cache}: {error.strerror}.") from error
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not disk_full(error):
             raise
         raise InputError(f"The disk of {cache} is full; prepared data need room there. Nothing was kept.") from error
     if (found := prepared.read(folder, spec)) is None:

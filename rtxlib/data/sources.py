@@ -15,8 +15,8 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-from rtxlib.errors import InputError
-from rtxlib.hub import disk_full, revision, unreachable
+from rtxlib.errors import InputError, disk_full
+from rtxlib.hub import revision, unreachable
 
 POLARITY = {"0": "negative", "1": "positive"}
 YELP_STARS = {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "positive"}  # "" drops the row

@@ -93,6 +93,8 @@ def check(spec: DataSpec) -> None:
         raise InputError("source='file' needs path, the file to read.")
     if spec.domain is not None and spec.task == "domain":
         raise InputError("task='domain' tells the domains apart, so domain must not pick one of them.")
+    if spec.domain is not None and spec.task == "spam":
+        raise InputError("task='spam' writes messages, which have no domain; leave domain out.")
 
 
 def is_hub(spec: DataSpec) -> bool:

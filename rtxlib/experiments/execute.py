@@ -29,7 +29,7 @@ from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_classifier
 from rtxlib.process import release_freed_memory
 from rtxlib.training import parallel
-from rtxlib.training.device import DTYPES, autocast, device_name, pick_device, pick_precision
+from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision
 from rtxlib.training.loop import train
 from rtxlib.training.predict import EVALUATION_TOKENS, cross_entropy, predict_logits
 
@@ -114,6 +114,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     on_gpu = device.type == "cuda"
     if on_gpu:
         torch.cuda.init()
+        torch.cuda.empty_cache()  # what an earlier run of this process left would count as this one's
         torch.cuda.reset_peak_memory_stats(device)
     model = fresh_model(spec, data)
     checkpoint = folder / "checkpoint.safetensors"
@@ -210,15 +211,14 @@ def measure_latency(run: Run, test: Tokens, pad_id: int) -> Run:
     chosen = np.linspace(0, len(test) - 1, min(LATENCY_TEXTS, len(test))).astype(int)  # spread over the split
     full = batches(test.lengths, EVALUATION_TOKENS, None, seed=None, epoch=0)
     middle = np.linspace(0, len(full) - 1, min(SATURATED_BATCHES, len(full)) + 2).round().astype(int)[1:-1]
-    with autocast(precision, device):
-        timing = cost.latency(
-            model,
-            [collate(test, chosen[i : i + 1], pad_id) for i in range(len(chosen))],
-            [collate(test, full[i], pad_id) for i in middle],
-            device,
-            rounds=LATENCY_ROUNDS,
-            autocast=None if precision == "fp32" else DTYPES[precision],
-        )
+    timing = cost.latency(
+        model,
+        [collate(test, chosen[i : i + 1], pad_id) for i in range(len(chosen))],
+        [collate(test, full[i], pad_id) for i in middle],
+        device,
+        rounds=LATENCY_ROUNDS,
+        autocast=None if precision == "fp32" else DTYPES[precision],
+    )
     metrics = run.metrics | timing | {"latency_threads": torch.get_num_threads()}
     store.write_json(run.path / "metrics.json", metrics)
     return dataclasses.replace(run, metrics=metrics)

@@ -212,8 +212,9 @@ def load(
     """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
 
     seeds: of every arm but those that take the loop apart, which have loop_seeds, and the model trained for every depth,
-    which has any_depth_seeds; pretrained_seeds: of each fine-tuning, at most seeds unless given. recipe: the name of one for
-    every run; epochs: instead of the recipe's. rows: of each data set at most; domain_rows: of the domain and the transfer
+    which has any_depth_seeds; a cell of the grid has no more than the profile gives it. pretrained_seeds: of each fine-tuning,
+    at most seeds unless given. recipe: the name of one for every run but the spam and fine-tuning ones, which keep their own;
+    epochs: instead of that recipe's. rows: of each data set at most; domain_rows: of the domain and the transfer
     data alone. max_length: tokens of a text at most. variant: fields of ModelConfig that change the recurrent encoder.
     Raises InputError for an unknown name or a value out of range.
     """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import shutil
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,12 @@ from typing import Any
 
 import pandas as pd
 from filelock import FileLock, Timeout
+from safetensors import SafetensorError
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, disk_full, nearest
 
 MARK = "complete.json"  # written last; a folder without it is a half-written run
+PARTIAL = ".partial"  # how the name of a folder ends in which a run is being made
 PROGRESS = "progress.txt"  # the last line a training reported, in its partial folder
 TABLES = (
     "curves",
@@ -99,13 +101,14 @@ def find(runs: Path, name: str) -> Run:
 
 def every(runs: Path) -> list[Run]:
     """All finished runs of the store, oldest first."""
-    marks = sorted(runs.glob(f"*/{MARK}"), key=lambda mark: mark.stat().st_mtime)
+    marks = [mark for mark in runs.glob(f"*/{MARK}") if mark.parent.suffix != PARTIAL]  # killed a moment before it counted
+    marks.sort(key=lambda mark: mark.stat().st_mtime)
     return [run for mark in marks if (run := load(runs, mark.parent.name))]
 
 
 def partial(runs: Path, key: str) -> Path:
     """The folder in which a run is made until it counts."""
-    return runs / f"{key}.partial"
+    return runs / f"{key}{PARTIAL}"
 
 
 @contextlib.contextmanager
@@ -119,8 +122,8 @@ def writing(runs: Path, key: str) -> Iterator[Path]:
     try:
         yield folder
         (folder / MARK).write_text(json.dumps({"key": key}))
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    except (OSError, SafetensorError) as error:
+        if disk_full(error):
             raise InputError(
                 f"The disk is full while saving run {key}; free some space and run the same command again: "
                 f"it goes on from {folder}."
@@ -132,19 +135,28 @@ def writing(runs: Path, key: str) -> Iterator[Path]:
     os.replace(folder, final)
 
 
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A name to write under, this process's and thread's own, that becomes ``path`` when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically."""
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
-    os.replace(temporary, path)
+    with _replacing(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write Parquet atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    table.to_parquet(temporary, index=False)
-    os.replace(temporary, path)
+    with _replacing(path) as temporary:
+        table.to_parquet(temporary, index=False)
 
 
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:

@@ -27,19 +27,30 @@ def of_model(runs: Sequence[Run], model: str) -> list[Run]:
     return sorted((run for run in runs if run.metrics["model"] == model), key=lambda run: run.metrics["seed"])
 
 
-def correct(runs: Sequence[Run], results: Path | None = None) -> np.ndarray:
-    """Which test rows each run got right: booleans (runs, rows)."""
+def _right(runs: Sequence[Run], results: Path | None) -> np.ndarray:
+    """Which test rows each run got right: booleans (runs, rows).
+
+    Raises InputError when the runs were not tested on the same rows.
+    """
     tables = [store.part(run, "predictions", results).sort_values("row") for run in runs]
-    return np.stack([(table["label"] == table["prediction"]).to_numpy() for table in tables])
+    labels = tables[0]["label"].to_numpy()
+    if not all(np.array_equal(table["label"], labels) for table in tables):
+        raise InputError(f"{', '.join(run.key for run in runs)} were not tested on the same texts, so they cannot be compared.")
+    return np.stack([(table["prediction"] == labels).to_numpy() for table in tables])
 
 
 def compare(a: Sequence[Run], b: Sequence[Run], results: Path | None = None) -> dict[str, float | str | int]:
     """Accuracy of the runs ``a`` minus that of ``b``, seed by seed and text by text, as a row of a table.
 
-    Columns: comparison ("A − B"), data, difference, low, high, p, n_seeds, n_items.
+    Columns: comparison ("A − B"), data, difference, low, high, p, n_seeds, n_items. Raises InputError when seeds or test
+    texts of the two are not the same in the same order.
     """
     names = a[0].metrics["model"], b[0].metrics["model"]
-    difference = paired_difference(correct(a, results), correct(b, results))
+    seeds = [[run.metrics["seed"] for run in runs] for runs in (a, b)]
+    if seeds[0] != seeds[1]:
+        raise InputError(f"Seeds {seeds[0]} of {names[0]} cannot be paired with seeds {seeds[1]} of {names[1]}.")
+    right = _right([*a, *b], results)
+    difference = paired_difference(right[: len(a)], right[len(a) :])
     return {"comparison": f"{names[0]} − {names[1]}", "data": a[0].metrics["data"], **difference._asdict()}
 
 
@@ -79,7 +90,7 @@ def against_words(runs: Sequence[Run], counting: pd.DataFrame, results: Path | N
     ``counting``: from :func:`counting_words` on the same data; its one fit stands beside every seed.
     """
     words = counting[counting["model"] == classical.NAME].iloc[0]
-    right = correct(runs, results)
+    right = _right(runs, results)
     difference = paired_difference(right, np.broadcast_to(words["correct"], right.shape))
     metrics = runs[0].metrics
     return {"comparison": f"{metrics['model']} − {words['model']}", "data": metrics["data"], **difference._asdict()}

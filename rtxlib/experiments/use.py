@@ -82,28 +82,32 @@ def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
 def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None) -> pd.DataFrame:
     """Scores of a run on the test split of other data, computed once and kept beside the run.
 
-    Returns one row: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test.
+    Returns one row: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test. Raises InputError where
+    a run without weights was not tested on just these texts.
     """
     label, fingerprint = data_label(to), data.fingerprint
     if run.path is None:
         kept = store.part(run, "evaluations", results)
-        return kept[kept["tested_on"] == label]
+        if not (kept["fingerprint"] == fingerprint).any():
+            raise InputError(f"The scores of run {run.key} on these texts of {label} are not here; train it again.")
+        return kept[kept["fingerprint"] == fingerprint]
     file = run.path / "evaluations.parquet"
-    old = pd.read_parquet(file) if file.is_file() else pd.DataFrame({"fingerprint": []})
-    if not (old["fingerprint"] == fingerprint).any():
-        rows = data.rows("test")
-        scores = evaluate(run, rows["text"].tolist(), rows["label_name"].tolist())
-        scores.pop("confusion")
-        new = {
-            "key": run.key,
-            "model": run.metrics["model"],
-            "seed": run.metrics["seed"],
-            "trained_on": run.metrics["data"],
-            "tested_on": label,
-            "fingerprint": fingerprint,
-            "n_test": scores.pop("n"),
-            **scores,
-        }
-        old = pd.concat([old, pd.DataFrame([new])], ignore_index=True) if len(old) else pd.DataFrame([new])
-        store.write_table(file, old)
+    with store.lock(run.path.parent, run.key):
+        old = pd.read_parquet(file) if file.is_file() else pd.DataFrame({"fingerprint": []})
+        if not (old["fingerprint"] == fingerprint).any():
+            rows = data.rows("test")
+            scores = evaluate(run, rows["text"].tolist(), rows["label_name"].tolist())
+            scores.pop("confusion")
+            new = {
+                "key": run.key,
+                "model": run.metrics["model"],
+                "seed": run.metrics["seed"],
+                "trained_on": run.metrics["data"],
+                "tested_on": label,
+                "fingerprint": fingerprint,
+                "n_test": scores.pop("n"),
+                **scores,
+            }
+            old = pd.concat([old, pd.DataFrame([new])], ignore_index=True) if len(old) else pd.DataFrame([new])
+            store.write_table(file, old)
     return old[old["fingerprint"] == fingerprint]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from transformers import PreTrainedConfig
@@ -85,6 +87,10 @@ class ModelConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs: Any) -> None:
         super().__post_init__(**kwargs)
+        self.check()
+
+    def check(self) -> None:
+        """Raises InputError for what cannot be or contradicts itself; to be called again where a field was changed."""
         for field, known in CHOICES.items():
             word = getattr(self, field)
             if word not in known:
@@ -115,6 +121,8 @@ class ModelConfig(PreTrainedConfig):
             raise InputError("pooling='pooler' reads BERT's pooler, so it needs pooler=True.")
         if self.local_attention is not None and (self.local_attention < 2 or self.local_attention % 2):
             raise InputError(f"local_attention is an even number of tokens, not {self.local_attention!r}.")
+        if self.num_decoder_layers and self.norm_placement == "sandwich":
+            raise InputError("norm_placement='sandwich' is not for decoders; take 'pre' or 'post'.")
         self._check_loop()
         for field in ("hidden_dropout", "attention_dropout", "activation_dropout", "classifier_dropout"):
             if not 0 <= getattr(self, field) < 1:
@@ -169,6 +177,14 @@ class ModelConfig(PreTrainedConfig):
     def family(self) -> str:
         """``"recurrent"`` when the block is passed more than once, else ``"standard"``."""
         return "recurrent" if self.recurrent_depth > 1 else "standard"
+
+
+def check_names(settings: Iterable[str]) -> None:
+    """Raises InputError for a name that is no field of :class:`ModelConfig`."""
+    fields = {field.name for field in dataclasses.fields(ModelConfig)} | {"num_labels"}
+    for name in settings:
+        if name not in fields:
+            raise InputError(f"A model has no setting '{name}'.{nearest(name, fields)}")
 
 
 def _check_whole(field: str, value: object, least: int) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import Any
 
 import torch
 
 from rtxlib.errors import InputError, nearest
-from rtxlib.models.config import ModelConfig
+from rtxlib.models.config import ModelConfig, check_names
 from rtxlib.models.heads import EncoderForSequenceClassification
 
 _PATTERN = re.compile(r"standard-(?P<n>\d+)x(?P<width>\d+)|recurrent-(?P<rn>\d+)x(?P<r>\d+)x(?P<rwidth>\d+)")
@@ -119,10 +118,7 @@ def preset(name: str, **overrides: Any) -> ModelConfig:
     Raises InputError for a name that does not read so, a width no heads fit, or an unknown field.
     """
     settings = PRESETS.get(name) or _study(name)
-    fields = {field.name for field in dataclasses.fields(ModelConfig)} | {"num_labels"}
-    for field in overrides:
-        if field not in fields:
-            raise InputError(f"A model has no setting '{field}'.{nearest(field, fields)}")
+    check_names(overrides)
     return ModelConfig(**(settings | overrides))
 
 
@@ -133,5 +129,5 @@ def build(name: str, seed: int = 0, **overrides: Any) -> EncoderForSequenceClass
     that classifies. The caller's random state is left alone.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # the CPU's alone; torch.manual_seed would set a GPU's too
         return EncoderForSequenceClassification(preset(name, **overrides))

@@ -21,7 +21,7 @@ from transformers import AutoConfig, PreTrainedTokenizerBase
 
 from rtxlib.errors import InputError, nearest
 from rtxlib.hub import revision, unreachable
-from rtxlib.models.config import ModelConfig
+from rtxlib.models.config import ModelConfig, check_names
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.references import REFERENCES, our_config, tensor_names, their_config
@@ -134,7 +134,11 @@ def _pooling(folder: Path) -> dict[str, Any]:
 
 
 def read_config(source: str, **overrides: Any) -> ModelConfig:
-    """The ModelConfig of a checkpoint; ``overrides`` are its fields. Raises InputError for an architecture not known here."""
+    """The ModelConfig of a checkpoint; ``overrides`` are its fields.
+
+    Raises InputError for an architecture not known here, and for a field that there is not or cannot be so.
+    """
+    check_names(overrides)
     folder = find(source)
     model_type = _json(folder / "config.json").get("model_type")
     known = ("rtx", *REFERENCES)
@@ -149,6 +153,7 @@ def read_config(source: str, **overrides: Any) -> ModelConfig:
         return our_config(theirs, **settings)
     for name, value in settings.items():
         setattr(theirs, name, value)
+    theirs.check()
     return theirs
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from transformers import BertConfig, ModernBertConfig, PreTrainedConfig
 
 from rtxlib.errors import InputError
@@ -132,19 +133,30 @@ def _modern_positions(theirs: ModernBertConfig) -> Settings:
     return {"global_attention_every": every, **bases}
 
 
+# What a configuration of theirs does not say, or says for training alone. Of the rhythm of local layers no more than a model's
+# own layers show can come back.
+_UNSAID = {"pooler", "pooling", "normalize", "max_seq_length", "global_attention_every", "output_initializer"}
+_UNSAID |= {"classifier_dropout", "activation_dropout", "embedding_initializer_range"}
+
+
+def _computes(config: ModelConfig) -> Settings:
+    """Every field that decides what an encoder makes of its input."""
+    resolved = {
+        "intermediate_size": config.resolved_intermediate_size,
+        "local_rope_theta": config.local_rope_theta or config.rope_theta,
+    }
+    return {name: getattr(config, name) for name in ModelConfig.__annotations__ if name not in _UNSAID} | resolved
+
+
 def their_config(config: ModelConfig) -> PreTrainedConfig:
     """The BertConfig or ModernBertConfig of a ModelConfig. Raises InputError where neither can say what it is."""
     for reference in REFERENCES.values():
         name, words = reference.activation
         back = {ours: word for word, ours in words.items()}
-        said = {*reference.fields, "feedforward", "rope_theta", "local_rope_theta", "global_attention_every"}
-        said |= {"pooler", "pooling", "normalize", "max_seq_length", "classifier_dropout"}
-        alike = all(getattr(config, field) == value for field, value in reference.fixed.items() if field not in said)
-        plain = config.effective_depth == config.num_hidden_layers and not config.num_decoder_layers
-        if not (alike and plain and config.feedforward in back):
+        if config.feedforward not in back:
             continue
         settings = {theirs: getattr(config, ours) for ours, theirs in reference.fields.items()}
-        settings[name] = back[config.feedforward]
+        settings |= {name: back[config.feedforward], "intermediate_size": config.resolved_intermediate_size}
         if reference.config_class is ModernBertConfig:
             settings |= {
                 "mlp_bias": config.bias,
@@ -157,7 +169,12 @@ def their_config(config: ModelConfig) -> PreTrainedConfig:
                     },
                 },
             }
-        return reference.config_class(**settings, architectures=[reference.architecture])
+        try:
+            theirs = reference.config_class(**settings, architectures=[reference.architecture])
+        except StrictDataclassError:  # a value that theirs cannot have, such as no local attention
+            continue
+        if _computes(our_config(theirs)) == _computes(config):  # a field that got lost would make it another model
+            return theirs
     raise InputError(
         f"This model is neither a {' nor a '.join(REFERENCES)} of transformers, so it has no checkpoint in their names; "
         "save_pretrained keeps it in ours."

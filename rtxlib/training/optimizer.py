@@ -10,7 +10,7 @@ from torch import nn
 
 from rtxlib.training.recipe import Recipe
 
-_LAYER = re.compile(r"encoder\.stack\.blocks\.(\d+)\.(\d+)\.")
+_LAYER = re.compile(r"encoder\.stack\.(prelude|blocks\.\d+|coda)\.(\d+)\.")
 
 
 def rate_scales(model: nn.Module, recipe: Recipe) -> dict[str, float]:
@@ -20,10 +20,10 @@ def rate_scales(model: nn.Module, recipe: Recipe) -> dict[str, float]:
     ``layer_decay`` times the one above it (Howard & Ruder 2018), the embeddings lowest. A shared block's layers are
     counted once. With ``freeze_encoder`` the head alone is named.
     """
-    places = {}
-    for name, _ in model.named_parameters():
-        if match := _LAYER.match(name):
-            places[name] = int(match[1]) * model.config.num_hidden_layers + int(match[2])
+    layer_of = {name: match.groups() for name, _ in model.named_parameters() if (match := _LAYER.match(name))}
+    parts = ("prelude", *(f"blocks.{number}" for number in range(len(model.encoder.stack.blocks))), "coda")
+    upwards = sorted(set(layer_of.values()), key=lambda layer: (parts.index(layer[0]), int(layer[1])))
+    places = {name: upwards.index(layer) for name, layer in layer_of.items()}
     top = max(places.values(), default=0)
     scales = {}
     for name, _ in model.named_parameters():

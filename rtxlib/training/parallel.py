@@ -2,8 +2,8 @@
 
 ``torchrun`` and ``accelerate launch`` start the processes and tell each its place by environment variables. Every process
 holds the whole model, works on its rows, and adds its gradients to those of the others (synchronous SGD, Chen et al. 2016), so
-that a step is that of one process with the same global batch, up to the order of the additions; only dropout is drawn anew
-in each. Alone, every function here does nothing.
+that a step is that of one process with the same global batch, up to the order of the additions; only what is drawn at random
+(dropout, hidden words, a random number of passes) is drawn anew in each. Alone, every function here does nothing.
 """
 
 from __future__ import annotations
