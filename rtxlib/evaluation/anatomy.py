@@ -38,7 +38,7 @@ def _is_norm(module: nn.Module) -> bool:
 
 
 def anatomy(encoder: Encoder, model_type: str | None = None) -> dict[str, str]:
-    """What the encoder is made of: a row's name -> words, in the order of `sentence_transformer.md`'s comparison table.
+    """What the encoder is made of: a row's name -> words, in the order of the usual comparisons.
 
     Answered by the modules and the shapes of their weights wherever they can, so that weights on the meta device do. Q, K
     and V are one matrix in every encoder here; ``model_type``, a key of ``references.REFERENCES``, adds how its checkpoint
@@ -175,9 +175,9 @@ TOLERANCE = 0.10  # how far off "about" may be
 
 
 def claims(minilm: Encoder, modernbert: Encoder) -> pd.DataFrame:
-    """What `sentence_transformer.md` says of the two models and what they show: ``claim``, ``says``, ``is``, ``holds``.
+    """What is usually said of the two models and what they show: ``claim``, ``says``, ``is``, ``holds``.
 
-    ``says`` are the document's words, ``is`` what was computed here, and ``holds`` (bool) whether they agree; a number
+    ``says`` are the words of notes written before this study, ``is`` what was computed here, and ``holds`` (bool) whether they agree; a number
     that is said to be about so many may be off by :data:`TOLERANCE`. Parameters are those of the presets, built without
     weights; everything else is read off the two encoders, whose weights may be random or on the meta device.
     """
