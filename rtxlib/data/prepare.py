@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from filelock import FileLock
+from huggingface_hub import constants
 from transformers import PreTrainedTokenizerFast
 
 from rtxlib.data import audit, clean, files, prepared, sources, splits, tokenization
@@ -25,6 +26,7 @@ from rtxlib.errors import InputError, disk_full
 
 __all__ = ["DataSpec", "Prepared", "Tokens", "prepare"]
 
+PUBLISHERS = "https://huggingface.co"  # where publishers put their data; another HF_ENDPOINT is a mirror
 CLEANING = tuple(clean.STEPS)
 EMBEDDED_ROWS = 6000
 POOLED_ROWS = 67_000  # as many as SST-2 has, where a pooled source is read without a number
@@ -215,8 +217,9 @@ def _make(
         audit.stop_on_leaks(table, spec.leak_words, allowed)
 
     sizes = {name: len(rows) for name, rows in parts.items()}
+    mirrored = is_hub(spec) and constants.ENDPOINT != PUBLISHERS
     provenance = {
-        "source": " + ".join(revisions),
+        "source": " + ".join(revisions) + (", from a mirror of the Hub" if mirrored else ""),
         "revision": ", ".join(dict.fromkeys(revisions.values())),
         "revisions": dict(revisions),
         "task": spec.task,

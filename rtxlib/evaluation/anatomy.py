@@ -177,9 +177,9 @@ TOLERANCE = 0.10  # how far off "about" may be
 def claims(minilm: Encoder, modernbert: Encoder) -> pd.DataFrame:
     """What is usually said of the two models and what they show: ``claim``, ``says``, ``is``, ``holds``.
 
-    ``says`` are the words of notes written before this study, ``is`` what was computed here, and ``holds`` (bool) whether they agree; a number
-    that is said to be about so many may be off by :data:`TOLERANCE`. Parameters are those of the presets, built without
-    weights; everything else is read off the two encoders, whose weights may be random or on the meta device.
+    ``says`` are the words of notes written before this study, ``is`` what was computed here, and ``holds`` (bool) whether they
+    agree; a number that is said to be about so many may be off by :data:`TOLERANCE`. Parameters are those of the presets, built
+    without weights; everything else is read off the two encoders, whose weights may be random or on the meta device.
     """
     sizes = {name: _size(name) for name in ("minilm-l3", "minilm-l6", "minilm-l12", "modernbert-base", "bert-base")}
     shares = [sizes[name] / sizes["bert-base"] for name in ("minilm-l3", "minilm-l6", "minilm-l12")]

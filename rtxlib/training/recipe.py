@@ -74,8 +74,9 @@ class Recipe:
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        # The protocol of the student study that this one set out to surpass (chaowei312/5800_FinalProject on GitHub,
-        # December 2025): AdamW 3e-5, batch 16, five epochs, plateau, fp32. It padded every text to 128 tokens, which changes no result and is not done here.
+        # The protocol of the student study that this one set out to surpass (chaowei312/5800_FinalProject on GitHub, December
+        # 2025): AdamW 3e-5, batch 16, five epochs, plateau, fp32. It padded every text to 128 tokens, which changes no
+        # result and is not done here.
         Recipe(
             name="published",
             learning_rate=3e-5,
