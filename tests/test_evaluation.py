@@ -126,6 +126,10 @@ def test_p_value_is_uniform_when_the_models_are_equal():
 def test_identical_models_differ_by_nothing_for_certain():
     correct = np.random.default_rng(3).random((3, 50)) < 0.8
     assert statistics.paired_difference(correct, correct)[:4] == (0, 0, 0, 1)
+    # Each seed answers one class, another each: as many right, though not the same ones. That is no certainty.
+    one_class = np.stack([np.arange(24) < 8, np.arange(24) >= 16])
+    found = statistics.paired_difference(one_class, np.tile(np.arange(24) % 6 > 0, (2, 1)))
+    assert found.low < found.difference < found.high
     with pytest.raises(InputError, match="same seeds"):
         statistics.paired_difference(correct, correct[:2])
 
