@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rtxlib.errors import InputError
+
 _MARK = Path("notebooks") / "01_data_preparation.ipynb"  # what tells a checkout from any other folder
 
 
@@ -12,10 +14,17 @@ def root() -> Path:
     """The folder that holds data, figures and reports.
 
     ``$RTX_HOME`` when set; else the checkout that contains the working directory; else the checkout this package is
-    installed from; else ``~/.local/share/rtxlib``, so that the installed package works without a checkout.
+    installed from; else ``~/.local/share/rtxlib``, so that the installed package works without a checkout. Raises
+    InputError when ``$RTX_HOME`` can be no folder.
     """
     if home := os.environ.get("RTX_HOME"):
-        return Path(home).expanduser().resolve()
+        try:
+            folder = Path(home).expanduser().resolve()
+        except RuntimeError:  # ~somebody
+            raise InputError(f"RTX_HOME={home} names a home folder that is not there.") from None
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"RTX_HOME={home} is not a folder; name one, or unset it.")
+        return folder
     here = Path.cwd()
     for folder in (here, *here.parents, Path(__file__).resolve().parents[1]):
         if (folder / _MARK).is_file():

@@ -146,6 +146,8 @@ BAD = [
     (["report", "--dry-run", "-p", "sedes=3"], "Did you mean 'seeds'"),
     (["report", "-p", "sedes=3"], "Did you mean 'seeds'"),
     (["report", "--executor", "rya"], "Did you mean 'ray'"),
+    (["report", "--dry-run", "--executor", "rya"], "Did you mean 'ray'"),
+    (["report", "--dry-run", "--notebooks", ""], "'' names 9 notebooks"),
     (["train", "--model", "standard-1x32", "--data", "embedded", "--threads", "0"], "--threads"),
     (["notebook", "03", "-p", "seeds=many"], "seeds"),
     (["notebook", "3_recurent"], "03_recurrent"),
@@ -159,6 +161,18 @@ def test_bad_input_is_one_sentence_and_a_status(arguments: list[str], says: str,
     assert done.returncode == 2
     error = done.stderr.decode()
     assert says in error and "Traceback" not in error
+
+
+def test_a_home_that_can_be_none_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for home, says in ((tmp_path / "file", "is not a folder"), (Path("~nobody-at-all"), "home folder that is not there")):
+        done = rtx("results", home=home)
+        assert done.returncode == 2 and says in done.stderr.decode() and b"Traceback" not in done.stderr
+
+
+def test_half_told_of_other_processes_is_one_sentence(tmp_path: Path) -> None:
+    done = rtx(*SMALL, home=tmp_path, WORLD_SIZE="2")
+    assert done.returncode == 2 and b"not RANK, LOCAL_RANK, MASTER_ADDR, MASTER_PORT: start with torchrun" in done.stderr
 
 
 def test_bad_files_are_one_sentence(run: dict, home: Path, tmp_path: Path) -> None:

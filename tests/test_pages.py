@@ -125,6 +125,15 @@ def test_rtx_pages_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys:
     assert f"Port {port} cannot be had" in capsys.readouterr().err
 
 
+def test_rtx_pages_writes_over_its_own_and_nobody_elses(tmp_path, monkeypatch, capsys) -> None:
+    for _ in range(2):
+        assert rtx(monkeypatch, "pages", "--out", str(tmp_path)) == 0
+    (tmp_path / "index.html").write_text("<title>my garden</title>")
+    assert rtx(monkeypatch, "pages", "--out", str(tmp_path)) == 2
+    assert "is there and not one of these pages" in capsys.readouterr().err
+    assert "garden" in (tmp_path / "index.html").read_text()
+
+
 def test_rtx_pages_serves_until_it_is_interrupted() -> None:
     server = subprocess.Popen(
         [sys.executable, "-m", "rtxlib", "pages", "--serve", "--port", "0"],

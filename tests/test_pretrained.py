@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -225,6 +228,17 @@ def test_a_pooling_we_do_not_have_is_told(bert: Path) -> None:
 def test_a_source_that_is_nothing_is_told(source: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         pretrained.load(source)
+
+
+def test_what_the_hub_gave_once_is_found_without_it(hub: str, tmp_path: Path) -> None:
+    code = "from rtxlib.models import pretrained; print(pretrained.find('sentence-transformers/all-MiniLM-L6-v2'))"
+    own = os.environ | {"HF_HOME": str(tmp_path)}
+    first, again = (
+        subprocess.run([sys.executable, "-c", code], env=own | more, capture_output=True, text=True, timeout=120)
+        for more in ({}, {"HF_HUB_OFFLINE": "1"})
+    )
+    assert again.returncode == 0, again.stderr
+    assert first.stdout == again.stdout and str(tmp_path) in again.stdout
 
 
 def test_a_model_the_hub_does_not_have_or_has_no_weights_of_is_told(hub: str) -> None:

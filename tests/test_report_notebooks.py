@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from rtxlib.errors import InputError
-from rtxlib.report import notebooks, provenance
+from rtxlib.report import execution, notebooks, provenance
+from rtxlib.report.progress import Progress, Watch
 
 PARAMETERS = """\
 from typing import Literal
@@ -367,6 +369,26 @@ def test_two_reports_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     assert [one.communicate(timeout=120)[0].strip() for one in both] == ["done", "done"]
     kept = nbformat.read(tmp_path / "out" / "notebooks" / "01_a.ipynb", as_version=4)
     assert kept.metadata.rtx.completed and kept.cells[-1].outputs[0].data["text/plain"] == "2"
+
+
+def test_an_interrupt_leaves_what_an_earlier_run_had_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "01_a", "print('first')")
+    assert notebooks.run(["01"], "demo", {}, tmp_path / "out", folder=tmp_path)[0].status == "done"
+    kept = (tmp_path / "out" / "notebooks" / "01_a.ipynb").read_bytes()
+    write(tmp_path, "01_a", "raise ValueError('killed')")
+    stopping = threading.Event()
+    stopping.set()
+    with Progress(io.StringIO()) as progress, Watch(progress) as watch:
+        went = execution.execute("01_a", tmp_path / "01_a.ipynb", {}, tmp_path / "out", None, watch, stopping)
+    assert went.status == "interrupted" and went.error.endswith("what is kept is of an earlier run")
+    assert went.path.read_bytes() == kept and len(list(went.path.parent.iterdir())) == 1
+
+
+def test_damaged_outcomes_are_told_in_a_sentence(tmp_path: Path) -> None:
+    for damage in ("{", "[{}]", "[1]"):
+        (tmp_path / "outcomes.json").write_text(damage)
+        with pytest.raises(InputError, match=r"outcomes\.json is damaged .*; delete it"):
+            notebooks.read_outcomes(tmp_path)
 
 
 @pytest.mark.parametrize("training", [True, False])

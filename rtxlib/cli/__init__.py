@@ -22,11 +22,11 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted; finished work is kept, and the same command goes on from there.", err=True)
+        click.echo(
+            "Interrupted; finished work is kept, a training up to its last minute, and the same command goes on from there.",
+            err=True,
+        )
         sys.exit(130)
-    except BrokenPipeError:  # the reader (head, less) has seen enough
-        sys.stdout = None
-        sys.exit(0)
     except UnicodeDecodeError as error:
         click.echo(
             f"rtx: the text is not UTF-8 (byte {error.object[error.start]:#04x} at position {error.start}); convert it first.",

@@ -27,11 +27,16 @@ def pages(out: Path | None, serve: bool, port: int, run: str | None) -> None:
 
     Each is one HTML file that a double click opens; nothing is fetched.
     """
+    from rtxlib.pages import static
+
     if out is None and not serve:
         raise InputError("Say where to: --out DIR writes the pages, --serve shows them.")
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtx-pages-")))
         files = _files(run)
+        for name in files:  # index.html is a name that somebody else's page may well have
+            if (folder / name).is_file() and static.MARK not in (folder / name).read_text(encoding="utf-8", errors="replace"):
+                raise InputError(f"{folder / name} is there and not one of these pages; name another folder with --out.")
         for name, text in files.items():
             write_whole(folder / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))
         if out is not None:

@@ -57,7 +57,10 @@ def report(
     profile: str, parameters: tuple[str, ...], names: str | None, executor: str, no_training: bool, dry_run: bool
 ) -> None:
     """Run the notebooks and make the report."""
-    chosen = names.split(",") if names else None
+    from rtxlib.experiments import executors
+
+    chosen = None if names is None else [name.strip() for name in names.split(",")]
+    executors.known(executor)
     if not dry_run:
         return _run_notebooks(chosen, profile, parameters, not no_training, executor, TITLE)
     known_profile(profile)

@@ -252,7 +252,7 @@ def load(
         profile = dataclasses.replace(profile, recipe=other(profile.recipe), loops=loops)
 
     def resized(data: DataSpec, own_rows: int | None = None) -> DataSpec:
-        sizes = {"rows": own_rows or rows, "max_length": max_length}
+        sizes = {"rows": rows if own_rows is None else own_rows, "max_length": max_length}
         return dataclasses.replace(data, **{size: value for size, value in sizes.items() if value is not None})
 
     fields = ("data", "domains", "transfer_from", "transfer_to", "spam")

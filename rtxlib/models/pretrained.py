@@ -54,7 +54,6 @@ def find(source: str, weights: str | None = None) -> Path:
     owner, slash, name = source.partition("/")
     if not slash or not owner.strip(".~") or not name or "/" in name:
         raise InputError(f"There is no folder {source}, and a model of the Hub is written owner/name.")
-    commit = revision(source, "model")
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
@@ -63,11 +62,10 @@ def find(source: str, weights: str | None = None) -> Path:
         disable_progress_bars()
     try:
         return Path(
-            snapshot_download(
+            snapshot_download(  # by its branch, not by the commit: then the cache can be read offline, by that name
                 source,
-                revision=commit,
                 allow_patterns=[*_FILES, *([weights] if weights else [])],
-                local_files_only=commit is None,
+                local_files_only=revision(source, "model") is None,
             )
         )
     except Exception as error:

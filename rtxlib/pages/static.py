@@ -11,6 +11,7 @@ from typing import Any
 from rtxlib.errors import InputError, nearest
 
 HERE = Path(__file__).parent
+MARK = '<meta name="generator" content="rtxlib">'  # by which a page that may be written over is known
 PAGES = {  # folder → title
     "transformer": "The transformer, by hand",
     "swiglu": "SwiGLU, a gate that the input opens",
@@ -95,6 +96,7 @@ def page(name: str, state: dict[str, Any] | None = None) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
+{MARK}
 <title>{html.escape(PAGES[name])}</title>
 <style>
 {style(name)}
@@ -124,6 +126,7 @@ def index(titles: dict[str, str]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
+{MARK}
 <title>Pages to touch</title>
 <style>body {{ font: 1.1rem/1.9 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1.25rem }}</style>
 </head>

@@ -6,6 +6,7 @@ Around papermill stands what it leaves open: it calls every cell complete after 
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -68,6 +69,14 @@ class Kernel(AsyncKernelManager):
         return RunningInterpreter(parent=self)
 
 
+def _completed(path: Path) -> bool:
+    """Whether an earlier run left this notebook whole."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["metadata"]["rtx"]["completed"] is True
+    except (OSError, ValueError, KeyError):
+        return False
+
+
 def execute(
     name: str,
     source: Path,
@@ -78,7 +87,7 @@ def execute(
     stopping: threading.Event,
 ) -> Outcome:
     """Run one notebook into ``out/notebooks``, whatever becomes of it. A kernel that dies once ``stopping`` is set was
-    interrupted, not at fault."""
+    interrupted, not at fault; then a notebook that an earlier run left whole stays."""
     import nbformat  # here, so that a mistyped parameter is refused at once
     import papermill
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -126,6 +135,9 @@ def execute(
         status, error = "interrupted", f"cell {watch.cell}"
     seconds = round(time.monotonic() - started, 3)
     final = partial.with_name(f"{name}.ipynb")
+    if status == "interrupted" and _completed(final):
+        partial.unlink(missing_ok=True)
+        return Outcome(name, status, seconds, f"{error}; what is kept is of an earlier run", final)
     try:
         notebook = remove_error_markers(nbformat.read(partial, as_version=4))
         for key in ("input_path", "output_path"):  # of this machine, and the notebook may be published

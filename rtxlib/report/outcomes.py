@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from ..errors import InputError
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -39,7 +41,10 @@ def save_outcomes(outcomes: Iterable[Outcome], out: Path) -> None:
 
 
 def read_outcomes(out: Path) -> list[Outcome]:
-    """The outcomes kept under ``out``, in order; empty when nothing ran there."""
+    """The outcomes kept under ``out``, in order; empty when nothing ran there. Raises InputError when the file is damaged."""
     file = out / "outcomes.json"
-    records = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    return [Outcome(**record | {"path": record["path"] and out / record["path"]}) for record in records]
+    try:
+        records = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+        return [Outcome(**record | {"path": record["path"] and out / record["path"]}) for record in records]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged ({error}); delete it and run the same command again.") from error

@@ -17,12 +17,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from rtxlib.errors import InputError
+
 _AGREE_EVERY = 20  # steps between two questions to all processes, each of which costs a message
 
 
 def join() -> None:
-    """Meet the other processes, once, if this one was started as one of several."""
+    """Meet the other processes, once, if this one was started as one of several. Raises InputError when it was not told all."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
+        if untold := [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]:
+            raise InputError(f"WORLD_SIZE is set, but not {', '.join(untold)}: start with torchrun, or unset WORLD_SIZE.")
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
