@@ -141,6 +141,7 @@ BAD = [
     (["train", "--model", "standard-1x32", "--data", "embedded", "--recipe", "publshed"], "Did you mean 'published'"),
     (["train", "--model", "standard-1x32", "--data", "embedded", "--set", "nrom=layernorm"], "Did you mean 'norm'"),
     (["train", "--model", "standard-1x32", "--data", "nowhere.csv"], "There is no file 'nowhere.csv'"),
+    (["train", "--model", "standard-1x32", "--data", "x" * 300], "There is no data 'xxx"),
     (["train", "--model", "standard-1x32", "--data", "embedded", "--sed", "1"], "--seed"),
     (["report", "--profile", "dmeo"], "Did you mean 'demo'"),
     (["report", "--dry-run", "-p", "sedes=3"], "Did you mean 'seeds'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def known_profile(name: str) -> str:
 
 def data_spec(data: str, **fields: Any) -> Any:
     """The DataSpec of a name or of a file; None leaves a field's default."""
+    from rtxlib.data.files import existing
     from rtxlib.data.sources import HUB
     from rtxlib.data.spec import of_source
 
@@ -59,35 +61,45 @@ def data_spec(data: str, **fields: Any) -> Any:
     known = ("embedded", "domains", *HUB)
     if data in known:
         return of_source(data, **given)
-    if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or Path(data).exists():
-        if not Path(data).is_file():
-            raise InputError(f"There is no file '{data}'.")
-        return of_source("file", path=str(Path(data).resolve()), **given)
-    raise InputError(f"There is no data '{data}'; name a file, or one of {', '.join(known)}.{nearest(data, known)}")
+    if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or os.path.exists(data):
+        return of_source("file", path=str(existing(data).resolve()), **given)
+    shown = data if len(data) <= 200 else f"{data[:200]}…"
+    raise InputError(f"There is no data '{shown}'; name a file, or one of {', '.join(known)}.{nearest(shown, known)}")
+
+
+_PYTHON = {"True": True, "False": False, "None": None}  # a word is true, so "False" must not stay one
 
 
 def settings_of(texts: tuple[str, ...]) -> dict[str, Any]:
-    """``name=value`` pairs with JSON values; a bare word is a string."""
+    """``name=value`` pairs with JSON values, or Python's True, False and None; another bare word is a string."""
     settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"'{text}' is not NAME=VALUE.")
         try:
-            settings[name] = json.loads(value)
-        except json.JSONDecodeError:
+            settings[name] = _PYTHON[value] if value in _PYTHON else json.loads(value)
+        except (ValueError, RecursionError):  # of a number of thousands of digits, or of brackets without end, too
             settings[name] = value
     return settings
 
 
 def parse_labels(text: str) -> dict[str, str]:
+    """Value in the file -> label name, as ``--labels`` says it. Raises InputError where it is no such JSON."""
+    from rtxlib.data.files import whole
+
     try:
         labels = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f'--labels is not JSON ({error}); write it like \'{{"1": "good", "0": "bad"}}\'.') from None
     if not isinstance(labels, dict):
         raise InputError("--labels must be a JSON object from values in the file to label names.")
-    return {str(value): str(name) for value, name in labels.items()}
+    for value, name in labels.items():
+        if not isinstance(name, str | int | float):  # None would else become a class of that name
+            raise InputError(
+                f"--labels gives '{value}' the name {json.dumps(name)}, which is no text; \"\" leaves those rows out."
+            )
+    return {whole(str(value)): whole(str(name)) for value, name in labels.items()}
 
 
 def show(record: dict[str, Any], as_json: bool) -> None:
@@ -99,19 +111,17 @@ def show(record: dict[str, Any], as_json: bool) -> None:
 
 
 def read_texts(path: str, column: str | None) -> tuple[Any, str]:
-    """A table and its text column; a text file is a table of its lines."""
+    """A table and its text column; a text file is a table of its lines.
+
+    Raises InputError as ``read_table``, or where the table has no such column, or has it twice.
+    """
     import pandas as pd
 
-    from rtxlib.data.files import read_table
+    from rtxlib.data.files import decode, read_bytes, read_table, require_column, text_lines
 
     if Path(path).suffix.lower() in ("", ".txt"):
-        lines = Path(path).read_bytes().decode("utf-8", errors="strict").splitlines()
-        return pd.DataFrame({"text": lines}), "text"
+        return pd.DataFrame({"text": text_lines(decode(read_bytes(path), Path(path).name))}), "text"
     table = read_table(path)
     column = column or "text"
-    if column not in table.columns:
-        raise InputError(
-            f"{path} has no column '{column}'; it has {', '.join(map(str, table.columns))}."
-            f"{nearest(column, map(str, table.columns))} Name it with --text-column."
-        )
+    require_column(table, column, Path(path).name, "--text-column")
     return table, column

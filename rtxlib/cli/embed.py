@@ -54,13 +54,10 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
         raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
     if not os.access(out.parent, os.W_OK):  # better told now than after an hour's work
         raise InputError(f"There is no folder '{out.parent}' that can be written to.")
-    if not Path(file).is_file():
-        raise InputError(f"There is no file '{file}'.")
-    if out.resolve() == Path(file).resolve():
+    if os.path.realpath(out) == os.path.realpath(file):
         raise InputError(f"--out would replace {file}, which is read; name another file.")
     table, column = read_texts(file, text_column)
-    # JSON may hold half of a surrogate pair, which is no character and which Parquet refuses
-    texts = [str(text).encode("utf-8", "replace").decode("utf-8") for text in table[column]]
+    texts = [str(text) for text in table[column]]
     if not texts:
         raise InputError(f"{file} holds no text to embed.")
     from tqdm import tqdm
@@ -118,9 +115,11 @@ def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json:
     if len(texts) < 2:
         given = "there is one" if texts else "there is none"
         raise InputError(f"Give at least two texts to compare, each in quotes; {given}.")
+    from rtxlib.data.files import whole
     from rtxlib.training.embed import embed as vectors
     from rtxlib.training.embed import similarity as cosines
 
+    texts = tuple(map(whole, texts))  # bytes that are not UTF-8 come as halves of surrogate pairs
     embeddings = vectors(texts, *_open(model, weights))
     matrix = cosines(embeddings, embeddings)
     if as_json:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import click
 
 from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, settings_of, show
+from rtxlib.errors import InputError
 
 
 @cli.command()
@@ -25,7 +27,7 @@ from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, setting
     show_default=True,
     help="published, default, demo, smoke, small; finetune or frozen for a pretrained model.",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option(
     "--threads",
     default=1,
@@ -65,13 +67,17 @@ def train(
     """
     from rtxlib import paths
     from rtxlib.experiments.execute import train_run
-    from rtxlib.experiments.spec import RunSpec
+    from rtxlib.experiments.spec import RunSpec, check_overrides
     from rtxlib.models.presets import preset
     from rtxlib.models.pretrained import is_pretrained, read_config
     from rtxlib.training import parallel
     from rtxlib.training.recipe import recipe as named_recipe
 
+    cores = os.cpu_count() or 1
+    if threads > 4 * cores:  # a few too many are slow, very many end the process
+        raise InputError(f"--threads {threads} is too many for this machine's {cores} cores; give at most {4 * cores}.")
     chosen, settings = named_recipe(recipe, **settings_of(changes)), settings_of(overrides)
+    check_overrides(settings)
     tokenizer = None
     if is_pretrained(model):  # its own tokenizer comes with it
         model = str(Path(model).expanduser().resolve()) if Path(model).expanduser().is_dir() else model
@@ -112,9 +118,12 @@ def train(
 def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Count a model's parameters: in all, in the token table, and without it."""
     from rtxlib.evaluation.cost import parameters
+    from rtxlib.experiments.spec import check_overrides
     from rtxlib.models import build
 
-    count = parameters(build(model, **settings_of(overrides)))
+    settings = settings_of(overrides)
+    check_overrides(settings, but=("vocab_size", "num_labels"))  # there are no data here that could decide them
+    count = parameters(build(model, **settings))
     if as_json:
         click.echo(json.dumps(count))
     else:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +14,50 @@ import click
 
 from rtxlib.cli.common import cli, json_option, parse_labels, read_texts, show
 from rtxlib.cli.output import FORMATS, write_whole
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError
 
 if TYPE_CHECKING:
+    from rtxlib.experiments.store import Run
     from rtxlib.models import EarlyExit
+
+
+def _find(run: str) -> Run:
+    """The run a person names. Raises InputError where there is none, or the name cannot be one."""
+    from rtxlib import paths
+    from rtxlib.experiments import store
+
+    if not run.strip():
+        raise InputError("RUN is empty; `rtx results` lists the runs there are.")
+    try:
+        return store.find(paths.runs_dir(), run)
+    except OSError as error:  # a name that is too long, say
+        name = run if len(run) <= 200 else run[:200] + "…"
+        raise InputError(
+            f"The run '{name}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
+        ) from error
+
+
+def _is_file_name(text: str) -> bool:
+    """Whether a person surely meant a file: one word that ends as files of texts do."""
+    from rtxlib.data.files import SUFFIXES
+
+    return text.split() == [text] and Path(text).suffix.lower() in (*SUFFIXES, ".txt")
+
+
+def _is_file(text: str) -> bool:
+    """Whether a person who gave this alone meant a file, or a folder by mistake."""
+    return _is_file_name(text) or (bool(Path(text).suffix or os.sep in text) and os.path.exists(text))
+
+
+def _label_values(names: Sequence[str]) -> dict[str, str]:
+    """Value in a file -> label name: the name as training reads it, or its number where no name is itself a number."""
+    from rtxlib.data.sources import label_text
+
+    values = {label_text(name): name for name in names}
+    if any(re.fullmatch(r"[+-]?\d+(\.\d+)?", value) for value in values):
+        return values
+    return {str(number): name for number, name in enumerate(names)} | values
+
 
 def _rule(written: str) -> EarlyExit:
     """``"confidence:0.9"`` as the rule it means."""
@@ -54,19 +97,25 @@ def predict(
     as_json: bool,
 ) -> None:
     """Label texts with a trained RUN: the arguments, a file, or the lines of standard input."""
-    from rtxlib import paths
-    from rtxlib.experiments import store, use
+    from rtxlib.data.files import decode, text_lines, whole
+    from rtxlib.experiments import use
 
-    found = store.find(paths.runs_dir(), run)
-    if len(texts) == 1 and file is None and Path(texts[0]).suffix and Path(texts[0]).is_file():
+    found = _find(run)
+    if texts and file is not None:
+        raise InputError("Give either texts or --file, not both.")
+    if len(texts) == 1 and _is_file(texts[0]):
         file, texts = texts[0], ()
-    if texts == ("-",) or (not texts and file is None):
-        texts = tuple(sys.stdin.buffer.read().decode("utf-8").splitlines())
+    if named := [text for text in texts if _is_file_name(text)]:
+        raise InputError(f"'{named[0]}' names a file; give one file at a time, and no texts beside it.")
     if file is not None:
-        if not Path(file).is_file():
-            raise InputError(f"There is no file '{file}'.")
+        if out is not None and os.path.realpath(out) == os.path.realpath(file):
+            raise InputError(f"--out would replace {file}, which is read; name another file.")
         table, column = read_texts(file, text_column)
         texts = tuple(table[column].fillna("").astype(str))
+    elif texts in ((), ("-",)):
+        texts = tuple(text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input")))
+    else:
+        texts = tuple(map(whole, texts))  # bytes that are not UTF-8 come as halves of surrogate pairs
     if not any(text.strip() for text in texts):
         raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
     if out is not None and Path(out).suffix[1:] not in FORMATS:  # told before a model is loaded
@@ -103,28 +152,27 @@ def predict(
 def evaluate(
     run: str, file: str, text_column: str | None, label_column: str, labels: str | None, as_json: bool
 ) -> None:
-    """Score a trained RUN on a labelled FILE."""
-    from rtxlib import paths
-    from rtxlib.experiments import store, use
+    """Score a trained RUN on a labelled FILE. Labels are read as in training; rows without one are left out."""
+    from rtxlib.data.files import require_column
+    from rtxlib.data.sources import label_text
+    from rtxlib.experiments import use
 
-    found = store.find(paths.runs_dir(), run)
-    if not Path(file).is_file():
-        raise InputError(f"There is no file '{file}'.")
+    found = _find(run)
     table, column = read_texts(file, text_column)
-    if label_column not in table.columns:
-        raise InputError(
-            f"{file} has no column '{label_column}'; it has {', '.join(map(str, table.columns))}."
-            f"{nearest(label_column, map(str, table.columns))} Name it with --label-column."
-        )
-    values = table[label_column].astype(str)
-    names = found.spec["label_names"]
-    mapping = (
-        parse_labels(labels)
-        if labels
-        else {str(number): name for number, name in enumerate(names)} | {n: n for n in names}
-    )
-    if unknown := sorted(set(values) - set(mapping)):
+    require_column(table, label_column, Path(file).name, "--label-column")
+    if labels is None:
+        mapping = _label_values(found.spec["label_names"])
+    else:
+        mapping = {label_text(value): name.strip() for value, name in parse_labels(labels).items()}
+    values = table[label_column].map(label_text)
+    if unknown := sorted(set(values) - {"", *mapping}):
         raise InputError(
             f"The labels {', '.join(map(repr, unknown[:5]))} are none of {', '.join(mapping)}; map them with --labels."
         )
-    show(use.evaluate(found, table[column].fillna("").astype(str).tolist(), values.map(mapping).tolist()), as_json)
+    names = values.map({"": ""} | mapping)
+    kept = names != ""
+    if not kept.any():
+        raise InputError(f"No row of {Path(file).name} has a label in the column '{label_column}'.")
+    if left_out := int((~kept).sum()):
+        click.echo(f"{left_out:,} of {len(table):,} rows have no label and are left out", err=True)
+    show(use.evaluate(found, table[column][kept].tolist(), names[kept].tolist()), as_json)

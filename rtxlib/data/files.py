@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,17 +20,72 @@ from rtxlib.errors import InputError, nearest
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
+def existing(path: Path | str) -> Path:
+    """The path of a file that is there. Raises InputError where it is a folder, or there is none."""
+    # os.path answers False where Path raises: a name that is too long for a file
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder; name a file in it.")
+    if not os.path.isfile(path):
+        name = str(path)
+        raise InputError(f"There is no file '{name if len(name) <= 200 else name[:200] + '…'}'.")
+    return Path(path)
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """What a file holds. Raises InputError as ``existing``, or where it may not be read."""
+    path = existing(path)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{path} cannot be read ({reason}); see to its permissions, or copy it.") from error
+
+
+def decode(data: bytes, name: str, what: str = "the file") -> str:
+    """UTF-8 as text, without a byte order mark. Raises InputError with the name, the first bad byte and its line."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        at = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        line = data.count(b"\n", 0, at) + 1
+        raise InputError(
+            f"{name} is not UTF-8: byte 0x{data[at]:02X} in line {line} (byte {at} of {what}) is not text; "
+            f"convert {what} to UTF-8."
+        ) from error
+
+
+def text_lines(text: str) -> list[str]:
+    """One text a line; only a line feed, or both Windows characters, ends one, and not what Unicode counts besides."""
+    lines = text.split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def whole(text: str) -> str:
+    """The text with U+FFFD for every half of a surrogate pair, which JSON may hold and which is no character."""
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
+
+
+def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> None:
+    """Raises InputError unless the table of the file ``name`` has just one column that is called so."""
+    found = list(table.columns).count(column)
+    if not found:
+        raise InputError(
+            f"{name} has no column '{column}' ({option}); it has {', '.join(map(repr, table.columns))}."
+            f"{nearest(column, table.columns)}"
+        )
+    if found > 1:
+        raise InputError(f"{name} has more than one column '{column}'; rename one.")
+
+
 def read_table(path: Path | str) -> pd.DataFrame:
     """A CSV (comma, semicolon or tab), TSV, JSONL or Parquet file; every value as text, a missing one as "".
 
     Raises:
-        InputError: the file is missing, empty, of another kind, not UTF-8 (with the byte and its line), or malformed
-            (with the line).
+        InputError: the file is missing, a folder, empty, of another kind, not to be read, not UTF-8 (with the byte and
+            its line), or malformed (with the line).
     """
-    path = Path(path)
+    path = existing(path)
     suffix = path.suffix.lower()
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.")
     if suffix not in SUFFIXES:
         raise InputError(f"{path.name} ends in '{suffix}'; a data file is one of {', '.join(SUFFIXES)}.")
     if not path.stat().st_size:
@@ -38,26 +95,17 @@ def read_table(path: Path | str) -> pd.DataFrame:
             table = pd.read_parquet(path)
         except Exception as error:  # pyarrow raises several kinds, none of them for a user's eyes
             raise InputError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-        table = pd.DataFrame({str(name): [as_text(value) for value in table[name]] for name in table}, dtype=object)
+        names = [str(name) for name in table.columns]  # perhaps one of them twice
+        table = pd.DataFrame(
+            {at: [as_text(value) for value in table.iloc[:, at]] for at in range(len(names))}, dtype=object
+        )
+        table.columns = names
     else:
-        text = _decoded(path)
+        text = decode(read_bytes(path), path.name)
         table = _jsonl(text, path.name) if suffix in (".jsonl", ".ndjson") else _separated(text, suffix, path.name)
     if table.empty:
         raise InputError(f"{path.name} holds no rows.")
     return table
-
-
-def _decoded(path: Path) -> str:
-    data = path.read_bytes()
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        at = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
-        line = data.count(b"\n", 0, at) + 1
-        raise InputError(
-            f"{path.name} is not UTF-8: byte 0x{data[at]:02X} in line {line} (byte {at} of the file) is not text; "
-            "save the file as UTF-8."
-        ) from error
 
 
 def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
@@ -110,7 +158,7 @@ def _jsonl(text: str, name: str) -> pd.DataFrame:
             raise InputError(f"{where} is not JSON: {error.msg} at character {error.pos + 1}.") from error
         if not isinstance(row, dict):
             raise InputError(f"Line {number} of {name} is not a JSON object with named values.")
-        rows.append({key: as_text(value) for key, value in row.items()})
+        rows.append({whole(key): whole(as_text(value)) for key, value in row.items()})
     return pd.DataFrame(rows, dtype=object).fillna("")
 
 
@@ -139,13 +187,7 @@ def read_file(
     name, table = Path(path).name, read_table(path)
     text_column, label_column = text_column or "text", label_column or "label"
     for column, option in ((text_column, "text_column"), (label_column, "label_column")):
-        if column not in table.columns:
-            raise InputError(
-                f"{name} has no column '{column}' ({option}); it has {', '.join(map(repr, table.columns))}."
-                f"{nearest(column, table.columns)}"
-            )
-        if list(table.columns).count(column) > 1:
-            raise InputError(f"{name} has more than one column '{column}'; rename one.")
+        require_column(table, column, name, option)
     if text_column == label_column:
         raise InputError(f"'{text_column}' is named as the column of the text and of the label; they must differ.")
     if stars and labels:

@@ -111,9 +111,7 @@ def _revisions(spec: DataSpec) -> dict[str, str]:
         return {"embedded generator": sources.generator_version()}
     if spec.source == "file":
         path = Path(spec.path or "").expanduser()
-        if not path.is_file():
-            raise InputError(f"There is no file {spec.path}.")
-        return {path.name: "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()}
+        return {path.name: "sha256:" + hashlib.sha256(files.read_bytes(path)).hexdigest()}
     return {sources.HUB[name].repo: sources.hub_revision(name) for name in hub_names(spec)}
 
 

@@ -74,14 +74,15 @@ def check(spec: DataSpec) -> None:
             of = f" of the source '{spec.source}'" if name == "task" else ""
             raise InputError(f"{name}{of} is one of {', '.join(allowed)}, not '{value}'.{nearest(str(value), allowed)}")
     ranges = {
-        "rows": (FEWEST, 10**9), "max_length": (8, 512), "vocab_size": (64, 10**6), "leak_words": (1, 10**6),
+        "rows": (FEWEST, 10**7 if spec.source == "embedded" else 10**9),  # the embedded texts are written in memory
+        "max_length": (8, 512), "vocab_size": (64, 10**6), "leak_words": (1, 10**6),
         "seed": (0, 2**63 - 1),
     }  # fmt: skip
     for name, (low, high) in ranges.items():
         value = getattr(spec, name)
         if name == "rows" and value is None:
             continue
-        if not isinstance(value, int) or not low <= value <= high:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise InputError(f"{name} is a whole number from {low:,} to {high:,}, not {value!r}.")
     if not 0 < spec.train_fraction <= 1:
         raise InputError(f"train_fraction is above 0 and at most 1, not {spec.train_fraction}.")

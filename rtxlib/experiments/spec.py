@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +13,21 @@ from rtxlib.data.sources import TASKS
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
-from rtxlib.models.config import ModelConfig
+from rtxlib.models.config import OF_DATA, ModelConfig, check_names
 from rtxlib.models.presets import preset
 from rtxlib.training.recipe import Recipe
 
 # Raise it when a change of code changes what a run of the same spec means: old runs then no longer count.
 GENERATION = 1
+LARGEST_SEED = 2**63 - 1
+
+
+def check_overrides(overrides: Mapping[str, Any], but: Collection[str] = ()) -> None:
+    """Raises InputError for a setting that no model has, or that the data decide, unless it is among ``but``."""
+    for name in OF_DATA:
+        if name in overrides and name not in but:
+            raise InputError(f"{name} is decided by the data; leave it out of the model's settings.")
+    check_names(overrides)
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class RunSpec:
 
     ``threads`` of a CPU are part of it, since a sum split among threads rounds differently: with another number it is
     another run. So are the ``processes`` that train it together (:mod:`rtxlib.training.parallel`). Raises InputError when
-    there is less than one of either.
+    there is less than one of either, a seed is out of range, or an override is none or for the data to decide.
     """
 
     model: str
@@ -41,6 +51,9 @@ class RunSpec:
         for number, what in ((self.threads, "thread"), (self.processes, "process")):
             if number < 1:
                 raise InputError(f"A run computes with at least one {what}, not with {number}.")
+        if not isinstance(self.seed, int) or not 0 <= self.seed <= LARGEST_SEED:
+            raise InputError(f"A run's seed is a whole number from 0 to {LARGEST_SEED:,}, not {self.seed!r}.")
+        check_overrides(self.overrides)
 
     def config(self, vocab_size: int, label_names: list[str]) -> ModelConfig:
         """The configuration of this run's model, once the data say how many tokens and labels there are.

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import clean_texts
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
-from rtxlib.data.tokenization import encode
+from rtxlib.data.tokenization import encode, load_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.evaluation.metrics import classification_report
 from rtxlib.experiments import store
@@ -29,17 +30,27 @@ from rtxlib.training.predict import predict_logits
 def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedTokenizerBase]:
     """The model (in evaluation mode, on the device at hand) and the tokenizer of a run.
 
-    Raises InputError when only its record is here, or its weights cannot be read.
+    Raises InputError when only its record is here, or its weights or its tokenizer cannot be read.
     """
     if run.path is None:
         raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
+    part = "weights"
     try:
         model = EncoderForSequenceClassification.from_pretrained(run.path)
+        part = "tokenizer"
+        tokenizer = load_tokenizer(run.path)
+        if tokenizer.pad_token_id is None:
+            raise ValueError("tokenizer_config.json is missing or names no special tokens")
     except Exception as error:
+        for path in (run.path, *run.path.glob("*")):  # safetensors says of what may not be read that it is not there
+            if not os.access(path, os.R_OK):
+                raise InputError(
+                    f"Run {run.key} cannot be read; ask its owner for the right to read {path}."
+                ) from error
         raise InputError(
-            f"The weights of run {run.key} cannot be read ({error}); delete {run.path} and train it again."
+            f"The {part} of run {run.key} cannot be read ({error}); delete {run.path} and train it again."
         ) from error
-    return model.eval().to(pick_device()), AutoTokenizer.from_pretrained(run.path)
+    return model.eval().to(pick_device()), tokenizer
 
 
 def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
@@ -68,8 +79,15 @@ def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
 
 
 def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
-    """Scores of a run on labelled texts; labels are names. Raises InputError for a label the run does not know."""
+    """Scores of a run on labelled texts; labels are names.
+
+    Raises InputError where there is no text, or not one label for each, or a label that the run does not know.
+    """
     names = run.spec["label_names"]
+    if not len(texts) or len(texts) != len(labels):
+        raise InputError(
+            f"There are {len(texts)} texts and {len(labels)} labels; give at least one text, each with its label."
+        )
     unknown = sorted(set(labels) - set(names))
     if unknown:
         raise InputError(

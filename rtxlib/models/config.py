@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from transformers import PreTrainedConfig
@@ -22,14 +22,46 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "output_initializer": ("plain", "depth_scaled"),
 }
 GATED = ("swiglu", "geglu")
+OF_DATA = ("vocab_size", "num_labels", "id2label", "label2id")  # what a training run takes from its data
+
+# An annotation's first word -> what that is in a sentence, and whether a value is one. True is no number here.
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "bool": ("true or false", lambda x: isinstance(x, bool)),
+    "int": ("a whole number", lambda x: isinstance(x, int) and not isinstance(x, bool)),
+    "float": (
+        "a finite number",
+        lambda x: isinstance(x, int | float) and not isinstance(x, bool) and abs(x) <= sys.float_info.max,
+    ),
+    "str": ("a word", lambda x: isinstance(x, str) and bool(x)),
+}
+# What a number must be -> whether it is. Ends that no one needs are there so that a slip of the pen fills no memory.
+_RANGES: dict[str, Callable[[float], bool]] = {
+    "at least 0": lambda x: x >= 0,
+    "at least 1": lambda x: x >= 1,
+    "at least 0 and below 1": lambda x: 0 <= x < 1,
+    "a probability below 1": lambda x: 0 <= x < 1,
+    "from 0 to 1": lambda x: 0 <= x <= 1,
+    "from 1 to 10,000": lambda x: 1 <= x <= 10**4,
+    "above zero": lambda x: x > 0,
+    "above zero and at most 2": lambda x: 0 < x <= 2,
+    "above zero and at most 1,000,000": lambda x: 0 < x <= 10**6,
+}
+_FIELDS = {
+    "at least 0": "prelude_layers coda_layers num_decoder_layers type_vocab_size norm_eps initializer_range "
+    "embedding_initializer_range",
+    "at least 1": "vocab_size hidden_size num_hidden_layers num_attention_heads max_position_embeddings recurrent_depth "
+    "global_attention_every embedding_size conditioning_size intermediate_size max_seq_length",
+    "a probability below 1": "hidden_dropout attention_dropout activation_dropout classifier_dropout",
+    "above zero": "rope_theta local_rope_theta",
+}
 
 
 class ModelConfig(PreTrainedConfig):
     """What a model is, apart from its weights; every field has a meaning or a unit beside it.
 
     Sizes default to those of BERT-base (Devlin et al. 2019), switches to the study's own choices: rotary positions,
-    SwiGLU, RMSNorm, pre-norm. Raises InputError for a word that is not among :data:`CHOICES`, a width that the heads do
-    not divide, or a size below one.
+    SwiGLU, RMSNorm, pre-norm. Raises InputError for a word that is not among :data:`CHOICES`, a value of another type than
+    its field's or out of range, or a width that the heads do not divide.
     """
 
     model_type = "rtx"
@@ -95,21 +127,11 @@ class ModelConfig(PreTrainedConfig):
             word = getattr(self, field)
             if word not in known:
                 raise InputError(f"{field}={word!r} is not one of {', '.join(known)}.{nearest(str(word), known)}")
-        for field in (
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "max_position_embeddings",
-            "recurrent_depth",
-            "global_attention_every",
-        ):
-            _check_whole(field, getattr(self, field), 1)
-        for field in ("prelude_layers", "coda_layers", "num_decoder_layers", "type_vocab_size"):
-            _check_whole(field, getattr(self, field), 0)
-        for field in ("embedding_size", "conditioning_size", "intermediate_size", "max_seq_length"):
-            if getattr(self, field) is not None:
-                _check_whole(field, getattr(self, field), 1)
+        check_values({field: getattr(self, field) for field in _ANNOTATIONS}, _ANNOTATIONS, _FIELDS)
+        if self.pad_token_id is not None and not -1 <= self.pad_token_id < self.vocab_size:  # some on the Hub say -1
+            raise InputError(
+                f"pad_token_id must be one of the {self.vocab_size:,} tokens, counted from 0, or None, not {self.pad_token_id}."
+            )
         if self.hidden_size % self.num_attention_heads:
             raise InputError(
                 f"hidden_size {self.hidden_size} cannot be divided among {self.num_attention_heads} attention heads; "
@@ -124,9 +146,6 @@ class ModelConfig(PreTrainedConfig):
         if self.num_decoder_layers and self.norm_placement == "sandwich":
             raise InputError("norm_placement='sandwich' is not for decoders; take 'pre' or 'post'.")
         self._check_loop()
-        for field in ("hidden_dropout", "attention_dropout", "activation_dropout", "classifier_dropout"):
-            if not 0 <= getattr(self, field) < 1:
-                raise InputError(f"{field} is a probability below 1, not {getattr(self, field)!r}.")
 
     def _check_loop(self) -> None:
         """Raises InputError for words about the loop that contradict each other."""
@@ -179,14 +198,34 @@ class ModelConfig(PreTrainedConfig):
         return "recurrent" if self.recurrent_depth > 1 else "standard"
 
 
-def check_names(settings: Iterable[str]) -> None:
-    """Raises InputError for a name that is no field of :class:`ModelConfig`."""
-    fields = {field.name for field in dataclasses.fields(ModelConfig)} | {"num_labels"}
+_ANNOTATIONS: dict[str, str] = dict(ModelConfig.__annotations__)  # our fields alone, without those of transformers
+
+
+def check_values(
+    values: Mapping[str, object], annotations: Mapping[str, str], ranges: Mapping[str, str], whose: str = ""
+) -> None:
+    """Raises InputError for a value of another type than its field is annotated with, or out of the field's range.
+
+    annotations: field -> "int", "float | None", …; ranges: a key of the ranges above -> the fields it is for, in one string.
+    ``whose`` stands before the field in the sentence.
+    """
+    for field, value in values.items():
+        kind, *others = annotations[field].split(" | ")
+        if value is None and "None" in others:
+            continue
+        what, is_one = _KINDS[kind]
+        if not is_one(value):
+            raise InputError(f"{whose}{field} must be {what}{' or None' * ('None' in others)}, not {value!r}.")
+        for wanted, fields in ranges.items():
+            if field in fields.split() and not _RANGES[wanted](value):
+                raise InputError(f"{whose}{field} must be {wanted}, not {value!r}.")
+
+
+def check_names(settings: Mapping[str, object]) -> None:
+    """Raises InputError for a name that is no field of :class:`ModelConfig`, or a number of labels that cannot be."""
+    fields = {*_ANNOTATIONS, *OF_DATA}
     for name in settings:
         if name not in fields:
             raise InputError(f"A model has no setting '{name}'.{nearest(name, fields)}")
-
-
-def _check_whole(field: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or value < least:
-        raise InputError(f"{field} must be a whole number of at least {least}, not {value!r}.")
+    if "num_labels" in settings:  # transformers makes a name of each before it looks
+        check_values({"num_labels": settings["num_labels"]}, {"num_labels": "int"}, {"at least 1": "num_labels"})

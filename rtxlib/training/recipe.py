@@ -6,13 +6,35 @@ import dataclasses
 from dataclasses import dataclass
 
 from rtxlib.errors import InputError, nearest
+from rtxlib.models.config import CHOICES as MODEL_CHOICES
+from rtxlib.models.config import check_values
+from rtxlib.training.device import DTYPES
 
-SCHEDULES = ("cosine", "linear", "plateau")
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "schedule": ("cosine", "linear", "plateau"),
+    "keep": ("best", "last"),
+    "precision": ("auto", *DTYPES),
+    "output_initializer": (*MODEL_CHOICES["output_initializer"], None),
+}
+_FIELDS = {  # what a number must be -> the fields of which that is asked
+    "above zero": "learning_rate clip_norm head_rate",
+    "above zero and at most 2": "layer_decay",
+    "above zero and at most 1,000,000": "epochs",
+    "at least 0": "weight_decay plateau_patience min_delta embedding_initializer_range",
+    "at least 1": "batch_rows batch_tokens patience",
+    "from 1 to 10,000": "evaluations_per_epoch",
+    "from 0 to 1": "warmup",
+    "at least 0 and below 1": "beta2 label_smoothing",
+    "a probability below 1": "dropout word_dropout",
+}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training protocol; every field has a meaning or a unit beside it. Frozen, so that a run can be keyed by it."""
+    """A training protocol; every field has a meaning or a unit beside it. Frozen, so that a run can be keyed by it.
+
+    Raises InputError for a value of another type than its field's, out of range, or not among :data:`CHOICES`.
+    """
 
     name: str
     learning_rate: float  # AdamW's, at its highest
@@ -42,22 +64,12 @@ class Recipe:
     precision: str = "auto"  # "fp32", "bf16", "fp16"; auto: the fastest sixteen-bit type the device has, else fp32
 
     def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
-            raise InputError(f"schedule={self.schedule!r} is not one of {', '.join(SCHEDULES)}.")
-        if self.keep not in ("best", "last"):
-            raise InputError(f"keep={self.keep!r} is not one of best, last.")
-        positive = (
-            "learning_rate",
-            "epochs",
-            "batch_rows",
-            "evaluations_per_epoch",
-            "clip_norm",
-            "head_rate",
-            "layer_decay",
-        )
-        for field in positive:
-            if not getattr(self, field) > 0:
-                raise InputError(f"A recipe's {field} must be above zero, not {getattr(self, field)!r}.")
+        for field, known in CHOICES.items():
+            word = getattr(self, field)
+            if word not in known:
+                words = [str(word) for word in known]
+                raise InputError(f"{field}={word!r} is not one of {', '.join(words)}.{nearest(str(word), words)}")
+        check_values(vars(self), type(self).__annotations__, _FIELDS, "A recipe's ")
 
     def model_overrides(self) -> dict[str, float | str]:
         """The fields of ModelConfig that this recipe sets."""
@@ -148,7 +160,7 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def recipe(name: str, **changes: float | str | None) -> Recipe:
+def recipe(name: str, /, **changes: float | str | None) -> Recipe:
     """The recipe of this name, with fields changed. Raises InputError for an unknown name or field."""
     if name not in RECIPES:
         raise InputError(f"There is no recipe '{name}'; there are {', '.join(RECIPES)}.{nearest(name, RECIPES)}")

@@ -1,0 +1,230 @@
+"""What a person gives to predict, evaluate and embed: read as it was meant, or refused in one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from rtxlib.cli import main
+from rtxlib.cli.common import parse_labels, read_texts
+from rtxlib.cli.use import _label_values
+from rtxlib.data.files import read_file, read_table
+from rtxlib.errors import InputError
+
+LABELS = ["1.0", "2.0", "3", "4", " very good "]  # as written in the file; training takes "1", "2", …, "very good"
+
+
+def rtx(*arguments: object, given: bytes = b"") -> SimpleNamespace:
+    """One command, in this process: loading torch again for each would take most of the time."""
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with (
+        mock.patch.object(sys, "argv", ["rtx", *map(str, arguments)]),
+        mock.patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given))),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code
+    return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 60 rows with five labels, one row without."""
+    file = tmp_path_factory.mktemp("data") / "trained.csv"
+    rows = [(f"a film that number {n} saw, kind {n % 5}", LABELS[n % 5]) for n in range(60)]
+    pd.DataFrame([*rows, ("nobody knows", "")], columns=["text", "label"]).to_csv(file, index=False)
+    return file
+
+
+@pytest.fixture(scope="module")
+def run(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RTX_HOME", str(home))
+        done = rtx("train", "--model", "standard-1x32", "--data", trained, "--recipe", "smoke", "--json")
+        assert done.returncode == 0, done.stderr
+        yield json.loads(done.stdout.splitlines()[-1])["key"]
+
+
+def refused(*arguments: object, given: bytes = b"") -> str:
+    """The one sentence of a command that is refused."""
+    done = rtx(*arguments, given=given)
+    assert done.returncode == 2 and not done.stdout, (arguments, done.stdout, done.stderr)
+    assert done.stderr.startswith("rtx: ") and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def labelled(*arguments: object, given: bytes = b"") -> list[str]:
+    done = rtx("predict", *arguments, "--json", given=given)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line)["text"] for line in done.stdout.split("\n")[:-1]]
+
+
+def scores(*arguments: object) -> tuple[dict, str]:
+    done = rtx("evaluate", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+# ---------------------------------------- files
+
+
+def test_the_file_that_is_read_is_not_replaced(run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "me.csv"
+    file.write_text("text\na fine film\n")
+    monkeypatch.chdir(tmp_path)
+    assert "would replace" in refused("predict", run, file, "--out", "me.csv")
+    assert "would replace" in refused("predict", run, "--file", "me.csv", "--out", file)
+    assert file.read_text() == "text\na fine film\n"
+
+
+def test_a_name_of_a_file_is_no_text(run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.csv").write_text("text\na fine film\n")
+    for name in ("nosuch.csv", "nosuch.TSV", "nosuch.jsonl", "a/nosuch.parquet", "nosuch.txt"):
+        assert f"There is no file '{name}'" in refused("predict", run, name)
+    for name in ("nosuch.csv", "there.csv"):
+        assert f"'{name}' names a file; give one file at a time" in refused("predict", run, "a fine film", name)
+    assert "either texts or --file" in refused("predict", run, "--file", "there.csv", "a fine film")
+    assert labelled(run, "there.csv") == ["a fine film"]
+    assert labelled(run, "I read there.csv", "me.too") == ["I read there.csv", "me.too"]
+
+
+def test_a_folder_is_no_file(run: str, tmp_path: Path) -> None:
+    (tmp_path / "d.csv").mkdir()
+    out = tmp_path / "out.parquet"
+    for arguments in (
+        ("predict", run, "--file", tmp_path), ("predict", run, tmp_path / "d.csv"), ("predict", run, f"{tmp_path}/"),
+        ("evaluate", run, tmp_path), ("embed", tmp_path, "--out", out), ("embed", tmp_path / "d.csv", "--out", out),
+    ):  # fmt: skip
+        assert "is a folder" in refused(*arguments)
+
+
+@pytest.mark.parametrize("name", ["me.csv", "me.txt", "me.jsonl"])
+def test_a_file_that_may_not_be_read_is_said(
+    name: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    file = tmp_path / name
+    file.write_text("text\n")
+    monkeypatch.setattr(Path, "read_bytes", forbidden)  # root may read everything
+    for arguments in (
+        ("predict", run, file),
+        ("evaluate", run, file),
+        ("embed", file, "--out", tmp_path / "o.parquet"),
+    ):
+        assert f"{name} cannot be read (Permission denied)" in refused(*arguments)
+
+
+def test_a_long_text_is_a_text_and_a_long_name_no_file(run: str, tmp_path: Path) -> None:
+    text = "so good. " * 600
+    assert labelled(run, text) == [text]
+    assert labelled(run, "a/" * 3000) == ["a/" * 3000]
+    name = "n" * 300 + ".csv"
+    out = tmp_path / "out.parquet"
+    for arguments in (
+        ("predict", run, name), ("predict", run, "--file", name), ("evaluate", run, name), ("embed", name, "--out", out),
+    ):  # fmt: skip
+        assert "There is no file 'nnn" in (said := refused(*arguments)) and len(said) < 300
+
+
+def test_the_name_of_a_run_may_not_be_empty_nor_endless(run: str) -> None:
+    for command in ("predict", "evaluate"):
+        assert "RUN is empty" in refused(command, "", "hi")
+        assert "The run 'rrr" in (said := refused(command, "r" * 5000, "hi")) and len(said) < 400
+
+
+# ---------------------------------------- lines
+
+
+def test_only_a_line_feed_ends_a_text(run: str, tmp_path: Path) -> None:
+    texts = ["one\u2028text", "two\x85", "three\x0cpages", "", "four \x1c \u2029 \x0b"]
+    data = ("\ufeff" + "\r\n".join(texts) + "\r\n").encode()
+    file = tmp_path / "lines.txt"
+    file.write_bytes(data)
+    assert labelled(run, file) == texts and labelled(run, given=data) == texts
+    file.write_bytes(data.rstrip(b"\r\n"))
+    table, column = read_texts(str(file), None)
+    assert table[column].tolist() == texts
+    file.write_text("")
+    assert read_texts(str(file), None)[0].empty
+
+
+def test_what_is_not_utf8_is_named(run: str, tmp_path: Path) -> None:
+    file = tmp_path / "latin.txt"
+    file.write_bytes(b"fine\ncaf\xe9\n")
+    assert "latin.txt is not UTF-8: byte 0xE9 in line 2" in refused("predict", run, "--file", file)
+    assert "latin.txt is not UTF-8" in refused("embed", file, "--out", tmp_path / "out.parquet")
+    assert "Standard input is not UTF-8: byte 0xE9 in line 2" in refused("predict", run, given=file.read_bytes())
+
+
+# ---------------------------------------- half characters
+
+
+def test_half_a_surrogate_pair_is_replaced(run: str, tmp_path: Path) -> None:
+    file = tmp_path / "half.jsonl"
+    file.write_text('{"text": "cut \\ud83d", "label": "\\ud800"}\n{"text": "whole \\ud83d\\ude00", "label": "b"}\n')
+    assert read_table(file)["text"].tolist() == ["cut \ufffd", "whole 😀"]
+    assert read_file(file).label_names == ["b", "\ufffd"]
+    assert labelled(run, file) == ["cut \ufffd", "whole 😀"]
+    assert labelled(run, b"caf\xe9".decode("utf-8", "surrogateescape")) == ["caf\ufffd"]
+    assert parse_labels('{"\\ud800": "a\\udfff"}') == {"\ufffd": "a\ufffd"}
+
+
+# ---------------------------------------- columns and labels
+
+
+def test_a_column_that_is_there_twice_is_refused(run: str, tmp_path: Path) -> None:
+    file = tmp_path / "twice.csv"
+    file.write_text("text,text,label,label\na,b,1,1\nc,d,2,2\n")
+    out = tmp_path / "out.parquet"
+    for arguments in (("predict", run, file), ("evaluate", run, file), ("embed", file, "--out", out)):
+        assert "twice.csv has more than one column 'text'; rename one." in refused(*arguments)
+    file.write_text("text,label,label\na,1,1\n")
+    assert "more than one column 'label'" in refused("evaluate", run, file)
+    file = tmp_path / "twice.parquet"
+    parquet.write_table(pa.table([["a"], ["b"]], names=["text", "text"]), file)
+    assert "twice.parquet" in refused("predict", run, file)
+
+
+def test_a_run_is_scored_on_its_own_training_file(run: str, trained: Path, tmp_path: Path) -> None:
+    found, said = scores(run, trained)
+    assert found["n"] == 60 and said == "1 of 61 rows have no label and are left out\n"
+    assert [sum(row) for row in found["confusion"]] == [12] * 5
+    mapped, _ = scores(
+        run, trained, "--labels", '{"1": "1", "2.0": "2", "3": "1", "4": "", "very good": " very good "}'
+    )
+    assert mapped["n"] == 48 and [sum(row) for row in mapped["confusion"]] == [24, 12, 0, 0, 12]
+    file = tmp_path / "none.csv"
+    file.write_text("text,label\na,\n")
+    assert "No row of none.csv has a label" in refused("evaluate", run, file)
+
+
+def test_a_number_is_a_label_name_before_it_is_an_index(run: str, tmp_path: Path) -> None:
+    file = tmp_path / "shifted.csv"
+    file.write_text("text,label\n" + "".join(f"text {n},{n}\n" for n in range(5)))
+    assert "The labels '0' are none of 1, 2, 3, 4, very good" in refused("evaluate", run, file)
+    assert _label_values(["ham", "spam"]) == {"0": "ham", "1": "spam", "ham": "ham", "spam": "spam"}
+    assert _label_values(["-1", "0.5", "x"]) == {"-1": "-1", "0.5": "0.5", "x": "x"}
+
+
+@pytest.mark.parametrize("name", ["null", "[]", "{}"])
+def test_only_text_names_a_label(name: str, run: str, trained: Path) -> None:
+    with pytest.raises(InputError, match=r"--labels gives 'pos' the name .*, which is no text"):
+        parse_labels(f'{{"pos": {name}}}')
+    assert "which is no text" in refused("evaluate", run, trained, "--labels", f'{{"pos": {name}}}')
