@@ -138,7 +138,7 @@ def results(csv: bool) -> None:
     from rtxlib import paths
     from rtxlib.experiments import store
 
-    table = store.runs_table(store.every(paths.runs_dir()))
+    table = store.runs_table(store.every(paths.runs_dir(), lambda line: click.echo(line, err=True)))
     if not len(table):
         click.echo(f"There is no run in {paths.runs_dir()} yet; `rtx train` or `rtx report` makes some.", err=True)
     elif csv:

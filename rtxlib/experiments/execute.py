@@ -78,7 +78,8 @@ def train_run(
     Two processes that want the same run wait for each other and train it once; those that were started together
     (``torchrun``) train it together, and each returns it. ``patience``: seconds to wait for another
     that has it in hand, without end when negative. Raises filelock.Timeout when they are over, and InputError for what the
-    user can mend: unknown names, unreachable data, a diverged loss, a full disk (what was trained is kept and gone on from).
+    user can mend: unknown names, unreachable data, a diverged loss, a damaged run, a store that cannot be written, a full disk
+    (what was trained is kept and gone on from).
     """
     data = prepare(spec.data, paths.prepared_dir())
     key, first, device = spec.key(data.fingerprint), parallel.rank() == 0, pick_device()
@@ -87,15 +88,21 @@ def train_run(
             f"{spec.title} is a run of {spec.processes} process{'es' * (spec.processes > 1)}, and {parallel.processes()} "
             f"started; use torchrun --nproc-per-node {spec.processes}."
         )
-    with store.lock(runs, key).acquire(timeout=patience) if first else contextlib.nullcontext():
+
+    def finished() -> Run | None:
         there = parallel.from_first(lambda: [float(store.load(runs, key) is not None)], 1, device)[0]
-        if there:
-            return store.load(runs, key)  # type: ignore[return-value]
+        return store.load(runs, key) if there else None
+
+    if run := finished():  # asked before the lock, which a store that may only be read does not give
+        return run
+    with store.hold(runs, key, patience, report) if first else contextlib.nullcontext():
+        if run := finished():  # whoever had the lock before has trained it
+            return run
         with store.writing(runs, key) if first else contextlib.nullcontext(store.partial(runs, key)) as folder:
 
             def note(line: str) -> None:
                 if first:
-                    (folder / store.PROGRESS).write_text(line)
+                    (folder / store.PROGRESS).write_text(line, encoding="utf-8")
                     report(line)
 
             before = torch.get_num_threads()
@@ -183,7 +190,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     model.to("cpu").save_pretrained(folder)
     data.tokenizer.save_pretrained(folder)
     (folder / "README.md").write_text(
-        model_card(metrics, data.label_names, {step: getattr(spec.data, step) for step in CLEANING})
+        model_card(metrics, data.label_names, {step: getattr(spec.data, step) for step in CLEANING}), encoding="utf-8"
     )
     identity = {"key": key, "model": spec.name, "seed": spec.seed, "data": metrics["data"]}
     store.write_table(folder / "curves.parquet", training.curve.assign(**identity))
@@ -195,6 +202,9 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     store.write_json(folder / "metrics.json", metrics)
     checkpoint.unlink(missing_ok=True)
     (folder / store.PROGRESS).unlink(missing_ok=True)
+    mode = (folder / "metrics.json").stat().st_mode  # the umask's; safetensors lets nobody but the owner read weights
+    for file in folder.glob("*.safetensors"):
+        file.chmod(mode)
 
 
 def measure_latency(run: Run, test: Tokens, pad_id: int) -> Run:

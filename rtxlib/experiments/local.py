@@ -43,7 +43,7 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
     """The last line that each run which is being trained reported, by this process or by another."""
     for key, spec in missing.items():
         with contextlib.suppress(OSError):  # it has not begun, or has just ended
-            yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text()}"
+            yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text(encoding='utf-8')}"
 
 
 def _end_with_parent() -> None:

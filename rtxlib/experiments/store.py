@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from filelock import FileLock, Timeout
-from safetensors import SafetensorError
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from rtxlib.errors import InputError, disk_full, nearest
 
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # how the system refuses to write for another's folder
 MARK = "complete.json"  # written last; a folder without it is a half-written run
 PARTIAL = ".partial"  # how the name of a folder ends in which a run is being made
+# what no run's records lack
+RECORDS = {"spec.json": ("model", "data", "recipe", "seed"), "metrics.json": ("accuracy", "train_seconds")}
 PROGRESS = "progress.txt"  # the last line a training reported, in its partial folder
 TABLES = (
     "curves",
@@ -62,6 +66,33 @@ def lock_file(runs: Path, key: str) -> Path:
     return runs / f".{key}.lock"
 
 
+def hold(runs: Path, key: str, patience: float, report: Callable[[str], None]) -> AcquireReturnProxy[FileLock]:
+    """Take the lock of this run; what is returned gives it back at the end of a ``with`` block.
+
+    ``patience``: seconds to wait for another process that has it, without end when negative; ``report`` is told of a wait.
+    Raises filelock.Timeout when they are over, and InputError where the store cannot be written.
+    """
+    try:
+        ours = lock(runs, key)
+        try:
+            return ours.acquire(timeout=0)
+        except Timeout:
+            if patience == 0:
+                raise
+            report("waiting for another process that trains this run")
+            return ours.acquire(timeout=patience)
+    except OSError as error:
+        if error.errno not in READ_ONLY:  # a Timeout among them
+            raise
+        raise _unwritable(runs) from error
+
+
+def _unwritable(folder: Path) -> InputError:
+    return InputError(
+        f"{folder} cannot be written; ask its owner for the right to, or set RTX_HOME to a folder of your own."
+    )
+
+
 def taken(file: Path) -> bool:
     """Whether some process, on whichever machine, holds the lock of this file now."""
     try:
@@ -72,11 +103,29 @@ def taken(file: Path) -> bool:
 
 
 def load(runs: Path, key: str) -> Run | None:
-    """The run of this key, or None when there is none that counts."""
+    """The run of this key, or None when there is none that counts. Raises InputError when its records cannot be read."""
     path = runs / key
-    if not (path / MARK).is_file():
-        return None
-    return Run(key, json.loads((path / "spec.json").read_text()), json.loads((path / "metrics.json").read_text()), path)
+    try:
+        if not (path / MARK).is_file():
+            return None
+        return Run(key, *(_record(path / name, needed) for name, needed in RECORDS.items()), path)
+    except PermissionError as error:
+        raise InputError(f"Run {key} cannot be read; ask its owner for the right to read {path}.") from error
+    except (FileNotFoundError, ValueError) as error:
+        what = f"it has no {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else error
+        raise InputError(f"Run {key} is damaged ({what}): delete {path} and train it again.") from error
+
+
+def _record(file: Path, needed: Iterable[str]) -> dict[str, Any]:
+    """A JSON object from a file. Raises ValueError when it is none, or lacks what is needed."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file.name} is not JSON") from error
+    lacking = [name for name in needed if not isinstance(record, dict) or name not in record]
+    if lacking:
+        raise ValueError(f"{file.name} lacks {', '.join(lacking)}")
+    return record
 
 
 def find(runs: Path, name: str) -> Run:
@@ -99,11 +148,17 @@ def find(runs: Path, name: str) -> Run:
     )
 
 
-def every(runs: Path) -> list[Run]:
-    """All finished runs of the store, oldest first."""
+def every(runs: Path, report: Callable[[str], None] = warnings.warn) -> list[Run]:
+    """All finished runs of the store, oldest first; ``report`` is told of those that cannot be read, which are left out."""
     marks = [mark for mark in runs.glob(f"*/{MARK}") if mark.parent.suffix != PARTIAL]  # killed a moment before it counted
     marks.sort(key=lambda mark: mark.stat().st_mtime)
-    return [run for mark in marks if (run := load(runs, mark.parent.name))]
+    found = []
+    for mark in marks:
+        try:
+            found.append(load(runs, mark.parent.name))
+        except InputError as error:
+            report(f"Left out: {error}")
+    return [run for run in found if run]
 
 
 def partial(runs: Path, key: str) -> Path:
@@ -115,15 +170,19 @@ def partial(runs: Path, key: str) -> Path:
 def writing(runs: Path, key: str) -> Iterator[Path]:
     """A folder to make the run in; it becomes the run when the block ends well, and stays as it is when it does not.
 
-    The folder survives a kill, so that its checkpoint can be gone on from. A full disk becomes one clear sentence.
+    The folder survives a kill, so that its checkpoint can be gone on from. Raises InputError when the disk is full, or the
+    folder is another user's.
     """
     folder = partial(runs, key)
-    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(PermissionError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise _unwritable(folder)
     try:
         yield folder
-        (folder / MARK).write_text(json.dumps({"key": key}))
-    except (OSError, SafetensorError) as error:
-        if disk_full(error):
+        (folder / MARK).write_text(json.dumps({"key": key}), encoding="utf-8")
+    except Exception as error:  # safetensors has an exception of its own for a full disk, and tokenizers a bare one
+        if disk_full(error) and not isinstance(error, InputError):
             raise InputError(
                 f"The disk is full while saving run {key}; free some space and run the same command again: "
                 f"it goes on from {folder}."
@@ -150,7 +209,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically."""
     with _replacing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

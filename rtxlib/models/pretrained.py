@@ -54,6 +54,7 @@ def find(source: str, weights: str | None = None) -> Path:
     owner, slash, name = source.partition("/")
     if not slash or not owner.strip(".~") or not name or "/" in name:
         raise InputError(f"There is no folder {source}, and a model of the Hub is written owner/name.")
+    answers = revision(source, "model") is not None
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
@@ -65,7 +66,7 @@ def find(source: str, weights: str | None = None) -> Path:
             snapshot_download(  # by its branch, not by the commit: then the cache can be read offline, by that name
                 source,
                 allow_patterns=[*_FILES, *([weights] if weights else [])],
-                local_files_only=revision(source, "model") is None,
+                local_files_only=not answers,
             )
         )
     except Exception as error:

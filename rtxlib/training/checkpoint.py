@@ -29,7 +29,10 @@ def save(path: Path, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any
 
 
 def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """What :func:`save` wrote: groups of tensors, and the state."""
+    """What :func:`save` wrote: groups of tensors, and the state.
+
+    Raises OSError where the file may not be read, and all kinds of exceptions where it is not what :func:`save` wrote.
+    """
     groups: dict[str, dict[str, Tensor]] = {}
     with safe_open(path, framework="pt") as file:
         state = json.loads(file.metadata()["state"])

@@ -138,7 +138,8 @@ def train(
     it to the same weights as an unbroken one. report: called with a line of progress every ten seconds.
     Where several processes train together (:mod:`rtxlib.training.parallel`) each calls this with the same arguments and the
     same ``checkpoint``, and ends with the same weights; rows, seconds and curve are those of all.
-    Raises InputError when the loss is no longer finite, or a split is empty.
+    A damaged checkpoint is reported, and the training starts anew. Raises InputError when the loss is no longer finite, a split
+    is empty, or the checkpoint may not be read.
     """
     if not len(training) or not len(validation):
         raise InputError("Training needs at least one training row and one validation row; the data have too few.")
@@ -159,9 +160,12 @@ def train(
 
     now = _Progress()
     best = {name: x.detach().clone() for name, x in model.state_dict().items()}
-    if checkpoint is not None and checkpoint.exists():
+
+    def go_on() -> None:
+        nonlocal now, best
         groups, state = saved.load(checkpoint)
         now = _Progress(**state)
+        model.load_state_dict(groups["best"])  # so that weights that do not fit are told now and not at the end
         model.load_state_dict(groups["model"])
         best = {name: x.to(device) for name, x in groups["best"].items()}
         saved.restore_optimizer(optimizer, groups["optimizer"])
@@ -170,7 +174,26 @@ def train(
         states = {name: x.view(parallel.processes(), -1) for name, x in groups["random"].items()}
         # Cloned, because torch reads a state from where its storage starts.
         saved.restore_random({name: x[parallel.rank()].clone() for name, x in states.items()}, device)
-        report(f"going on from step {now.step} of {total}")
+
+    if checkpoint is not None and checkpoint.exists():
+        untouched = best
+        try:
+            go_on()
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except OSError as error:
+            raise InputError(
+                f"The checkpoint {checkpoint} cannot be read; ask its owner for the right to, or delete it to start anew."
+            ) from error
+        except Exception:  # damaged, or of something else: what it changed before that was noticed is undone
+            now, best = _Progress(), untouched
+            model.load_state_dict(best)
+            optimizer = make_optimizer(model, recipe)
+            scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+            torch.manual_seed(seed + _RANK_SEED * parallel.rank())
+            report(f"the checkpoint {checkpoint} is damaged: starting anew")
+        else:
+            report(f"going on from step {now.step} of {total}")
 
     def save() -> None:
         tensors = {

@@ -1,0 +1,223 @@
+"""A damaged, foreign or read-only store is told in a sentence, and never costs more than the run it concerns."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import os
+import shutil
+import stat
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from filelock import Timeout
+from safetensors.torch import save_file
+from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
+
+from rtxlib import paths
+from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError
+from rtxlib.experiments import execute, store, use
+from rtxlib.experiments.spec import RunSpec
+from rtxlib.experiments.store import Run
+from rtxlib.training import checkpoint, loop
+from rtxlib.training.recipe import RECIPES
+
+SPEC = RunSpec("recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A root of its own, shared by the tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RTX_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(home) -> Run:
+    return execute.train_run(SPEC, paths.runs_dir())
+
+
+@pytest.fixture
+def runs(run, tmp_path) -> Path:
+    """A store with a copy of the run, to be damaged."""
+    shutil.copytree(run.path, tmp_path / "runs" / run.key)
+    return tmp_path / "runs"
+
+
+@pytest.mark.parametrize("name", ["spec.json", "metrics.json"])
+@pytest.mark.parametrize("damage", [None, b"", b"\xff\x00\xfe", b"{}", b"[]", b'{"accuracy": 0.5'], ids=repr)
+def test_a_damaged_record_is_one_sentence_and_the_other_runs_are_listed(
+    run, runs: Path, name: str, damage: bytes | None
+) -> None:
+    whole = runs / "whole"
+    shutil.copytree(runs / run.key, whole)
+    file = runs / run.key / name
+    file.unlink() if damage is None else file.write_bytes(damage)
+    told = rf"Run {run.key} is damaged \(.*{name}.*\): delete {runs / run.key} and train it again"
+    for ask in (store.load, store.find, lambda runs, key: execute.train_run(SPEC, runs)):
+        with pytest.raises(InputError, match=told):
+            ask(runs, run.key)
+    with pytest.warns(UserWarning, match=told) as warned:
+        assert [found.key for found in store.every(runs)] == ["whole"]
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("damage", [None, b"", b"\xff\x00\xfe", b"{}"], ids=repr)
+def test_a_damaged_tokenizer_is_one_sentence(run, runs: Path, name: str, damage: bytes | None) -> None:
+    file = runs / run.key / name
+    file.unlink() if damage is None else file.write_bytes(damage)
+    with pytest.raises(InputError, match=f"tokenizer of run {run.key} cannot be read .* delete"):
+        use.predict(store.find(runs, run.key), ["a film"])
+
+
+@pytest.mark.parametrize("name", ["spec.json", "model.safetensors", "tokenizer.json"])
+def test_a_run_that_may_not_be_read_is_not_called_damaged(run, runs: Path, monkeypatch, name: str) -> None:
+    locked, read, access = runs / run.key / name, Path.read_text, os.access
+
+    def refused(path: Path, *args, **kwargs) -> str:
+        if path == locked:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != locked and access(path, mode))
+    if name != "spec.json":
+        locked.write_bytes(b"")  # what cannot be read fails; root can read everything
+    with pytest.raises(InputError, match="cannot be read; ask its owner"):
+        use.predict(store.find(runs, run.key), ["a film"])
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_finished_run_in_a_read_only_store_needs_no_lock(run, runs: Path, monkeypatch, code: int) -> None:
+    def refused(*args) -> None:
+        raise OSError(code, "no")
+
+    monkeypatch.setattr(store, "lock", refused)
+    assert execute.train_run(SPEC, runs).metrics == run.metrics
+    with pytest.raises(InputError, match="cannot be written; ask its owner for the right to, or set RTX_HOME"):
+        execute.train_run(dataclasses.replace(SPEC, seed=1), runs)
+
+
+def test_another_users_half_trained_run_is_one_sentence(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InputError, match="cannot be written"), store.writing(tmp_path, "k"):
+        pytest.fail("written all the same")
+
+
+def test_a_runs_files_may_be_read_as_the_umask_says(home, tmp_path) -> None:
+    before = os.umask(0o027)
+    try:
+        made = execute.train_run(SPEC, tmp_path)
+    finally:
+        os.umask(before)
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in made.path.iterdir()} == {
+        path.name: 0o640 for path in made.path.iterdir()
+    }
+
+
+def test_a_full_disk_under_the_tokenizer_is_told(tmp_path) -> None:
+    with pytest.raises(InputError, match="disk is full"), store.writing(tmp_path, "k"):
+        raise Exception("No space left on device (os error 28)")
+    with pytest.raises(InputError, match="not this"), store.writing(tmp_path, "k"):
+        raise InputError("not this") from OSError(errno.ENOSPC, "a sentence of its own")
+
+
+def test_who_waits_for_another_process_says_so_once(tmp_path) -> None:
+    lines: list[str] = []
+    with store.hold(tmp_path, "k", -1, lines.append):
+        with pytest.raises(Timeout):
+            store.hold(tmp_path, "k", 0, lines.append)  # who does not wait has nothing to say
+        assert lines == []
+        with pytest.raises(Timeout):
+            store.hold(tmp_path, "k", 0.1, lines.append)
+    assert lines == ["waiting for another process that trains this run"]
+
+    other = store.lock(tmp_path, "k")
+    begun = threading.Event()
+
+    def busy() -> None:
+        with other:
+            begun.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    begun.wait()
+    with store.hold(tmp_path, "k", -1, lines.append):
+        assert len(lines) == 2
+    thread.join()
+
+
+def damaged(file: Path, how: str) -> None:
+    if how == "foreign":
+        save_file({"a": torch.zeros(3)}, file)
+    elif how == "random":
+        file.write_bytes(os.urandom(500))
+    elif how == "empty":
+        file.write_bytes(b"")
+    elif how == "short":
+        file.write_bytes(file.read_bytes()[:-100])
+    else:
+        groups, state = checkpoint.load(file)
+        if how == "of other weights":
+            groups["best"] = {name: torch.zeros(*x.shape, 2) for name, x in groups["best"].items()}
+        else:
+            groups["model"] = {name: torch.full_like(x, 7) for name, x in groups["model"].items()}
+            groups["random"] = {"cpu": torch.zeros(3, dtype=torch.uint8)}
+        checkpoint.save(file, groups, state)
+
+
+@pytest.mark.parametrize("how", ["foreign", "random", "empty", "short", "of other weights", "of another generator"])
+def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, monkeypatch, how: str) -> None:
+    """To the very weights of a training that had none: nothing of what was read stays."""
+    data, plan = (order_task(120, 0), order_task(40, 1)), dataclasses.replace(QUICK, epochs=1, word_dropout=0.1)
+    whole = tiny()
+    train = loop.train
+    train(whole, *data, plan, 3, SPECIAL, CPU)
+    file, save = tmp_path / "checkpoint.safetensors", checkpoint.save
+
+    def killed(*args) -> None:
+        save(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+        patch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(checkpoint, "save", killed)
+        train(tiny(), *data, plan, 3, SPECIAL, CPU, file)
+    damaged(file, how)
+    lines: list[str] = []
+    again = tiny()
+    train(again, *data, plan, 3, SPECIAL, CPU, file, lines.append)
+    assert lines[0] == f"the checkpoint {file} is damaged: starting anew"
+    assert torch.equal(weights(again), weights(whole))
+
+
+def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path, monkeypatch) -> None:
+    file = tmp_path / "checkpoint.safetensors"
+    file.write_bytes(b"another's")
+
+    def refused(path: Path) -> None:
+        raise FileNotFoundError(f"No such file or directory: {path}")  # as safetensors has it
+
+    monkeypatch.setattr(checkpoint, "load", refused)
+    with pytest.raises(InputError, match="cannot be read; ask its owner"):
+        loop.train(tiny(), order_task(40, 0), order_task(20, 1), QUICK, 0, SPECIAL, CPU, file)
+    assert file.read_bytes() == b"another's"
+
+
+def test_a_run_is_written_in_utf_8_wherever_it_is_trained(home, tmp_path, monkeypatch) -> None:
+    """In a POSIX locale with UTF-8 mode off, open() would write ASCII; the model card has more."""
+    write = Path.write_text
+
+    def ascii_by_default(path: Path, text: str, encoding: str = "ascii", **rest) -> int:
+        return write(path, text, encoding=encoding, **rest)
+
+    monkeypatch.setattr(Path, "write_text", ascii_by_default)
+    assert "×" in (execute.train_run(SPEC, tmp_path).path / "README.md").read_text(encoding="utf-8")
