@@ -47,6 +47,8 @@ os.environ.update(
     HF_HUB_DISABLE_TELEMETRY="1",
     HF_HUB_DISABLE_PROGRESS_BARS="1",
 )
+if "PYTEST_XDIST_WORKER" in os.environ:  # files run side by side: a core each, or their threads wait for one another
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_CACHE", "HF_HUB_CACHE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"):
     os.environ.pop(name, None)
 
