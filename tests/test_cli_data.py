@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
-import sys
 from pathlib import Path
 from types import SimpleNamespace
-from unittest import mock
 
 import pandas as pd
 import pytest
+from in_process import rtx
 
-from rtxlib.cli import main
 from rtxlib.data.prepare import DataSpec, prepare
 from rtxlib.data.synthetic import LABELS
 
@@ -22,19 +17,7 @@ SMALL = ("--rows", "240", "--depth", "1")
 
 
 def generate(*arguments: object, home: Path) -> SimpleNamespace:
-    """One command, in this process."""
-    out, err, status = io.StringIO(), io.StringIO(), 0
-    with (
-        mock.patch.object(sys, "argv", ["rtx", "data", "generate", *map(str, arguments)]),
-        mock.patch.dict(os.environ, RTX_HOME=str(home)),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code
-    return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
+    return rtx("data", "generate", *arguments, home=home)
 
 
 @pytest.fixture(scope="module")

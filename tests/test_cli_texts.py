@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from in_process import rtx
 from pyarrow import parquet
 
-from rtxlib.cli import main
 from rtxlib.cli.common import parse_labels, read_texts
 from rtxlib.cli.use import _label_values
 from rtxlib.data.files import read_file, read_table
 from rtxlib.errors import InputError
 
 LABELS = ["1.0", "2.0", "3", "4", " very good "]  # as written in the file; training takes "1", "2", …, "very good"
-
-
-def rtx(*arguments: object, given: bytes = b"") -> SimpleNamespace:
-    """One command, in this process: loading torch again for each would take most of the time."""
-    out, err, status = io.StringIO(), io.StringIO(), 0
-    with (
-        mock.patch.object(sys, "argv", ["rtx", *map(str, arguments)]),
-        mock.patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given))),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code
-    return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture(scope="module")

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from in_process import rtx
 from pyarrow import parquet
 
-from rtxlib.cli import main
 from rtxlib.data import tokenization
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
@@ -224,21 +220,6 @@ def test_a_folder_without_a_usable_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 # ---------------------------------------- the command line
-
-
-def rtx(*arguments: object) -> SimpleNamespace:
-    """One command, in this process: loading torch again for each would take most of the time."""
-    out, err, status = io.StringIO(), io.StringIO(), 0
-    with (
-        mock.patch.object(sys, "argv", ["rtx", *map(str, arguments)]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code
-    return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def test_embed_writes_texts_and_vectors_in_order(
