@@ -25,7 +25,7 @@ def transfer(table: pd.DataFrame, title: str = "Does it carry from one domain to
     panels = list(pd.concat([table[home], table[~home]]).groupby(["trained_on", "tested_on"], sort=False))
     figure, axes = canvas(
         title,
-        "Hollow: tested on the kind of text the model was trained on; filled: on another. "
+        "Panels: trained on → tested on. Hollow: on the same kind of text; filled: on another. "
         f"Marks: mean accuracy; {style.interval_note(table['n'])}.",
         0.3 + 0.33 * len(panels) + 0.34 * len(table),
         rows=len(panels),
@@ -43,7 +43,7 @@ def transfer(table: pd.DataFrame, title: str = "Does it carry from one domain to
             ax.plot(row.mean, y, marker, color=colour, markersize=8, markeredgewidth=1.6, markerfacecolor=face)
             style.beside(ax, y, words)
         style.bare_rows(ax, part["model"])
-        ax.set_title(f"trained on {source} → tested on {target}", loc="left", weight="bold")
+        ax.set_title(f"{source} → {target}", loc="left", weight="bold")
         ax.margins(x=0.08)
         style.grid(ax, "x")
     last = axes[-1, 0]
