@@ -1,4 +1,4 @@
-"""The one exception for what a user can mend, the nearest spelling of a mistyped name, and what tells a full disk."""
+"""The one exception for what a user can mend, how sentences show names, and what the system's refusals mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ class InputError(ValueError):
     """
 
 
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # how the system refuses to write into another's folder
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_LONGEST = 200  # characters of a name that a sentence shows
 
 
 def disk_full(error: BaseException | None) -> bool:
@@ -27,6 +29,11 @@ def disk_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def shortened(name: str) -> str:
+    """A name as a sentence shows it: what was pasted by mistake may be a whole text."""
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

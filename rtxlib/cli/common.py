@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened
 
 PROFILE_NAMES = ("smoke", "demo", "full")  # rtxlib.experiments.profiles has them too; reading it would load torch
 
@@ -63,7 +63,7 @@ def data_spec(data: str, **fields: Any) -> Any:
         return of_source(data, **given)
     if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or os.path.exists(data):
         return of_source("file", path=str(existing(data).resolve()), **given)
-    shown = data if len(data) <= 200 else f"{data[:200]}…"
+    shown = shortened(data)
     raise InputError(f"There is no data '{shown}'; name a file, or one of {', '.join(known)}.{nearest(shown, known)}")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rtxlib.cli.common import cli, json_option, read_texts
-from rtxlib.cli.output import write_whole
+from rtxlib.cli.output import refuse_to_replace, write_whole
 from rtxlib.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
         raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
     if not os.access(out.parent, os.W_OK):  # better told now than after an hour's work
         raise InputError(f"There is no folder '{out.parent}' that can be written to.")
-    if os.path.realpath(out) == os.path.realpath(file):
-        raise InputError(f"--out would replace {file}, which is read; name another file.")
+    refuse_to_replace(file, out)
     table, column = read_texts(file, text_column)
     texts = [str(text) for text in table[column]]
     if not texts:

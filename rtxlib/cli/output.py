@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, disk_full
 
 FORMATS = {  # ending -> how a table is written; each gives the same bytes for the same table
@@ -15,19 +16,20 @@ FORMATS = {  # ending -> how a table is written; each gives the same bytes for t
 }
 
 
+def refuse_to_replace(file: str, out: Path | str) -> None:
+    """Raises InputError where ``--out`` is the file that is read, however it is written."""
+    if os.path.realpath(out) == os.path.realpath(file):
+        raise InputError(f"--out would replace {file}, which is read; name another file.")
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` make a file beside ``path`` that takes its place when it is whole; otherwise nothing is left.
 
     Raises InputError when the disk is full or the place cannot be written to.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with replacing(path) as temporary:
             write(temporary)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
     except OSError as error:
         reason = "the disk is full" if disk_full(error) else error.strerror or error
         raise InputError(f"{path} could not be written: {reason}.") from error

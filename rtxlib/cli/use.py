@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rtxlib.cli.common import cli, json_option, parse_labels, read_texts, show
-from rtxlib.cli.output import FORMATS, write_whole
-from rtxlib.errors import InputError
+from rtxlib.cli.output import FORMATS, refuse_to_replace, write_whole
+from rtxlib.errors import InputError, shortened
 
 if TYPE_CHECKING:
     from rtxlib.experiments.store import Run
@@ -31,9 +31,8 @@ def _find(run: str) -> Run:
     try:
         return store.find(paths.runs_dir(), run)
     except OSError as error:  # a name that is too long, say
-        name = run if len(run) <= 200 else run[:200] + "…"
         raise InputError(
-            f"The run '{name}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
+            f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
         ) from error
 
 
@@ -108,8 +107,8 @@ def predict(
     if named := [text for text in texts if _is_file_name(text)]:
         raise InputError(f"'{named[0]}' names a file; give one file at a time, and no texts beside it.")
     if file is not None:
-        if out is not None and os.path.realpath(out) == os.path.realpath(file):
-            raise InputError(f"--out would replace {file}, which is read; name another file.")
+        if out is not None:
+            refuse_to_replace(file, out)
         table, column = read_texts(file, text_column)
         texts = tuple(table[column].fillna("").astype(str))
     elif texts in ((), ("-",)):

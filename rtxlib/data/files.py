@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from rtxlib.data.sources import YELP_STARS, Raw, as_text, label_text, named
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
@@ -26,8 +26,7 @@ def existing(path: Path | str) -> Path:
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder; name a file in it.")
     if not os.path.isfile(path):
-        name = str(path)
-        raise InputError(f"There is no file '{name if len(name) <= 200 else name[:200] + '…'}'.")
+        raise InputError(f"There is no file '{shortened(str(path))}'.")
     return Path(path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import hashlib
 import json
 import shutil
@@ -22,7 +21,7 @@ from rtxlib.data import audit, clean, files, prepared, sources, splits, tokeniza
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import SPLITS, Prepared
 from rtxlib.data.spec import FEWEST, DataSpec, check, hub_names, is_hub, wanted_tokenizer
-from rtxlib.errors import InputError, disk_full
+from rtxlib.errors import READ_ONLY, InputError, disk_full
 
 __all__ = ["DataSpec", "Prepared", "Tokens", "prepare"]
 
@@ -90,7 +89,7 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
                 shutil.rmtree(folder)
             _make(spec, folder, revisions, (wanted, *ready) if ready else None, say)
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        if error.errno in READ_ONLY:
             raise InputError(f"Prepared data cannot be written to {cache}: {error.strerror}.") from error
         if not disk_full(error):
             raise

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import shutil
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,9 +15,9 @@ from typing import Any
 import pandas as pd
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from rtxlib.errors import InputError, disk_full, nearest
+from rtxlib.atomic import replacing
+from rtxlib.errors import READ_ONLY, InputError, disk_full, nearest
 
-READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # how the system refuses to write for another's folder
 MARK = "complete.json"  # written last; a folder without it is a half-written run
 PARTIAL = ".partial"  # how the name of a folder ends in which a run is being made
 # what no run's records lack
@@ -194,27 +192,15 @@ def writing(runs: Path, key: str) -> Iterator[Path]:
     os.replace(folder, final)
 
 
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A name to write under, this process's and thread's own, that becomes ``path`` when the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically."""
-    with _replacing(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write Parquet atomically."""
-    with _replacing(path) as temporary:
+    with replacing(path) as temporary:
         table.to_parquet(temporary, index=False)
 
 

@@ -114,17 +114,25 @@ COSTS = {  # a column of the runs table → what a person calls it, and how it i
 }
 
 
+def _written(table: pd.DataFrame, words: dict[str, tuple[str, str]]) -> pd.DataFrame:
+    """Columns that ``words`` knows renamed and written out, operations in billions, "–" where there is nothing; others stay."""
+    written = {}
+    for column, values in table.items():
+        label, form = words.get(column, (column.replace("_", " "), None))
+        values = values / 1e9 if column == "forward_flops" else values
+        written[label] = values if form is None else values.map(form.format).where(values.notna(), "–")
+    return pd.DataFrame(written)
+
+
 def costs(runs: pd.DataFrame) -> pd.DataFrame:
     """What each model costs, written for reading: a row a measure, a column a model, medians over its runs.
 
     The last row says on which device each was trained and in which number format, for times of different ones are not comparable.
     """
     models = runs.groupby("model", sort=False)
-    medians = models[list(COSTS)].median()
-    medians["forward_flops"] /= 1e9
-    written = {label: medians[column].map(form.format) for column, (label, form) in COSTS.items()}
+    written = _written(models[list(COSTS)].median(), COSTS)
     written["trained on"] = models.apply(lambda own: "; ".join(sorted(set(own["device"] + ", " + own["dtype"]))))
-    return pd.DataFrame(written).T.rename_axis("measure")
+    return written.T.rename_axis("measure")
 
 
 MEANS = {  # a column of a summary → what a person calls it, and how it is written
@@ -141,14 +149,7 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
 
     Columns that :data:`MEANS` and :data:`COSTS` know are renamed and written out, "–" where there is nothing; others stay.
     """
-    table = summary.assign(low=summary["low"].clip(lower=0), high=summary["high"].clip(upper=1))
-    if "forward_flops" in table:
-        table["forward_flops"] /= 1e9
-    written = {}
-    for column, values in table.items():
-        label, form = (MEANS | COSTS).get(column, (column.replace("_", " "), None))
-        written[label] = values if form is None else values.map(form.format).where(values.notna(), "–")
-    return pd.DataFrame(written)
+    return _written(summary.assign(low=summary["low"].clip(lower=0), high=summary["high"].clip(upper=1)), MEANS | COSTS)
 
 
 def findings(results: Path) -> dict[str, pd.DataFrame]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from ..atomic import replacing
 from ..errors import InputError
 
 
@@ -25,12 +25,8 @@ class Outcome:
 
 def write_atomic(path: Path, text: str) -> None:
     """Write ``text`` whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def save_outcomes(outcomes: Iterable[Outcome], out: Path) -> None:
