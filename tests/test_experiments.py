@@ -320,6 +320,36 @@ def test_runs_that_were_tested_on_other_texts_are_not_compared(run, home) -> Non
         tables.compare([run], [other])
 
 
+def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monkeypatch) -> None:
+    """Accuracies made up so that each answer is known: a second pass costs two texts of ten, layers of their own four."""
+    right = {(1, 1): 8, (1, 2): 6, (2, 1): 2, (2, 2): 0}  # (layers, passes) -> texts right of ten
+
+    def made(layers: int, passes: int, width: int, seed: int) -> store.Run:
+        sizes = {"num_hidden_layers": layers, "recurrent_depth": passes, "hidden_size": width, "seed": seed}
+        return store.Run(f"{layers}{passes}{width}{seed}", {}, sizes, None)
+
+    def predictions(run: store.Run, name: str, results: object) -> pd.DataFrame:
+        count = right[run.metrics["num_hidden_layers"], run.metrics["recurrent_depth"]]
+        return pd.DataFrame({"row": range(10), "label": 1, "prediction": [1] * count + [0] * (10 - count)})
+
+    monkeypatch.setattr(store, "part", predictions)
+    runs = [made(*sizes, width, seed) for sizes in right for width in (32, 64) for seed in (0, 1)]
+    found = tables.over_blocks(runs).set_index("against")
+    assert found.loc["one pass", ["passes", "blocks"]].tolist() == [2, 4]
+    assert found.loc["one pass", "difference"] == pytest.approx(-0.2)
+    assert found.loc["layers of their own", "blocks"] == 2  # two layers passed twice have no encoder of four beside them
+    assert found.loc["layers of their own", "difference"] == pytest.approx(0.4)
+    one = words.over_blocks(tables.over_blocks(runs).iloc[0])
+    assert one.startswith("**2 passes** through the same layers minus **one pass through them**: −20.0 points")
+    assert "over 4 blocks" in one and one.endswith("10 texts): 2 passes are worse.")
+    row = {"passes": 3, "against": "layers of their own", "blocks": 1, "difference": 0.02, "low": 0.01, "high": 0.03}
+    assert words.over_blocks(row | {"n_items": 1234}).endswith(
+        "**3 times as many layers of their own**: +2.0 points of accuracy on average over 1 block "
+        "(95 % interval +1.0 to +3.0 points, 1,234 texts): 3 passes are better."
+    )
+    assert tables.over_blocks([run for run in runs if run.metrics["recurrent_depth"] == 1]).empty
+
+
 def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) -> None:
     timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()).splits["test"], 0)])
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
@@ -444,6 +474,7 @@ def test_profile_takes_a_variant_and_seeds_of_its_own() -> None:
     usual = profiles.load("full")
     assert (full.seeds, full.any_depth_seeds, full.loops) == (1, 5, usual.loops)
     assert (full.grid_seeds, full.pretrained_seeds) == (1, 1)
+    assert profiles.load("full", grid_seeds=2).grid_seeds == 2
     assert {loop.seeds for loop in profiles.load("full", seeds=1, loop_seeds=4).loops} == {4}
     assert {loop.recipe.epochs for loop in profiles.load("full", epochs=0.5).loops} == {0.5}
     assert {loop.data.rows for loop in profiles.load("full", rows=500).loops} == {500}

@@ -205,6 +205,7 @@ def load(
     epochs: float | None = None,
     domain_rows: int | None = None,
     pretrained_seeds: int | None = None,
+    grid_seeds: int | None = None,
     loop_seeds: int | None = None,
     any_depth_seeds: int | None = None,
     variant: Mapping[str, Any] | None = None,
@@ -212,8 +213,8 @@ def load(
     """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
 
     seeds: of every arm but those that take the loop apart, which have loop_seeds, and the model trained for every depth,
-    which has any_depth_seeds; a cell of the grid has no more than the profile gives it. pretrained_seeds: of each fine-tuning,
-    at most seeds unless given. recipe: the name of one for every run but the spam and fine-tuning ones, which keep their own;
+    which has any_depth_seeds. grid_seeds: of a cell of the grid, and pretrained_seeds: of each fine-tuning; the profile's, but
+    at most seeds, unless given. recipe: the name of one for every run but the spam and fine-tuning ones, which keep their own;
     epochs: instead of that recipe's. rows: of each data set at most; domain_rows: of the domain and the transfer
     data alone. max_length: tokens of a text at most. variant: fields of ModelConfig that change the recurrent encoder.
     Raises InputError for an unknown name or a value out of range.
@@ -221,8 +222,14 @@ def load(
     if name not in PROFILES:
         raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
     profile = PROFILES[name]
-    own = {"pretrained_seeds": pretrained_seeds, "loop_seeds": loop_seeds, "any_depth_seeds": any_depth_seeds}
-    for setting, value in ({"seeds": seeds} | own).items():
+    counts = {
+        "seeds": seeds,
+        "grid_seeds": grid_seeds,
+        "pretrained_seeds": pretrained_seeds,
+        "loop_seeds": loop_seeds,
+        "any_depth_seeds": any_depth_seeds,
+    }
+    for setting, value in counts.items():
         if value is not None and value < 1:
             raise InputError(f"{setting} must be at least 1, not {value}.")
 
@@ -237,7 +244,7 @@ def load(
         profile,
         seeds=seeds or profile.seeds,
         variant=dict(variant or {}),
-        grid_seeds=min(profile.grid_seeds, seeds or profile.grid_seeds),
+        grid_seeds=grid_seeds or min(profile.grid_seeds, seeds or profile.grid_seeds),
         pretrained_seeds=pretrained_seeds or min(profile.pretrained_seeds, seeds or profile.pretrained_seeds),
         any_depth_seeds=any_depth_seeds or profile.any_depth_seeds,
         loops=tuple(dataclasses.replace(loop, seeds=loop_seeds or loop.seeds) for loop in profile.loops),

@@ -12,7 +12,7 @@ import pandas as pd
 from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
 from rtxlib.evaluation import classical
-from rtxlib.evaluation.statistics import paired_difference
+from rtxlib.evaluation.statistics import mean_difference, paired_difference
 from rtxlib.experiments import store
 from rtxlib.experiments.store import Run
 
@@ -52,6 +52,35 @@ def compare(a: Sequence[Run], b: Sequence[Run], results: Path | None = None) -> 
     right = _right([*a, *b], results)
     difference = paired_difference(right[: len(a)], right[len(a) :])
     return {"comparison": f"{names[0]} − {names[1]}", "data": a[0].metrics["data"], **difference._asdict()}
+
+
+def over_blocks(runs: Sequence[Run], results: Path | None = None) -> pd.DataFrame:
+    """What more passes do to a block of layers, over all blocks (layers × width) of a grid at once.
+
+    One row for each number of passes R and what it is set against: the block passed once, which has the same parameters
+    and 1/R of the arithmetic, and a standard encoder of R times the layers, which has the same arithmetic and R blocks'
+    parameters. Columns: passes, against ("one pass" or "layers of their own"), blocks, difference (accuracy, 0.01 = a
+    percentage point), low, high, p, n_items.
+
+    A block's difference is the mean over its seeds, paired; blocks stand where seeds do in
+    :func:`rtxlib.evaluation.statistics.mean_difference`, so the interval covers other blocks such as these and other texts.
+    Raises InputError when the runs were not tested on the same texts.
+    """
+    axes = ("num_hidden_layers", "recurrent_depth", "hidden_size", "seed")
+    places = [tuple(run.metrics[axis] for axis in axes) for run in runs]
+    right = dict(zip(places, _right(runs, results).astype(float), strict=True))
+    rows = []
+    for passes in sorted({depth for _, depth, _, _ in right if depth > 1}):
+        for against, growth in (("one pass", 1), ("layers of their own", passes)):
+            differences: dict[tuple[int, int], list[np.ndarray]] = {}
+            for (layers, depth, width, seed), own in right.items():
+                other = right.get((layers * growth, 1, width, seed))
+                if depth == passes and other is not None:
+                    differences.setdefault((layers, width), []).append(own - other)
+            if differences:
+                found = mean_difference(np.stack([np.mean(seeds, axis=0) for seeds in differences.values()]))._asdict()
+                rows.append({"passes": passes, "against": against, "blocks": found.pop("n_seeds"), **found})
+    return pd.DataFrame(rows)
 
 
 def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.DataFrame:

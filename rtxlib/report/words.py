@@ -56,6 +56,21 @@ def verdict(row: Mapping[str, Any]) -> str:
     return f"{measured} ({interval}): these runs do not tell the two apart."
 
 
+def over_blocks(row: Mapping[str, Any]) -> str:
+    """One sentence on a row of :func:`rtxlib.experiments.tables.over_blocks`."""
+    passes, blocks = row["passes"], row["blocks"]
+    other = "one pass through them" if row["against"] == "one pass" else f"{passes} times as many layers of their own"
+    if row["low"] <= 0 <= row["high"]:
+        said = "no difference is shown"
+    else:
+        said = f"{passes} passes are {'better' if row['low'] > 0 else 'worse'}"
+    return (
+        f"**{passes} passes** through the same layers minus **{other}**: {points(row['difference'])} of accuracy on average "
+        f"over {blocks} block{'s' if blocks != 1 else ''} (95 % interval {_signed(row['low'])} to {points(row['high'])}, "
+        f"{row['n_items']:,} texts): {said}."
+    )
+
+
 FASTER, LOST = (
     1.5,
     0.002,
