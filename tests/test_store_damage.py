@@ -77,6 +77,15 @@ def test_a_damaged_tokenizer_is_one_sentence(run, runs: Path, name: str, damage:
         use.predict(store.find(runs, run.key), ["a film"])
 
 
+@pytest.mark.parametrize("damage", [b"", b"PAR1 and no more"])
+def test_a_damaged_table_is_one_sentence(run, runs: Path, tmp_path: Path, damage: bytes) -> None:
+    (runs / run.key / "curves.parquet").write_bytes(damage)
+    (tmp_path / "runs.parquet").write_bytes(damage)
+    for read in (lambda: store.part(store.load(runs, run.key), "curves"), lambda: store.published(tmp_path, run.key)):
+        with pytest.raises(InputError, match=r"parquet is damaged \(.*\): delete it"):
+            read()
+
+
 @pytest.mark.parametrize("name", ["spec.json", "model.safetensors", "tokenizer.json"])
 def test_a_run_that_may_not_be_read_is_not_called_damaged(run, runs: Path, monkeypatch, name: str) -> None:
     locked, read, access = runs / run.key / name, Path.read_text, os.access

@@ -204,6 +204,17 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
         table.to_parquet(temporary, index=False)
 
 
+def read_table(path: Path, **chosen: Any) -> pd.DataFrame:
+    """A table of :func:`write_table`; ``chosen``: what of it, as pandas takes it. Raises InputError when it is damaged."""
+    try:
+        return pd.read_parquet(path, **chosen)
+    except ValueError as error:  # pyarrow's ArrowInvalid is one
+        raise InputError(
+            f"{path} is damaged ({str(error).splitlines()[0]}): delete it, and run again the notebook, or train again the run, "
+            "that wrote it."
+        ) from error
+
+
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     """One row a run, its key and its metrics."""
     return pd.DataFrame([{"key": run.key, **run.metrics} for run in runs])
@@ -215,9 +226,9 @@ def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
     Raises InputError when neither has it.
     """
     if run.path is not None and (run.path / f"{name}.parquet").is_file():
-        return pd.read_parquet(run.path / f"{name}.parquet")
+        return read_table(run.path / f"{name}.parquet")
     if results is not None and (results / f"{name}.parquet").is_file():
-        rows = pd.read_parquet(results / f"{name}.parquet", filters=[("key", "==", run.key)])
+        rows = read_table(results / f"{name}.parquet", filters=[("key", "==", run.key)])
         if len(rows):
             return rows.reset_index(drop=True)
     raise InputError(f"The {name} of run {run.key} are not here; train it again, or fetch data/results.")
@@ -228,7 +239,7 @@ def published(results: Path, key: str) -> Run | None:
     file = results / "runs.parquet"
     if not file.is_file():
         return None
-    rows = pd.read_parquet(file, filters=[("key", "==", key)])
+    rows = read_table(file, filters=[("key", "==", key)])
     if not len(rows):
         return None
     record = rows.iloc[0].drop("key").to_dict()
@@ -251,7 +262,7 @@ def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFra
             )
         for name in TABLES:
             files = [run.path / f"{name}.parquet" for run in runs if run.path is not None]
-            if parts := [pd.read_parquet(file) for file in files if file.is_file()]:
+            if parts := [read_table(file) for file in files if file.is_file()]:
                 _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key")
         for name, table in tables.items():
             _replace(results / f"{name}.parquet", table.assign(study=study), "study")
@@ -260,6 +271,6 @@ def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFra
 def _replace(file: Path, new: pd.DataFrame, column: str) -> None:
     """Write ``new`` among the rows of ``file``, in place of those with the same value in ``column``."""
     if file.is_file():
-        old = pd.read_parquet(file)
+        old = read_table(file)
         new = pd.concat([old[~old[column].isin(new[column])], new], ignore_index=True)
     write_table(file, new.sort_values(column, kind="stable", ignore_index=True))

@@ -193,6 +193,6 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
     needed = {name: results / f"{name}.parquet" for name in names}
     if absent := [name for name, file in needed.items() if not file.is_file()]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 06 of this profile first.")
-    read = {name: pd.read_parquet(file) for name, file in needed.items()}
+    read = {name: store.read_table(file) for name, file in needed.items()}
     runs = read["studies"].merge(read["runs"], on="key")
     return read | {"runs": runs.assign(most_epochs=[json.loads(spec)["recipe"]["epochs"] for spec in runs["spec"]])}
