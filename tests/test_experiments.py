@@ -414,7 +414,7 @@ def test_every_profile_names_models_that_exist_and_distinct_runs(name: str) -> N
         specs = study(profile)
         assert len({spec.key("x") for spec in specs}) == len(specs)
         for spec in specs:
-            assert spec.config(1000, ["a", "b"]).num_labels == 2
+            assert spec.config(1000, 0, ["a", "b"]).num_labels == 2
     if name != "full":
         assert {profile.standard, profile.recurrent}.isdisjoint({"standard-6x384", "recurrent-3x2x256"})
     assert profiles.PROFILES["demo"].seeds >= 3
@@ -583,6 +583,6 @@ def test_one_seed_is_enough_to_estimate_what_a_pass_is_worth() -> None:
 
 def test_what_is_drawn_together_was_trained_for_as_many_passes() -> None:
     for profile in map(profiles.load, profiles.PROFILES):
-        passes = {spec.config(1000, ["a", "b"]).recurrent_depth for spec in studies.any_depth(profile)}
+        passes = {spec.config(1000, 0, ["a", "b"]).recurrent_depth for spec in studies.any_depth(profile)}
         assert passes | {loop.passes for loop in profile.loops} == passes
         assert not {spec.name for spec in studies.any_depth(profile)} & {spec.name for spec in studies.variants(profile)}

@@ -122,9 +122,9 @@ def test_a_model_that_does_not_fit_the_data_is_told(made: tuple[Path, Path]) -> 
     checkpoint, texts = made
     spec = RunSpec(str(checkpoint), DataSpec(source="file", path=str(texts), max_length=256), recipe("finetune"))
     with pytest.raises(InputError, match=r"64 positions, the data .* texts of up to 256"):
-        spec.config(100, ["bad", "good"])
+        spec.config(100, 0, ["bad", "good"])
     with pytest.raises(InputError, match="give the data its tokenizer"):
-        spec.config(30_000, ["bad", "good"])
+        spec.config(30_000, 0, ["bad", "good"])
 
 
 def test_mistakes_on_the_command_line_are_one_sentence(made: tuple[Path, Path], tmp_path: Path, monkeypatch) -> None:

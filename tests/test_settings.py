@@ -153,8 +153,10 @@ def test_a_run_leaves_to_the_data_what_they_decide() -> None:
     for name in ("num_labels", "vocab_size"):
         with pytest.raises(InputError, match=f"{name} is decided by the data"):
             RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"], overrides={name: 7})
-    config = RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"]).config(400, ["a", "b", "c"])
+    config = RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"]).config(400, 0, ["a", "b", "c"])
     assert (config.vocab_size, config.num_labels) == (400, 3)
+    modern = RunSpec("modernbert-base", DataSpec(), RECIPES["smoke"]).config(400, 5, ["a", "b"])
+    assert modern.pad_token_id == 5  # its own, 50,283, is none of 400 tokens
 
 
 def test_embedded_texts_are_no_more_than_fit_in_memory() -> None:

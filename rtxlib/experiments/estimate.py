@@ -29,7 +29,7 @@ def training_flops(spec: RunSpec) -> float:
     """Floating-point operations of the whole training, padding left out and no early stop assumed."""
     data = prepare(spec.data, paths.prepared_dir())
     lengths = pd.Series(data.splits["train"].lengths).value_counts()
-    config = spec.config(len(data.tokenizer), data.label_names)
+    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
     depths = range(1, config.recurrent_depth + 1) if config.depth_sampling == "uniform" else [config.recurrent_depth]
     epoch = np.mean(
         [sum(forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()) for r in depths]

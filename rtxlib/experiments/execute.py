@@ -65,7 +65,7 @@ def special_ids(data: Prepared) -> dict[str, int]:
 
 def fresh_model(spec: RunSpec, data: Prepared) -> EncoderForSequenceClassification:
     """The model of this run before its first step; the seed decides its weights."""
-    config = spec.config(len(data.tokenizer), data.label_names)
+    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
     torch.manual_seed(spec.seed)
     return load_classifier(spec.model, config) if spec.pretrained else EncoderForSequenceClassification(config)
 

@@ -55,8 +55,8 @@ class RunSpec:
             raise InputError(f"A run's seed is a whole number from 0 to {LARGEST_SEED:,}, not {self.seed!r}.")
         check_overrides(self.overrides)
 
-    def config(self, vocab_size: int, label_names: list[str]) -> ModelConfig:
-        """The configuration of this run's model, once the data say how many tokens and labels there are.
+    def config(self, vocab_size: int, pad_token_id: int, label_names: list[str]) -> ModelConfig:
+        """The configuration of this run's model, once the data say which tokens and labels there are.
 
         Raises InputError when a pretrained model has fewer tokens or positions than the data.
         """
@@ -68,8 +68,12 @@ class RunSpec:
             **self.overrides,
         }
         if not self.pretrained:
-            sizes = {"vocab_size": vocab_size, "max_position_embeddings": max(512, self.data.max_length)}
-            return preset(self.model, **(sizes | settings))
+            texts = {
+                "vocab_size": vocab_size,
+                "pad_token_id": pad_token_id,
+                "max_position_embeddings": max(512, self.data.max_length),
+            }
+            return preset(self.model, **(texts | settings))
         config = pretrained.read_config(self.model, **settings)
         if config.vocab_size < vocab_size or config.max_position_embeddings < self.data.max_length:
             raise InputError(
