@@ -12,7 +12,7 @@ report: setup            ## run the notebooks and make reports/$(PROFILE)/report
 	$(BIN)/rtx report --profile $(PROFILE)
 
 test: setup              ## every test, two files at a time
-	$(BIN)/ruff check rtxlib tests benchmarks
+	$(BIN)/ruff check
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lab: setup               ## JupyterLab on notebooks/, with this environment as its kernel

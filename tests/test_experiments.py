@@ -325,7 +325,7 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
     right = {(1, 1): 8, (1, 2): 6, (2, 1): 2, (2, 2): 0}  # (layers, passes) -> texts right of ten
 
     def made(layers: int, passes: int, width: int, seed: int) -> store.Run:
-        sizes = {"num_hidden_layers": layers, "recurrent_depth": passes, "hidden_size": width, "seed": seed}
+        sizes = {"num_hidden_layers": layers, "recurrent_depth": passes, "hidden_size": width, "seed": seed, "data": "sst2"}
         return store.Run(f"{layers}{passes}{width}{seed}", {}, sizes, None)
 
     def predictions(run: store.Run, name: str, results: object) -> pd.DataFrame:
@@ -341,11 +341,11 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
     assert found.loc["layers of their own", "difference"] == pytest.approx(0.4)
     one = words.over_blocks(tables.over_blocks(runs).iloc[0])
     assert one.startswith("**2 passes** through the same layers minus **one pass through them**: −20.0 points")
-    assert "over 4 blocks" in one and one.endswith("10 texts): 2 passes are worse.")
+    assert "over 4 blocks" in one and one.endswith("10 texts of sst2): 2 passes are worse.")
     row = {"passes": 3, "against": "layers of their own", "blocks": 1, "difference": 0.02, "low": 0.01, "high": 0.03}
-    assert words.over_blocks(row | {"n_items": 1234}).endswith(
+    assert words.over_blocks(row | {"n_items": 1234, "data": "sst2"}).endswith(
         "**3 times as many layers of their own**: +2.0 points of accuracy on average over 1 block "
-        "(95 % interval +1.0 to +3.0 points, 1,234 texts): 3 passes are better."
+        "(95 % interval +1.0 to +3.0 points, 1,234 texts of sst2): 3 passes are better."
     )
     assert tables.over_blocks([run for run in runs if run.metrics["recurrent_depth"] == 1]).empty
 

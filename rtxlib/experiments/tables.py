@@ -60,7 +60,7 @@ def over_blocks(runs: Sequence[Run], results: Path | None = None) -> pd.DataFram
     One row for each number of passes R and what it is set against: the block passed once, which has the same parameters
     and 1/R of the arithmetic, and a standard encoder of R times the layers, which has the same arithmetic and R blocks'
     parameters. Columns: passes, against ("one pass" or "layers of their own"), blocks, difference (accuracy, 0.01 = a
-    percentage point), low, high, p, n_items.
+    percentage point), low, high, p, n_items, data.
 
     A block's difference is the mean over its seeds, paired; blocks stand where seeds do in
     :func:`rtxlib.evaluation.statistics.mean_difference`, so the interval covers other blocks such as these and other texts.
@@ -79,7 +79,8 @@ def over_blocks(runs: Sequence[Run], results: Path | None = None) -> pd.DataFram
                     differences.setdefault((layers, width), []).append(own - other)
             if differences:
                 found = mean_difference(np.stack([np.mean(seeds, axis=0) for seeds in differences.values()]))._asdict()
-                rows.append({"passes": passes, "against": against, "blocks": found.pop("n_seeds"), **found})
+                names = {"passes": passes, "against": against, "blocks": found.pop("n_seeds")}
+                rows.append(names | found | {"data": runs[0].metrics["data"]})
     return pd.DataFrame(rows)
 
 
@@ -182,8 +183,8 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(results: Path) -> dict[str, pd.DataFrame]:
-    """What the studies of a profile left: "sources", "runs" (one row a study and run), "comparisons", "classical", and of
-    the loop "worth" and "early_exits".
+    """What the studies of a profile left: "sources", "runs" (one row a study and run), "comparisons", "classical", of the
+    loop "worth" and "early_exits", and of the grid "over_blocks", empty where it was not run.
 
     Runs say beside the ``epochs`` they took the ``most_epochs`` their recipe allows, by which runs of one recipe's name differ.
 
@@ -194,5 +195,7 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
     if absent := [name for name, file in needed.items() if not file.is_file()]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 06 of this profile first.")
     read = {name: store.read_table(file) for name, file in needed.items()}
+    grid = results / "over_blocks.parquet"
+    read["over_blocks"] = store.read_table(grid) if grid.is_file() else pd.DataFrame()
     runs = read["studies"].merge(read["runs"], on="key")
     return read | {"runs": runs.assign(most_epochs=[json.loads(spec)["recipe"]["epochs"] for spec in runs["spec"]])}

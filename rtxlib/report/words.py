@@ -67,7 +67,7 @@ def over_blocks(row: Mapping[str, Any]) -> str:
     return (
         f"**{passes} passes** through the same layers minus **{other}**: {points(row['difference'])} of accuracy on average "
         f"over {blocks} block{'s' if blocks != 1 else ''} (95 % interval {_signed(row['low'])} to {points(row['high'])}, "
-        f"{row['n_items']:,} texts): {said}."
+        f"{row['n_items']:,} texts of {row['data']}): {said}."
     )
 
 
