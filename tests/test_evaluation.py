@@ -116,11 +116,22 @@ def test_paired_interval_covers_the_true_difference_about_95_times_in_100(seed_s
     assert 0.925 <= covered <= 0.98  # the standard error of a thousand draws is 0.007
 
 
-def test_p_value_is_uniform_when_the_models_are_equal():
+def test_seeds_that_happen_to_agree_do_not_make_an_interval_narrow():
+    """Where only items vary, three seeds may by chance agree far better than the items allow; such draws are no surer."""
+    rng = np.random.default_rng(4)
+    draws = [(rng.random((2, 3, 400)) < 0.8) for _ in range(1500)]
+    agreeing = [draw for draw in draws if (draw[0].mean(axis=1) - draw[1].mean(axis=1)).std(ddof=1) < 0.01]
+    assert len(agreeing) > 100  # two accuracies of 400 texts differ by 0.028 on average
+    found = [statistics.paired_difference(*draw) for draw in agreeing]
+    assert np.mean([d.low <= 0 <= d.high for d in found]) > 0.9
+    assert min(d.high - d.low for d in found) > 0.05  # the items alone: 2 · 1.96 · √(2 · 0.16 / 1200)
+
+
+def test_p_value_is_no_smaller_than_a_uniform_one_when_the_models_are_equal():
     rng = np.random.default_rng(2)
     p = [statistics.paired_difference(*(rng.random((2, 5, 300)) < 0.8)).p for _ in range(400)]
-    assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 0.035
-    assert stats.kstest(p, "uniform").pvalue > 0.001
+    assert 0.01 < np.mean(np.array(p) < 0.05) < 0.085
+    assert stats.kstest(p, "uniform", alternative="greater").pvalue > 0.001
 
 
 def test_identical_models_differ_by_nothing_for_certain():

@@ -309,7 +309,7 @@ def test_transfer_is_computed_once_and_kept(run, tmp_path) -> None:
 
 def test_compare_is_the_difference_of_the_accuracies(run) -> None:
     row = tables.compare([run], [run])
-    assert row["difference"] == 0 and row["n_items"] == run.metrics["n_test"]
+    assert row["difference"] == 0 and row["n_items"] == run.metrics["n_test"] and np.isnan(row["low_without"])
     with pytest.raises(InputError, match=r"Seeds \[0\] of .* cannot be paired with seeds \[1\]"):
         tables.compare([run], [dataclasses.replace(run, metrics=run.metrics | {"seed": 1})])
 
@@ -383,6 +383,7 @@ def test_a_summary_is_written_for_reading() -> None:
 
 def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reaches() -> None:
     base = {"data": "sst2", "difference": 0.0, "low": -0.005, "high": 0.005, "p": 1.0, "n_seeds": 5, "n_items": 872}
+    base["low_without"] = -0.012
     pairs = [
         ("recurrent-3x2x256", "standard-6x384"),
         ("recurrent-3x2x256", "standard-3x256"),
@@ -396,6 +397,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
     said = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.01)
     for sentence in (
         "- **yes**: sst2",
+        "- the yes on sst2 is a narrow one: with some seed left out the interval begins at −1.2 points",
         "**recurrent-3x2x256** holds **100%** of the parameters",
         "What do the extra passes buy? At the same width and the same parameters, **recurrent-3x2x256** minus **standard-3x256**",
         "What would as many layers of their own have bought? At the same width, **standard-6x256** minus **standard-3x256**",
@@ -405,6 +407,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
         assert sentence in said
     alone = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared[:1], 0.01)
     assert "buy?" not in alone and "neural" not in alone
+    assert "narrow" not in words.answer("standard-6x384", "recurrent-3x2x256", runs, compared.assign(low_without=-0.009), 0.01)
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)

@@ -42,16 +42,24 @@ def _right(runs: Sequence[Run], results: Path | None) -> np.ndarray:
 def compare(a: Sequence[Run], b: Sequence[Run], results: Path | None = None) -> dict[str, float | str | int]:
     """Accuracy of the runs ``a`` minus that of ``b``, seed by seed and text by text, as a row of a table.
 
-    Columns: comparison ("A − B"), data, difference, low, high, p, n_seeds, n_items. Raises InputError when seeds or test
-    texts of the two are not the same in the same order.
+    Columns: comparison ("A − B"), data, difference, low, high, p, n_seeds, n_items; and low_without, the lowest that ``low``
+    becomes when any one seed is left out, NaN for fewer than three. Raises InputError when seeds or test texts of the two are
+    not the same in the same order.
     """
     names = a[0].metrics["model"], b[0].metrics["model"]
     seeds = [[run.metrics["seed"] for run in runs] for runs in (a, b)]
     if seeds[0] != seeds[1]:
         raise InputError(f"Seeds {seeds[0]} of {names[0]} cannot be paired with seeds {seeds[1]} of {names[1]}.")
     right = _right([*a, *b], results)
-    difference = paired_difference(right[: len(a)], right[len(a) :])
-    return {"comparison": f"{names[0]} − {names[1]}", "data": a[0].metrics["data"], **difference._asdict()}
+    pair = right[: len(a)], right[len(a) :]
+    found = paired_difference(*pair)
+    fewer = [paired_difference(*(np.delete(side, seed, axis=0) for side in pair)) for seed in range(len(a) if len(a) > 2 else 0)]
+    return {
+        "comparison": f"{names[0]} − {names[1]}",
+        "data": a[0].metrics["data"],
+        **found._asdict(),
+        "low_without": min((part.low for part in fewer), default=np.nan),
+    }
 
 
 def over_blocks(runs: Sequence[Run], results: Path | None = None) -> pd.DataFrame:

@@ -185,9 +185,12 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
         f"point{'' if margin == 0.01 else 's'}, no where it lies below; fewer than {FEWEST_SEEDS} seeds settle nothing:",
         "",
     ]
+    narrowly = settled[settled["data"].isin(replaced) & (settled["low_without"] <= -margin)].set_index("data")["low_without"]
     for where, verb in ((replaced, "yes"), (fell_short, "no"), (open_, "not settled by these runs")):
         if where:
             lines.append(f"- **{verb}**: {', '.join(where)}")
+    for data, low in narrowly.items():
+        lines.append(f"- the yes on {data} is a narrow one: with some seed left out the interval begins at {points(low)}")
     layers, passes, width = map(int, recurrent.removeprefix("recurrent-").split("x"))
     short, tall = f"standard-{layers}x{width}", f"standard-{layers * passes}x{width}"
     for question, a, b in (
