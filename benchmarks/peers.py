@@ -198,6 +198,8 @@ class Peer:
         from rtxlib.process import SETTINGS
 
         unset = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        # One GPU, as ours has: over several the Trainer would spread one batch and call that a step.
+        unset["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         program = [sys.executable, "-P", str(Path(__file__).resolve())]
         self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=unset)
         return self

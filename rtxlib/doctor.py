@@ -45,7 +45,11 @@ def _device() -> str:
     from rtxlib.training.device import device_name, pick_device, pick_precision
 
     device = pick_device()
-    return f"{device_name(device)}, trains in {pick_precision('auto', device)}; {os.cpu_count()} cores, torch {torch.__version__}"
+    unused = ""
+    if device.type == "cpu" and (shutil.which("nvidia-smi") or Path("/dev/nvidia0").exists()):
+        unused = "; an NVIDIA GPU is here that this torch cannot use, see https://pytorch.org/get-started for a build with CUDA"
+    precision = pick_precision("auto", device)
+    return f"{device_name(device)}, trains in {precision}; {os.cpu_count()} cores, torch {torch.__version__}{unused}"
 
 
 def _disk() -> str:
@@ -85,10 +89,13 @@ def _passes() -> str:
     import torch
 
     from rtxlib.models import build
+    from rtxlib.training.device import autocast, pick_device, pick_precision
 
-    start = time.perf_counter()
-    model = build("recurrent-1x2x64", vocab_size=100)
-    loss = model(torch.randint(1, 100, (4, 12)), labels=torch.tensor([0, 1, 0, 1])).loss
+    start, device = time.perf_counter(), pick_device()
+    model = build("recurrent-1x2x64", vocab_size=100).to(device)
+    with autocast(pick_precision("auto", device), device):
+        ids = torch.randint(1, 100, (4, 12), device=device)
+        loss = model(ids, labels=torch.tensor([0, 1, 0, 1], device=device)).loss
     loss.backward()
     norm = sum(float(p.grad.norm()) ** 2 for p in model.parameters() if p.grad is not None) ** 0.5
     if not (torch.isfinite(loss) and 0 < norm < float("inf")):

@@ -46,6 +46,7 @@ os.environ.update(
     HF_HUB_DISABLE_XET="1",
     HF_HUB_DISABLE_TELEMETRY="1",
     HF_HUB_DISABLE_PROGRESS_BARS="1",
+    CUDA_VISIBLE_DEVICES="",  # bits are compared, which a GPU does not repeat; `rtx doctor` tries the GPU
 )
 if "PYTEST_XDIST_WORKER" in os.environ:  # files run side by side: a core each, or their threads wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")

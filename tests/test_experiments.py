@@ -356,7 +356,9 @@ def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) ->
     device = timed["device"].iloc[0]
     assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
     said = words.limits(mixed.assign(study="recurrent"))
-    assert f"timed on {device} (bf16), {device} (fp32), texts with 1 thread;" in said
+    assert f"timed on {device} (bf16), {device} (fp32), texts on {device};" in said
+    old = words.limits(mixed.drop(columns="latency_device").assign(study="recurrent"))
+    assert "texts with 1 thread; no other device" in old
     assert "Not run at this size: what the loop does (03); sizes" in said and "beside the standard one" not in said
 
 

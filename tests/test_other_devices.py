@@ -10,9 +10,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from rtxlib import doctor
+from rtxlib.errors import InputError
 from rtxlib.experiments import profiles
 from rtxlib.experiments.studies import forms
 from rtxlib.models import build
+from rtxlib.training import parallel
 from rtxlib.training.loop import _hide_words
 
 META = torch.device("meta")
@@ -40,3 +43,21 @@ def test_what_reads_a_value_would_be_noticed() -> None:
         torch.ones(1, device=META).item()
     with pytest.raises(RuntimeError, match="meta"):
         torch.ones(2, device=META) + torch.ones(2)
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(InputError, match=r"Process 2 of this machine has no GPU of its own.*--nproc-per-node 1"):
+        parallel.join()
+
+
+def test_the_doctor_tells_of_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    assert "NVIDIA" not in doctor._device()
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert "an NVIDIA GPU is here that this torch cannot use" in doctor._device()

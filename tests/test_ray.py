@@ -183,9 +183,12 @@ def test_the_largest_measured_peak_of_a_shape_decides() -> None:
         ]
     )
     assert shares == {cluster.shape(SPEC.canonical()): cluster.gpu_share(4_000, 16_000)}
+    cards = [run(first, peak_memory_mb=4_000, device_memory_mb=memory) for memory in (80_000, 16_000)]
+    assert cluster.measured(cards) == shares  # what fits eight times on a large card need not on a small one
     rows = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, batch_rows=8))
     longer = dataclasses.replace(SPEC, data=dataclasses.replace(DATA, max_length=64))
-    assert len({cluster.shape(spec.canonical()) for spec in (SPEC, first, wide, rows, longer)}) == 4
+    two = dataclasses.replace(SPEC, processes=2)
+    assert len({cluster.shape(spec.canonical()) for spec in (SPEC, first, wide, rows, longer, two)}) == 5
 
 
 def test_an_unmeasured_shape_sends_one_run_ahead_on_a_whole_gpu() -> None:
@@ -368,7 +371,9 @@ def test_two_drivers_on_one_store_train_each_run_once(home: Path, nodes) -> None
     assert [ended(file.read_text()) for file in said] == [3, 3]
 
 
-def test_gpus_are_shared_by_what_the_first_run_measured(home: Path, nodes, hooked: Callable) -> None:
+def test_gpus_are_shared_by_what_the_first_run_measured(
+    home: Path, nodes, hooked: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ray believes in a GPU that is not there; the training is a stand-in that says what share it was given."""
     log = home / "log"
 
@@ -381,7 +386,8 @@ def test_gpus_are_shared_by_what_the_first_run_measured(home: Path, nodes, hooke
         import ray
 
         with log.open("a") as file:
-            file.write(f"{spec.seed} {ray.get_runtime_context().get_assigned_resources()['GPU']}\n")
+            share = ray.get_runtime_context().get_assigned_resources()["GPU"]
+            file.write(f"{spec.seed} {share} {os.getpid()}\n")
         deadline = time.monotonic() + 60
         while spec.seed and len(log.read_text().splitlines()) < 3 and time.monotonic() < deadline:
             time.sleep(0.05)  # both others run at once, or this waits in vain
@@ -391,13 +397,15 @@ def test_gpus_are_shared_by_what_the_first_run_measured(home: Path, nodes, hooke
             memory = {"peak_memory_mb": 3_000.0, "device_memory_mb": 16_000.0}
             store.write_json(folder / "metrics.json", {"accuracy": 0.5, "train_seconds": 1.0, **memory})
 
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     node = add_node(nodes, num_cpus=2, num_gpus=1)
     hooked(hook)
     missing = {spec.key("f"): spec for spec in seeds(0, 1, 2)}
     cluster.train_all(missing, paths.runs_dir(), train, lambda line: None)
     nodes.remove_node(node)
-    shares = dict(line.split() for line in log.read_text().splitlines())
-    assert {seed: float(share) for seed, share in shares.items()} == {
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert len({process for _, _, process in lines}) == 3  # none stays behind with a context on a card given to the next
+    assert {seed: float(share) for seed, share, _ in lines} == {
         "0": 1.0,
         "1": cluster.gpu_share(3_000, 16_000),
         "2": cluster.gpu_share(3_000, 16_000),

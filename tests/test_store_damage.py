@@ -138,6 +138,28 @@ def test_a_full_disk_under_the_tokenizer_is_told(tmp_path) -> None:
         raise InputError("not this") from OSError(errno.ENOSPC, "a sentence of its own")
 
 
+def test_several_processes_wait_for_a_run_in_turns(home, tmp_path, monkeypatch) -> None:
+    """torch ends a process that waits for a message for ten minutes, so process 0 must go on answering the others."""
+    asked = []
+
+    def from_first(values, count: int, device: torch.device) -> list[float]:
+        asked.append(list(values()))
+        if len(asked) == 4:
+            other.lock.release()
+        return asked[-1]
+
+    spec = dataclasses.replace(SPEC, processes=2)
+    monkeypatch.setattr(execute, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(execute.parallel, "processes", lambda: 2)
+    monkeypatch.setattr(execute.parallel, "from_first", from_first)
+    monkeypatch.setattr(execute, "_train_into", lambda folder, *_: asked.append(["trained"]))
+    key = spec.key(execute.prepare(spec.data, paths.prepared_dir()).fingerprint)
+    other = store.hold(tmp_path, key, 0, lambda line: None)
+    with pytest.raises(InputError, match=r"it has no spec\.json"):  # the stand-in leaves nothing behind
+        execute.train_run(spec, tmp_path)
+    assert [turn[0] for turn in asked[:7]] == [0, 0, 0, 0, 1, 0, "trained"]  # finished? lock? ×4, finished?, then it trains
+
+
 def test_who_waits_for_another_process_says_so_once(tmp_path) -> None:
     lines: list[str] = []
     with store.hold(tmp_path, "k", -1, lines.append):

@@ -149,6 +149,8 @@ def _follow(
     import ray
 
     with_gpus = ray.cluster_resources().get("GPU", 0) > 0
+    # On a GPU a worker ends with its run: its CUDA context and cached memory would stay on a card that Ray gives to others.
+    train_one = ray.remote(max_calls=int(with_gpus))(_train_on_node)
     shapes = {key: shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
     known = store.every(runs) if with_gpus else []
     environment = _environment()  # given here too, for a Ray that ran already
@@ -157,7 +159,7 @@ def _follow(
     queue, failed, done, spoken = list(missing), {}, 0, time.monotonic()
 
     def submit(key: str, share: float) -> None:
-        task = ray.remote(_train_on_node).options(
+        task = train_one.options(
             name=missing[key].title,
             num_cpus=missing[key].threads,
             num_gpus=share,
@@ -253,7 +255,7 @@ def _reason(error: Exception) -> str:
 def shape(spec: Mapping[str, Any]) -> Shape:
     """What the memory of a run depends on, of its canonical spec: the model, the data's lengths, the batch, the numbers."""
     data, recipe = spec["data"], spec["recipe"]
-    batch = recipe["batch_rows"], recipe["batch_tokens"], recipe["precision"]
+    batch = recipe["batch_rows"], recipe["batch_tokens"], recipe["precision"], spec.get("processes", 1)
     return spec["model"], json.dumps(spec["overrides"], sort_keys=True), data["source"], data["max_length"], *batch
 
 
@@ -264,14 +266,14 @@ def gpu_share(peak_mb: float, total_mb: float) -> float:
 
 
 def measured(runs: Iterable[Run]) -> dict[Shape, float]:
-    """The share of a GPU that runs of each shape need: the largest that any of these runs measured."""
-    shares: dict[Shape, float] = {}
-    for run in runs:
-        if "peak_memory_mb" in run.metrics:
-            own = shape(run.spec)
-            share = gpu_share(run.metrics["peak_memory_mb"], run.metrics["device_memory_mb"])
-            shares[own] = max(share, shares.get(own, 0.0))
-    return shares
+    """The share of a GPU that runs of each shape need, by the largest peak of any run and the smallest GPU that measured one."""
+    on_gpus = [run for run in runs if "peak_memory_mb" in run.metrics]
+    smallest = min((run.metrics["device_memory_mb"] for run in on_gpus), default=0.0)
+    peaks: dict[Shape, float] = {}
+    for run in on_gpus:
+        own = shape(run.spec)
+        peaks[own] = max(run.metrics["peak_memory_mb"], peaks.get(own, 0.0))
+    return {own: gpu_share(peak, smallest) for own, peak in peaks.items()}
 
 
 def may_start(queue: Mapping[str, Shape], busy: Collection[Shape], shares: Mapping[Shape, float]) -> dict[str, float]:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from rtxlib import paths
-from rtxlib.data.batching import batches, collate
+from rtxlib.data.batching import collate
 from rtxlib.data.prepare import prepare
 from rtxlib.evaluation.cost import forward_flops
 from rtxlib.experiments.execute import fresh_model, lookup
@@ -19,7 +19,8 @@ from rtxlib.experiments.profiles import Profile
 from rtxlib.experiments.spec import RunSpec
 from rtxlib.experiments.studies import STUDIES
 from rtxlib.models.pretrained import out_of_reach
-from rtxlib.training.device import autocast, pick_device, pick_precision
+from rtxlib.training.device import autocast, moved, pick_device, pick_precision
+from rtxlib.training.steps import steps
 
 FORWARD_AND_BACKWARD = 3  # a backward pass costs twice the forward one
 PROBE_STEPS = 3
@@ -43,22 +44,22 @@ def flops_per_second(spec: RunSpec) -> float:
     data = prepare(spec.data, paths.prepared_dir())
     model = fresh_model(spec, data).to(device).train()
     training = data.splits["train"]
-    index = batches(training.lengths, None, min(spec.recipe.batch_rows, len(training)), seed=0, epoch=0)[0]
-    batch = {
-        name: x.to(device) for name, x in collate(training, index, data.tokenizer.pad_token_id).items() if x is not None
-    }
-    labels = batch.pop("labels")
+    micro = next(steps(training, spec.recipe, seed=0))
     seconds = []
     for _ in range(1 + PROBE_STEPS):
         start = time.perf_counter()
-        with autocast(pick_precision(spec.recipe.precision, device), device):
-            logits = model(**batch, recurrent_depth=model.config.recurrent_depth).logits
-        F.cross_entropy(logits.float(), labels).backward()
+        for rows in micro:
+            batch = moved(collate(training, rows, data.tokenizer.pad_token_id), device)
+            labels = batch.pop("labels")
+            with autocast(pick_precision(spec.recipe.precision, device), device):
+                logits = model(**batch, recurrent_depth=model.config.recurrent_depth).logits
+            F.cross_entropy(logits.float(), labels).backward()
         model.zero_grad()
         if device.type == "cuda":
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    flops = FORWARD_AND_BACKWARD * sum(forward_flops(model.config, int(length)) for length in training.lengths[index])
+    lengths = training.lengths[np.concatenate(micro)]
+    flops = FORWARD_AND_BACKWARD * sum(forward_flops(model.config, int(length)) for length in lengths)
     return flops / min(seconds[1:])
 
 

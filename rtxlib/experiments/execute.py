@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from filelock import Timeout
 
 from rtxlib import paths
 from rtxlib.data.batching import Tokens, batches, collate
@@ -34,6 +35,7 @@ from rtxlib.training.loop import train
 from rtxlib.training.predict import EVALUATION_TOKENS, cross_entropy, predict_logits
 
 CLEANING = ("lowercase", "strip_html", "strip_urls", "squeeze_whitespace")
+TURN_SECONDS = 60.0  # that process 0 waits for a run before it tells the others that it goes on waiting
 LATENCY_TEXTS = 24  # texts timed one by one, and
 LATENCY_ROUNDS = 3  # how often each
 SATURATED_BATCHES = 2
@@ -95,7 +97,21 @@ def train_run(
 
     if run := finished():  # asked before the lock, which a store that may only be read does not give
         return run
-    with store.hold(runs, key, patience, report) if first else contextlib.nullcontext():
+    with contextlib.ExitStack() as held:
+
+        def take() -> bool:
+            """Take the run's lock, in process 0; several come back and ask again, for torch ends who waits long for a message."""
+            several = spec.processes > 1
+            try:
+                held.enter_context(store.hold(runs, key, TURN_SECONDS if several else patience, report))
+            except Timeout:
+                if not several:
+                    raise
+                return False
+            return True
+
+        while not parallel.from_first(lambda: [float(take())], 1, device)[0]:
+            pass
         if run := finished():  # whoever had the lock before has trained it
             return run
         with store.writing(runs, key) if first else contextlib.nullcontext(store.partial(runs, key)) as folder:
@@ -211,7 +227,7 @@ def measure_latency(run: Run, test: Tokens, pad_id: int) -> Run:
     """Time a run's forward pass on texts of its test split, unless that was done, and note it in its metrics.
 
     Apart from training, because a clock means something only when nothing else runs. Adds ``ms_median`` and ``ms_p95``
-    (batch of one), ``ms_per_text`` (full batches) and ``latency_threads``.
+    (batch of one), ``ms_per_text`` (full batches), ``latency_device`` and ``latency_threads``.
     """
     if run.path is None or "ms_median" in run.metrics:
         return run
@@ -229,7 +245,8 @@ def measure_latency(run: Run, test: Tokens, pad_id: int) -> Run:
         rounds=LATENCY_ROUNDS,
         autocast=None if precision == "fp32" else DTYPES[precision],
     )
-    metrics = run.metrics | timing | {"latency_threads": torch.get_num_threads()}
+    on = {"latency_device": device_name(device), "latency_threads": torch.get_num_threads()}
+    metrics = run.metrics | timing | on
     store.write_json(run.path / "metrics.json", metrics)
     return dataclasses.replace(run, metrics=metrics)
 

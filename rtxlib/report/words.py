@@ -228,12 +228,15 @@ def limits(runs: pd.DataFrame) -> str:
     """What the runs at hand cannot tell, as a Markdown list computed from them."""
     seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
     devices = sorted(set(runs["device"] + " (" + runs["dtype"] + ")"))
-    threads = [f"{count:.0f}" for count in sorted(runs["latency_threads"].dropna().unique())]
+    timed = runs.dropna(subset="latency_threads")
+    clocks = timed.get("latency_device", pd.Series(np.nan, timed.index))  # runs of long ago do not say where
+    threads = sorted(timed.loc[clocks.isna(), "latency_threads"].unique())
+    texts = [f"on {name}" for name in sorted(clocks.dropna().unique())]
+    texts += [f"with {count:.0f} thread{'s' if count != 1 else ''}" for count in threads]
     lines = [
         f"- The fewest seeds behind a number are {seeds.min()}, the most {seeds.max()}"
         + ("; one seed has no interval, and its differences may be noise." if seeds.min() == 1 else "."),
-        f"- Training was timed on {', '.join(devices)}, texts with {' or '.join(threads)} "
-        f"thread{'s' * (threads != ['1'])}; no other device was measured.",
+        f"- Training was timed on {', '.join(devices)}, texts {' or '.join(texts)}; no other device was measured.",
         f"- Trained on {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
         _origin(runs),
     ]

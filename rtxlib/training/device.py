@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 
 import torch
+from torch import Tensor
 
 from rtxlib.errors import InputError
 
@@ -38,6 +40,14 @@ def pick_precision(wanted: str, device: torch.device) -> str:
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
     native = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     return "bf16" if native else "fp32"
+
+
+def moved(batch: Mapping[str, Tensor | None], device: torch.device) -> dict[str, Tensor]:
+    """A batch on the device, without what it lacks; to a GPU from pinned memory, so that the host need not wait."""
+    there = {name: x for name, x in batch.items() if x is not None}
+    if device.type == "cuda":
+        there = {name: x.pin_memory() for name, x in there.items()}
+    return {name: x.to(device, non_blocking=True) for name, x in there.items()}
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager:

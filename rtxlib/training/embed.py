@@ -14,7 +14,7 @@ from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.linear import prepacked
-from rtxlib.training.device import pick_device
+from rtxlib.training.device import moved, pick_device
 from rtxlib.training.predict import fitting_batches
 
 
@@ -59,9 +59,8 @@ def embed(
     done = 0
     with torch.inference_mode(), prepacked(encoder) if len(groups) > 1 else nullcontext():
         for index in reversed(groups):  # longest first: what memory cannot hold fails at once, and progress speeds up
-            batch = collate(tokens, index, tokenizer.pad_token_id)
-            mask = batch["attention_mask"]
-            states = encoder.embed(batch["input_ids"].to(device), None if mask is None else mask.to(device))
+            batch = moved(collate(tokens, index, tokenizer.pad_token_id), device)
+            states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))
             embeddings[index] = states.float().cpu().numpy()
             done += len(index)
             if report is not None:

@@ -20,7 +20,7 @@ from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.errors import InputError
 from rtxlib.training import checkpoint as saved
 from rtxlib.training import parallel
-from rtxlib.training.device import autocast, pick_precision
+from rtxlib.training.device import autocast, moved, pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import Recipe
@@ -90,7 +90,8 @@ def train(
 
     special_ids: the tokenizer's "pad", "mask" (or "unk") and every other id that word dropout must spare.
     checkpoint: a file written every minute and read at the start if it is there; a training that was killed goes on from
-    it to the same weights as an unbroken one. report: called with a line of progress every ten seconds.
+    it to the same weights as an unbroken one, on a GPU up to rounding (its attention adds in any order). report: called with
+    a line of progress every ten seconds.
     Where several processes train together (:mod:`rtxlib.training.parallel`) each calls this with the same arguments and the
     same ``checkpoint``, and ends with the same weights; rows, seconds and curve are those of all.
     A damaged checkpoint is reported, and the training starts anew. Raises InputError when the loss is no longer finite, a split
@@ -180,7 +181,7 @@ def train(
             batch = collate(training, index, special_ids["pad"])
             now.tokens += int(lengths[index].sum())
             now.computed += batch["input_ids"].numel()
-            batch = {name: x.to(device, non_blocking=True) for name, x in batch.items() if x is not None}
+            batch = moved(batch, device)
             labels = batch.pop("labels")
             if recipe.word_dropout:
                 batch["input_ids"] = _hide_words(batch["input_ids"], recipe.word_dropout, mask_id, special)

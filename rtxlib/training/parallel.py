@@ -23,13 +23,22 @@ _AGREE_EVERY = 20  # steps between two questions to all processes, each of which
 
 
 def join() -> None:
-    """Meet the other processes, once, if this one was started as one of several. Raises InputError when it was not told all."""
+    """Meet the other processes, once, if this one was started as one of several.
+
+    Raises InputError when it was not told all, or when there are more processes than GPUs.
+    """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
         if untold := [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]:
             raise InputError(f"WORLD_SIZE is set, but not {', '.join(untold)}: start with torchrun, or unset WORLD_SIZE.")
         if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+            place, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+            if place >= gpus:
+                raise InputError(
+                    f"Process {place + 1} of this machine has no GPU of its own (GPUs here: {gpus}); start torchrun with "
+                    f"--nproc-per-node {gpus}, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
+                )
+            torch.cuda.set_device(place)
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         atexit.register(dist.destroy_process_group)
 
 

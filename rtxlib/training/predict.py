@@ -11,7 +11,7 @@ from torch import nn
 
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.models.linear import prepacked
-from rtxlib.training.device import autocast
+from rtxlib.training.device import autocast, moved
 
 EVALUATION_TOKENS = (
     8192  # padded tokens of a full batch; keeps the peak memory of the widest model here under a gigabyte
@@ -40,12 +40,14 @@ def predict_logits(
     training = [module for module in model.modules() if module.training]
     model.eval()
     logits = np.empty((len(tokens), model.config.num_labels), dtype=np.float32)
-    groups = fitting_batches(tokens.lengths, device)
+    groups, found = fitting_batches(tokens.lengths, device), []
     with autocast(precision, device), prepacked(model) if len(groups) > 1 else nullcontext():
         for index in groups:
-            batch = {name: x.to(device) for name, x in collate(tokens, index, pad_id).items() if x is not None}
+            batch = moved(collate(tokens, index, pad_id), device)
             batch.pop("labels")
-            logits[index] = model(**batch, **way).logits.float().cpu().numpy()
+            found.append(model(**batch, **way).logits.float())
+    if groups:  # brought over in one piece, since a GPU would have to be waited for after every batch
+        logits[np.concatenate(groups)] = torch.cat(found).cpu().numpy()
     for module in training:  # each by itself: a frozen encoder stays in evaluation mode under a head that trains
         module.training = True
     return logits
