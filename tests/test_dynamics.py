@@ -13,7 +13,7 @@ from test_recurrence import VARIANTS, logits, small
 from rtxlib.errors import InputError
 from rtxlib.evaluation import dynamics, exits
 from rtxlib.evaluation.states import states_by_iteration
-from rtxlib.evaluation.worth import worth_of_iterations
+from rtxlib.evaluation.worth import without_one_model, worth_of_iterations
 from rtxlib.models import EarlyExit
 from rtxlib.report import words
 
@@ -249,6 +249,16 @@ def test_the_interval_of_phi_covers_it_as_often_as_it_says() -> None:
     assert 0.90 <= np.mean(covered) <= 0.99  # 95 % within three standard errors of 200 draws
 
 
+def test_a_fit_that_hangs_on_one_failed_model_shows_it() -> None:
+    runs = errors(0.5, 0.002, 0)
+    runs = runs.assign(model=runs["layers"].astype(str) + "x" + runs["iterations"].astype(str))
+    steady = without_one_model(runs)
+    assert steady[0] <= worth_of_iterations(runs).phi <= steady[1] and steady[1] - steady[0] < 0.3
+    failed = runs.assign(error=runs["error"] + 0.1 * (runs["model"] == "4x1"))
+    assert np.ptp(without_one_model(failed)) > 0.5 or np.isnan(without_one_model(failed)).all()
+    assert np.isnan(without_one_model(runs[runs["iterations"] == 1])).all()
+
+
 def test_where_depth_is_worth_nothing_phi_is_not_bounded() -> None:
     for seed in range(8):
         noise = np.random.default_rng(seed).normal(size=30)
@@ -278,15 +288,19 @@ def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> 
     [
         (1.4, 1.1, 2.0, "worth more than as many layers"),
         (0.5, 0.2, 0.8, "less than as many layers of their own"),
-        (0.9, 0.4, 1.3, "a pass helps."),
+        (0.9, 0.4, 1.3, "a pass helps; whether as much as layers of their own is open."),
         (-0.5, -0.9, -0.1, "more passes harm"),
         (0.1, -0.3, 0.5, "no worth of a pass is shown"),
         (0.1, -math.inf, 0.5, "no worth of a pass is shown, and it is less than that of layers"),
-        (1.5, 0.98, math.inf, "a pass helps."),
+        (1.5, 0.98, math.inf, "a pass helps; whether as much as layers of their own is open."),
     ],
 )
 def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: float, says: str) -> None:
-    sentence = words.worth({"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24})
+    fit = {"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24, "least": phi - 0.25, "largest": phi + 0.5}
+    sentence = words.worth(fit)
+    hangs = f"Without the runs of any one model φ lies between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
+    assert sentence.endswith(hangs.replace("-", "−"))
+    assert words.worth(fit | {"least": math.nan}).endswith("one model or another φ is not determined.")
     assert says in sentence and f"φ = {phi:.2f}".replace("-", "−") in sentence and "n = 24" in sentence
     assert sentence.count("no bound") == sum(map(math.isinf, (low, high)))
     nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6})

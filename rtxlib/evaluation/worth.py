@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,19 @@ def worth_of_iterations(runs: pd.DataFrame, confidence: float = 0.95) -> Worth:
     if at in (0, len(PHI) - 1) or not (np.isfinite(low) or np.isfinite(high)):
         return Worth(np.nan, low, high, np.nan, np.nan, np.nan, n)
     return Worth(float(PHI[at]), low, high, float(floor[at, beta]), float(scale[at, beta]), float(BETA[beta]), n)
+
+
+def without_one_model(runs: pd.DataFrame) -> tuple[float, float]:
+    """The least and the largest φ when all runs of one model after another are left out; NaN where one leaves φ undetermined.
+
+    How far a fit hangs on single models, one whose training failed now and then say. runs: as for
+    :func:`worth_of_iterations`, with ``model``. A model without which there is nothing to fit is kept.
+    """
+    found = []
+    for model in runs["model"].unique():
+        with contextlib.suppress(InputError):
+            found.append(worth_of_iterations(runs[runs["model"] != model]).phi)
+    return (float(np.min(found)), float(np.max(found))) if found else (np.nan, np.nan)
 
 
 def _curves(w: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

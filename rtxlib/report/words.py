@@ -49,11 +49,13 @@ def verdict(row: Mapping[str, Any]) -> str:
     if row["low"] != row["low"]:  # NaN: nothing to make an interval of
         return f"{measured} ({n}; no interval)."
     interval = f"95 % interval {_signed(row['low'])} to {points(row['high'])}, {n}"
-    if row["low"] > 0:
-        return f"{measured} ({interval}): the first is the more accurate."
-    if row["high"] < 0:
-        return f"{measured} ({interval}): the second is the more accurate."
-    return f"{measured} ({interval}): these runs do not tell the two apart."
+    if row["low"] <= 0 <= row["high"]:
+        said = "these runs do not tell the two apart"
+    else:
+        said = f"the {'first' if row['low'] > 0 else 'second'} was the more accurate"
+        if row["n_seeds"] < FEWEST_SEEDS:
+            said += f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
+    return f"{measured} ({interval}): {said}."
 
 
 def over_blocks(row: Mapping[str, Any]) -> str:
@@ -115,9 +117,9 @@ def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes:
     if gained.n == 1:
         said = "one seed, so no interval"
     elif gained.low > 0:
-        said = "the later passes help"
+        said = "on these texts the later passes help"
     elif gained.high < 0:
-        said = "the later passes harm"
+        said = "on these texts the later passes harm"
     else:
         said = "no use of the later passes is shown"
     return (
@@ -127,7 +129,9 @@ def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes:
 
 
 def worth(fit: Mapping[str, Any]) -> str:
-    """One sentence on φ, from :class:`rtxlib.evaluation.worth.Worth` and the name of its ``data``."""
+    """One sentence on φ, from :class:`rtxlib.evaluation.worth.Worth`, the name of its ``data``, and how far φ hangs on single
+    models (``least``, ``largest``, of :func:`rtxlib.evaluation.worth.without_one_model`).
+    """
     if math.isnan(fit["phi"]):
         known = [f"{word} {end:.2f}" for word, end in (("at least", fit["low"]), ("at most", fit["high"])) if math.isfinite(end)]
         said = f" beyond that it is {known[0]}" if known else ": its interval has no end on either side"
@@ -142,7 +146,13 @@ def worth(fit: Mapping[str, Any]) -> str:
         said = "a pass helps" + (", though less than as many layers of their own" if fit["high"] < 1 else "")
     else:
         said = "no worth of a pass is shown" + (", and it is less than that of layers" if fit["high"] < 1 else "")
-    return f"{measured}: {said}.".replace("-", "−")
+    if fit["low"] > 0 and fit["low"] <= 1 <= fit["high"]:
+        said += "; whether as much as layers of their own is open"
+    if math.isnan(fit["least"]):
+        hangs = "Without the runs of one model or another φ is not determined"
+    else:
+        hangs = f"Without the runs of any one model φ lies between {fit['least']:.2f} and {fit['largest']:.2f}"
+    return f"{measured}: {said}. {hangs}.".replace("-", "−")
 
 
 def data_used(sources: pd.DataFrame) -> str:
