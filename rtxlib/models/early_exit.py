@@ -70,7 +70,7 @@ class Settling:
         return 1 - step / sizes
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows alone; rows: (batch,) bool."""
+        """Go on with these rows alone; rows: (texts that stay,) int64."""
         self.state, self.label, self.streak = self.state[rows], self.label[rows], self.streak[rows]
 
 
@@ -111,18 +111,19 @@ def classify(
         if iteration == depth - 1:
             break
         stay = settling.score(found, encoder.summary(h, attention_mask)) <= rule.threshold
-        passes[place[~stay]] = iteration + 1
-        if not stay.any():
+        passes[place] = passes[place].where(stay, iteration + 1)
+        rows = stay.nonzero().squeeze(1)  # for this a GPU has to be waited for, once a pass
+        if not len(rows):
             break
         walk.layers.clear()  # states that nobody will ask for
-        if not stay.all():
+        if len(rows) < len(stay):
             length = x.shape[1]
             if attention_mask is not None:
-                attention_mask = attention_mask[stay]
+                attention_mask = attention_mask[rows]
                 length = int(attention_mask.any(dim=0).nonzero()[-1]) + 1  # behind it every row left is padding
                 attention_mask = None if attention_mask[:, :length].all() else attention_mask[:, :length]
-            place, entered, before, x, h = place[stay], *(state[stay, :length] for state in (entered, before, x, h))
-            settling.keep(stay)
+            place, entered, before, x, h = place[rows], *(state[rows, :length] for state in (entered, before, x, h))
+            settling.keep(rows)
             walk = encoder.views(length, attention_mask, h.device)
         if only_cls is not None:
             h = stack.finish(before, x, iteration, walk)
