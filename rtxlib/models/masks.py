@@ -51,8 +51,6 @@ def self_attention_view(
     if config.position == "rotary":
         theta = config.local_rope_theta if local and config.local_rope_theta else config.rope_theta
         rotary = rotary_angles(length, config.head_dim, theta, device)
-        if device is not None and torch.is_autocast_enabled(device.type):  # once, and not for Q and for K of every layer
-            rotary = tuple(x.to(torch.get_autocast_dtype(device.type)) for x in rotary)
     visible = padding_view(real).mask  # (B, 1, 1, T)
     reach = config.local_attention // 2 if local else length
     windowed = causal or reach < length - 1
