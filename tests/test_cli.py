@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from rtxlib import cli
 
 RTX = [sys.executable, "-m", "rtxlib"]
 SMALL = ["train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke", "--json"]
@@ -90,6 +93,17 @@ def test_predict_takes_arguments_files_and_standard_input(run: dict, home: Path,
         ).stdout
     )
     assert scores["n"] == 2 and 0 <= scores["accuracy"] <= 1
+
+
+def test_a_full_disk_under_the_output_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cli.cli, "main", full)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "rtx: the disk is full; free some space and give the same command again.\n"
 
 
 def test_doctor_is_content_here(home: Path) -> None:

@@ -8,7 +8,7 @@ import click
 
 from rtxlib.cli import data, embed, pages, runs, study, use  # noqa: F401 - each hangs its commands on the group
 from rtxlib.cli.common import cli
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, disk_full
 
 
 def main() -> None:
@@ -27,6 +27,11 @@ def main() -> None:
             err=True,
         )
         sys.exit(130)
+    except OSError as error:
+        if not disk_full(error):
+            raise
+        click.echo("rtx: the disk is full; free some space and give the same command again.", err=True)
+        sys.exit(2)
     except UnicodeDecodeError as error:
         click.echo(
             f"rtx: the text is not UTF-8 (byte {error.object[error.start]:#04x} at position {error.start}); convert it first.",
