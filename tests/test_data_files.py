@@ -98,6 +98,7 @@ MISTAKES = {
     "too many fields": ("x.csv", "text,label\na,b,1\n", {}, "Line 2 of x.csv has 3 fields and its header has 2"),
     "an open quote": ("x.csv", 'text,label\n"a,1\nb,0\n', {}, "x.csv is malformed"),
     "no JSON": ("x.jsonl", '{"text": "a", "label": 1}\n{"text": \n', {}, "Line 2 of x.jsonl is not JSON"),
+    "too deep": ("x.jsonl", '{"text": ' + "[" * 10**5 + "]" * 10**5 + "}\n", {}, "Line 1 of x.jsonl is nested too deeply"),
     "no object": ("x.jsonl", "[1, 2]\n", {}, "Line 1 of x.jsonl is not a JSON object"),
     "no Parquet": ("x.parquet", "PAR1 but not really", {}, "cannot be read as Parquet"),
     "another kind": ("x.xlsx", "zip", {}, "ends in '.xlsx'; a data file is one of .csv"),

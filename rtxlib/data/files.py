@@ -155,6 +155,8 @@ def _jsonl(text: str, name: str) -> pd.DataFrame:
         except json.JSONDecodeError as error:
             where = f"Line {number} of {name}"
             raise InputError(f"{where} is not JSON: {error.msg} at character {error.pos + 1}.") from error
+        except RecursionError:
+            raise InputError(f"Line {number} of {name} is nested too deeply for a row of texts.") from None
         if not isinstance(row, dict):
             raise InputError(f"Line {number} of {name} is not a JSON object with named values.")
         rows.append({whole(key): whole(as_text(value)) for key, value in row.items()})
