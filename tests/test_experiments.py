@@ -283,9 +283,10 @@ def test_a_failing_run_stops_the_pool_with_its_own_sentence(home, monkeypatch) -
 def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) -> None:
     results = tmp_path / "results"
     store.publish("one", [run], results)
-    store.publish("two", [run], results, notes=pd.DataFrame({"n": [1]}))
+    store.publish("two", [run, run], results, notes=pd.DataFrame({"n": [1]}))
     assert len(pd.read_parquet(results / "runs.parquet")) == 1
     assert sorted(pd.read_parquet(results / "studies.parquet")["study"]) == ["one", "two"]
+    assert not pd.read_parquet(results / "predictions.parquet").duplicated(["key", "row"]).any()
     record = store.published(results, run.key)
     assert record.path is None and record.metrics["accuracy"] == run.metrics["accuracy"] and record.spec == run.spec
     pd.testing.assert_frame_equal(store.part(record, "curves", results), store.part(run, "curves"))

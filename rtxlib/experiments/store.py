@@ -250,9 +250,10 @@ def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFra
     """Put what a study found into ``results``: its runs' tables, which runs it has, and any further table of its own.
 
     ``runs.parquet``, ``curves.parquet``, … hold a run once, however many studies share it; ``studies.parquet`` says which
-    study has which run. Rows that the same study, or the same run, left there before are replaced.
+    study has which run. Rows that the same study, or the same run, left there before are replaced. A run may be given more than
+    once, as where two parts of a study share it.
     """
-    runs = list(runs)
+    runs = list({run.key: run for run in runs}.values())
     with lock(results, "publish"):
         if runs:
             records = runs_table(runs).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in runs])
