@@ -26,7 +26,7 @@ def table_rows() -> dict[str, list[str]]:
 
 
 def number(cell: str) -> float:
-    return float(cell.replace(",", ""))
+    return float(cell.replace(",", "").replace("−", "-"))
 
 
 def test_the_table_holds_means_and_medians_of_the_committed_runs() -> None:
@@ -54,7 +54,7 @@ def test_the_interval_is_that_of_the_committed_comparison() -> None:
         r"Without one seed or another the interval begins as low as ([+−][\d.]+)\. ",
         SAID,
     )
-    low, high, without = (float(number.replace("−", "-")) for number in said.groups())
+    low, high, without = map(number, said.groups())
     assert (low, high, without) == pytest.approx(tuple(100 * row[["low", "high", "low_without"]].astype(float)), abs=0.051)
     assert 100 * row["low"] > -1 and 100 * row["low_without"] < -1  # "narrowly"
 
@@ -79,7 +79,7 @@ def test_what_is_said_of_pretraining_are_means_of_the_committed_runs() -> None:
     assert [len(part) for part in found] == [3, 3, 3, 3, 3]
     with_spread = [of for part in found[1:3] for of in (part.mean(), part.std())]
     expected = [found[0].mean(), *with_spread, found[3].mean(), found[4].mean()]
-    assert [float(number) for number in said.groups()] == pytest.approx(expected, abs=6e-4)
+    assert [number(cell) for cell in said.groups()] == pytest.approx(expected, abs=6e-4)
     apart = mean_interval(np.subtract(*(part.to_numpy() for part in found[1:3])))
     assert apart.low < 0 < apart.high
 
@@ -99,7 +99,7 @@ def test_what_is_said_of_a_second_pass_and_of_further_layers_is_what_the_committ
         ("standard-6x256", r"instead of three cost ([\d.]+) points \(([+−][\d.]+) to ([+−][\d.]+)\)"),
     ):
         row = 100 * table.loc[f"{a} − standard-3x256", ["difference", "low", "high"]].astype(float)
-        costs, low, high = (float(number.replace("−", "-")) for number in re.search(said, SAID).groups())
+        costs, low, high = map(number, re.search(said, SAID).groups())
         assert (-costs, low, high) == pytest.approx(tuple(row), abs=0.051) and row["high"] < 0
     words = pd.read_parquet(RESULTS / "comparisons.parquet")
     words = words[words["comparison"].str.endswith("tf-idf + logistic regression") & (words["data"] == "sst2")]
@@ -107,7 +107,8 @@ def test_what_is_said_of_a_second_pass_and_of_further_layers_is_what_the_committ
 
 
 def numbers(text: str) -> list[float]:
-    return [float(number.replace("−", "-")) for number in re.findall(r"[+−]?\d+\.\d+", text)]
+    """Every decimal in a sentence."""
+    return [number(found) for found in re.findall(r"[+−]?\d+\.\d+", text)]
 
 
 def test_what_is_said_of_the_grid_is_what_the_committed_tables_hold() -> None:
@@ -137,7 +138,7 @@ def test_what_is_said_of_less_data_and_other_lengths_is_what_the_committed_compa
 def test_what_is_said_of_texts_elsewhere_is_what_the_committed_tables_hold() -> None:
     carried = pd.read_parquet(RESULTS / "transfer.parquet").query("tested_on == 'yelp_polarity'")["mean"].tolist()
     said = re.search(r"the two score (0\.\d+) and (0\.\d+) \(three seeds\), counting words (0\.\d+)", SAID)
-    assert [float(number) for number in said.groups()] == pytest.approx(carried, abs=6e-4)
+    assert [number(cell) for cell in said.groups()] == pytest.approx(carried, abs=6e-4)
 
 
 def test_what_is_said_of_the_leak_that_sst2_was_published_with_is_so() -> None:
@@ -172,7 +173,7 @@ def test_what_is_said_of_the_loop_is_what_the_committed_tables_hold() -> None:
         r"42 runs; between ([\d.]+) and ([\d.]+) without",
         SAID,
     )
-    numbers = [float(number.replace("−", "-")) for number in said.groups()]
+    found = [number(cell) for cell in said.groups()]
     states = tables["states"]
     own = states[(states["model"] == "recurrent-3x4x256 uniform") & (states["weights"] == "trained")]
     after = own.groupby("iteration")["accuracy"]
@@ -186,7 +187,7 @@ def test_what_is_said_of_the_loop_is_what_the_committed_tables_hold() -> None:
         runs["standard-4x64"], runs["recurrent-1x4x64 unshared"], worth["phi"], worth["low"], worth["least"], worth["largest"],
     ]  # fmt: skip
     tolerance = [6e-4, 6e-4, 6e-3, 0.06, 0.06, 0.06, 6e-3, *(5 * [6e-4]), *(4 * [6e-3])]
-    assert all(abs(a - b) < t for a, b, t in zip(numbers, expected, tolerance, strict=True)), (numbers, expected)
+    assert all(abs(a - b) < t for a, b, t in zip(found, expected, tolerance, strict=True)), (found, expected)
     assert exits["fixed_passes"] == 1 and exits["fixed_throughput"] > exits["throughput"] and exits["n_seeds"] == 5
     later = (own.pivot(index="seed", columns="iteration", values="accuracy")[[1, 4]]).diff(axis=1)[4]
     assert mean_interval(later).high < 0 and worth["low"] < 1  # they harm; and φ = 1 is not excluded
