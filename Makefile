@@ -17,7 +17,7 @@ test: setup              ## every test, two files at a time
 
 lab: setup               ## JupyterLab on notebooks/, with this environment as its kernel
 	$(BIN)/jupyter lab --notebook-dir=notebooks \
-	  --ServerApp.kernel_spec_manager_class=rtxlib.report.notebooks.RunningInterpreter
+	  --ServerApp.kernel_spec_manager_class=rtxstudy.report.notebooks.RunningInterpreter
 
 figures: setup           ## every figure again from the run store; nothing is trained
 	$(BIN)/rtx report --profile $(PROFILE) --no-training

@@ -26,10 +26,10 @@ from benchmarks import growth
 from benchmarks.measure import Row, verdict
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
-from rtxlib.experiments import store
-from rtxlib.figures import growth as figures
-from rtxlib.figures.save import save
-from rtxlib.report import provenance
+from rtxlib.runs import store
+from rtxstudy.figures import growth as figures
+from rtxstudy.figures.save import save
+from rtxstudy.report import provenance
 
 ROOMS = ("training", "prediction", "embedding", "growth", "command", "pages")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Row, not_measured, row
-from rtxlib.pages import static
+from rtxstudy.pages import static
 
 SECONDS = 3.0  # of oscillation a round
 FRAMES_A_SECOND, RECOMPUTE_MS = 60.0, 100.0

@@ -19,8 +19,8 @@ from benchmarks.peers import Peer, save_training
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
-from rtxlib.experiments.execute import special_ids
 from rtxlib.models import build
+from rtxlib.runs.execute import special_ids
 from rtxlib.training.device import DTYPES, pick_device, pick_precision
 from rtxlib.training.loop import train
 from rtxlib.training.recipe import recipe

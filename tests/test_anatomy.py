@@ -11,10 +11,10 @@ from scipy.sparse import csr_matrix
 from torch import nn
 
 from rtxlib.errors import InputError
-from rtxlib.evaluation import retrieval
-from rtxlib.evaluation.anatomy import anatomy, claims
-from rtxlib.evaluation.behaviour import norms_by_layer, reach
 from rtxlib.models import Encoder, preset
+from rtxstudy.evaluation import retrieval
+from rtxstudy.evaluation.anatomy import anatomy, claims
+from rtxstudy.evaluation.behaviour import norms_by_layer, reach
 
 SMALL = {"vocab_size": 60, "hidden_size": 48, "num_attention_heads": 4, "pad_token_id": 0}
 

@@ -18,10 +18,10 @@ from transformers import BertConfig, BertForSequenceClassification, BertTokenize
 from benchmarks import measure, scale
 from benchmarks.peers import Peer
 from rtxlib.errors import InputError
-from rtxlib.evaluation.cost import parameters
-from rtxlib.figures import growth as figures
 from rtxlib.models import build
 from rtxlib.process import SETTINGS
+from rtxlib.runs.cost import parameters
+from rtxstudy.figures import growth as figures
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = json.loads((ROOT / "reports" / "benchmarks.json").read_text())["rows"]

@@ -11,11 +11,12 @@ import torch
 from test_recurrence import VARIANTS, logits, small
 
 from rtxlib.errors import InputError
-from rtxlib.evaluation import dynamics, exits
-from rtxlib.evaluation.states import states_by_iteration
-from rtxlib.evaluation.worth import without_one_model, worth_of_iterations
 from rtxlib.models import EarlyExit
-from rtxlib.report import words
+from rtxstudy import words
+from rtxstudy.evaluation import exits
+from rtxstudy.evaluation import gradients as dynamics
+from rtxstudy.evaluation.states import states_by_pass
+from rtxstudy.evaluation.worth import without_one_model, worth_of_passes
 
 LENGTHS = (11, 4, 7, 9, 5, 6)
 
@@ -38,7 +39,7 @@ def batches() -> list[dict[str, torch.Tensor | None]]:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_the_passes_contribute_adds_up_to_the_full_gradient(variant: str, batches: list) -> None:
     model = small(**VARIANTS[variant])
-    parts, loss = dynamics.iteration_gradients(model, batches)
+    parts, loss = dynamics.pass_gradients(model, batches)
     rows = sum(len(batch["labels"]) for batch in batches)
     total = sum(model(**batch).loss * len(batch["labels"]) for batch in batches) / rows
     total.backward()
@@ -61,7 +62,7 @@ def test_shares_of_each_parameter_add_up_to_one_and_name_where_they_belong(batch
     assert len(shares) == len(list(model.encoder.stack.blocks[0].parameters()))
     assert sorted(set(table["depth"])) == [1, 2, 3, 4, 5, 6]
     assert (table["depth"] == (table["iteration"] - 1) * 2 + table["layer"]).all()
-    by_pass = dynamics.gradients_by_iteration(model, batches)
+    by_pass = dynamics.gradients_by_pass(model, batches)
     squares = table.assign(square=table["norm"] ** 2).groupby("iteration")["square"].sum()
     np.testing.assert_allclose(squares**0.5, by_pass["norm"], rtol=1e-5)
     apart = dynamics.gradients_by_parameter(small("recurrent-2x3x64", block_sharing="unshared"), batches)
@@ -73,7 +74,7 @@ def test_gradients_of_states_are_what_finite_differences_say(batches: list) -> N
     model, batch = small("recurrent-1x3x64", residual="every").double(), batches[1]
     table = dynamics.gradients_of_states(model, [batch])
     assert table["ratio"].iloc[-1] == 1 and (table["least"] <= table["ratio"] + 1e-12).all()
-    states = model.encoder(batch["input_ids"], output_hidden_states=True).iteration_states
+    states = model.encoder(batch["input_ids"], output_hidden_states=True).pass_states
 
     def loss(h: torch.Tensor, start: int) -> float:
         stack, walk = model.encoder.stack, model.encoder.views(3, None, h.device)
@@ -123,16 +124,16 @@ def test_an_identity_block_passes_exactly_the_gain_on(batches: list) -> None:
     table = dynamics.gradients_of_states(model, batches)
     np.testing.assert_allclose(table["ratio"], table["gain"], rtol=1e-5)
     np.testing.assert_allclose(table["ratio"], 1.3 ** np.arange(3, -1, -1), rtol=1e-5)
-    norms = states_by_iteration(model, batches)["norm"]
+    norms = states_by_pass(model, batches)["norm"]
     np.testing.assert_allclose(norms[1:].to_numpy() / norms[:-1].to_numpy(), 1.3, rtol=1e-5)
 
 
 # ---------------------------------------- states
 
 
-def test_states_by_iteration_are_their_formulas(batches: list) -> None:
+def test_states_by_pass_are_their_formulas(batches: list) -> None:
     model = small("recurrent-2x3x64", prelude_layers=1, coda_layers=1)
-    table = states_by_iteration(model, batches, depth=4)
+    table = states_by_pass(model, batches, depth=4)
     rows: list[list[float]] = [[] for _ in range(5)]
     with torch.inference_mode():
         for batch in batches:
@@ -142,11 +143,11 @@ def test_states_by_iteration_are_their_formulas(batches: list) -> None:
                 out = model.encoder(ids, output_hidden_states=True, output_attentions=True, recurrent_depth=4)
                 found = [model(ids, recurrent_depth=t).logits[0] for t in (1, 2, 3, 4)]
                 for t in range(5):
-                    h = out.iteration_states[t][0]  # (T, d)
+                    h = out.pass_states[t][0]  # (T, d)
                     correlations = np.corrcoef(h.numpy())
                     values = [float(h.norm(dim=-1).mean()) / 8, correlations[~np.eye(length, dtype=bool)].mean()]
                     if t:
-                        before = out.iteration_states[t - 1][0]
+                        before = out.pass_states[t - 1][0]
                         weights = torch.stack(out.attentions[1 + 2 * (t - 1) : 1 + 2 * t])
                         label = batch["labels"][row]
                         values += [
@@ -170,11 +171,11 @@ def test_tokens_that_have_become_one_correlate_fully(batches: list) -> None:
     with torch.no_grad():
         model.encoder.stack.loop_norm.weight.zero_()
         model.encoder.stack.loop_norm.weight[0] = 1e3  # every state is a multiple of the first axis, on either side of it
-    table = states_by_iteration(model, batches)
+    table = states_by_pass(model, batches)
     assert table["token_correlation"].iloc[-1] < 1 + 1e-9
     with torch.no_grad():
         model.encoder.stack.blocks[0][0].feedforward.output.bias[0] = 1e6  # and now on the same side
-    assert states_by_iteration(model, batches)["token_correlation"].iloc[-1] == pytest.approx(1)
+    assert states_by_pass(model, batches)["token_correlation"].iloc[-1] == pytest.approx(1)
 
 
 # ---------------------------------------- exits
@@ -238,14 +239,14 @@ def errors(phi: float, noise: float, seed: int, seeds: int = 3) -> pd.DataFrame:
 
 @pytest.mark.parametrize("phi", [-0.5, 0.0, 0.46, 1.0, 1.5])
 def test_phi_is_found_again_without_noise(phi: float) -> None:
-    found = worth_of_iterations(errors(phi, 0.0, 0))
+    found = worth_of_passes(errors(phi, 0.0, 0))
     assert found.phi == pytest.approx(phi, abs=0.021) and found.n == 30
     np.testing.assert_allclose((found.E, found.A), (0.05, 0.15), atol=0.003)
     assert found.low <= found.phi <= found.high
 
 
 def test_the_interval_of_phi_covers_it_as_often_as_it_says() -> None:
-    covered = [found.low <= 0.5 <= found.high for found in (worth_of_iterations(errors(0.5, 0.006, s)) for s in range(200))]
+    covered = [found.low <= 0.5 <= found.high for found in (worth_of_passes(errors(0.5, 0.006, s)) for s in range(200))]
     assert 0.90 <= np.mean(covered) <= 0.99  # 95 % within three standard errors of 200 draws
 
 
@@ -253,7 +254,7 @@ def test_a_fit_that_hangs_on_one_failed_model_shows_it() -> None:
     runs = errors(0.5, 0.002, 0)
     runs = runs.assign(model=runs["layers"].astype(str) + "x" + runs["iterations"].astype(str))
     steady = without_one_model(runs)
-    assert steady[0] <= worth_of_iterations(runs).phi <= steady[1] and steady[1] - steady[0] < 0.3
+    assert steady[0] <= worth_of_passes(runs).phi <= steady[1] and steady[1] - steady[0] < 0.3
     failed = runs.assign(error=runs["error"] + 0.1 * (runs["model"] == "4x1"))
     assert np.ptp(without_one_model(failed)) > 0.5 or np.isnan(without_one_model(failed)).all()
     assert np.isnan(without_one_model(runs[runs["iterations"] == 1])).all()
@@ -262,7 +263,7 @@ def test_a_fit_that_hangs_on_one_failed_model_shows_it() -> None:
 def test_where_depth_is_worth_nothing_phi_is_not_bounded() -> None:
     for seed in range(8):
         noise = np.random.default_rng(seed).normal(size=30)
-        found = worth_of_iterations(errors(0.5, 0.0, 0).assign(error=0.2 + 0.01 * noise))
+        found = worth_of_passes(errors(0.5, 0.0, 0).assign(error=0.2 + 0.01 * noise))
         assert not (np.isfinite(found.low) and np.isfinite(found.high))
         assert np.isnan(found.phi) or -2 < found.phi < 4  # never an end of what was tried
 
@@ -277,7 +278,7 @@ def test_where_depth_is_worth_nothing_phi_is_not_bounded() -> None:
 )
 def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        worth_of_iterations(runs)
+        worth_of_passes(runs)
 
 
 # ---------------------------------------- what is said of it

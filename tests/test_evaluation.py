@@ -11,8 +11,10 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib.errors import InputError
-from rtxlib.evaluation import classical, cost, metrics, pareto, statistics
 from rtxlib.models.presets import build, preset
+from rtxlib.runs import cost, metrics
+from rtxlib.runs import counting_words as classical
+from rtxstudy.evaluation import pareto, statistics
 
 # --- metrics
 

@@ -26,12 +26,13 @@ from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.evaluation import classical
-from rtxlib.experiments import dynamics, execute, profiles, store, studies, tables, use
-from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification, build
-from rtxlib.report import words
+from rtxlib.runs import counting_words as classical
+from rtxlib.runs import execute, store, use
+from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
+from rtxstudy import profiles, studies, tables, words
+from rtxstudy.evaluation import measured as dynamics
 
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)
@@ -476,9 +477,9 @@ def test_profile_takes_a_variant_and_seeds_of_its_own() -> None:
         "recurrent-1x2x32 gated unshared",
     }
     assert studies.variants(changed) == studies.variants(plain)
-    full = profiles.load("full", seeds=1, any_depth_seeds=5)
+    full = profiles.load("full", seeds=1, random_depth_seeds=5)
     usual = profiles.load("full")
-    assert (full.seeds, full.any_depth_seeds, full.loops) == (1, 5, usual.loops)
+    assert (full.seeds, full.random_depth_seeds, full.loops) == (1, 5, usual.loops)
     assert (full.grid_seeds, full.pretrained_seeds) == (1, 1)
     assert profiles.load("full", grid_seeds=2).grid_seeds == 2
     assert {loop.seeds for loop in profiles.load("full", seeds=1, loop_seeds=4).loops} == {4}
@@ -589,6 +590,6 @@ def test_one_seed_is_enough_to_estimate_what_a_pass_is_worth() -> None:
 
 def test_what_is_drawn_together_was_trained_for_as_many_passes() -> None:
     for profile in map(profiles.load, profiles.PROFILES):
-        passes = {spec.config(1000, 0, ["a", "b"]).recurrent_depth for spec in studies.any_depth(profile)}
+        passes = {spec.config(1000, 0, ["a", "b"]).recurrent_depth for spec in studies.random_depth(profile)}
         assert passes | {loop.passes for loop in profile.loops} == passes
-        assert not {spec.name for spec in studies.any_depth(profile)} & {spec.name for spec in studies.variants(profile)}
+        assert not {spec.name for spec in studies.random_depth(profile)} & {spec.name for spec in studies.variants(profile)}

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from rtxlib.errors import InputError
-from rtxlib.evaluation.metrics import confusion_counts
-from rtxlib.evaluation.pareto import frontier
-from rtxlib.evaluation.statistics import summarise
-from rtxlib.figures import (
+from rtxlib.runs.metrics import confusion_counts
+from rtxstudy.evaluation.pareto import frontier
+from rtxstudy.evaluation.statistics import summarise
+from rtxstudy.figures import (
     accuracy,
     data,
     domains,
@@ -168,8 +168,8 @@ CASES = [
     ("data_size", sensitivity.data_size, at(summary_of(TWO, 3), "train_rows", (600, 3000, 6000))),
     ("text_length", sensitivity.text_length, at(summary_of(TWELVE, 1), "lengths", ("longest", "all", "shortest"))),
     ("grid_heat_map", sensitivity.grid_heat_map, grid_of((1, 2, 4), 3)),
-    ("gradient_by_iteration", gradients.gradient_by_iteration, gradients_of(["recurrent-1x4x64", "x unshared"], 3)),
-    ("gradient_by_iteration, one seed", gradients.gradient_by_iteration, gradients_of(["recurrent-1x4x64"], 1)),
+    ("gradient_by_pass", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64", "x unshared"], 3)),
+    ("gradient_by_pass, one seed", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64"], 1)),
     ("transfer", domains.transfer, at(summary_of(TWO, 3).assign(trained_on="sst2"), "tested_on", ("sst2", "yelp"))),
 ]
 IDS = [case[0] for case in CASES]
@@ -251,7 +251,7 @@ NEEDED = {
     sensitivity.data_size: ("model", "train_rows", "mean", "low", "high", "n"),
     sensitivity.text_length: ("model", "lengths", "mean", "low", "high", "n"),
     sensitivity.grid_heat_map: ("hidden_size", "num_hidden_layers", "recurrent_depth", "mean", "n"),
-    gradients.gradient_by_iteration: ("model", "seed", "iteration", "norm", "share"),
+    gradients.gradient_by_pass: ("model", "seed", "iteration", "norm", "share"),
     domains.transfer: ("model", "trained_on", "tested_on", "mean", "low", "high", "n"),
 }
 

@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 from test_figures import on_its_page, texts_of
 
 from rtxlib.errors import InputError
-from rtxlib.figures import embeddings
+from rtxstudy.figures import embeddings
 
 SENTENCES = [
     "The film is a quiet triumph, tender and funny.",

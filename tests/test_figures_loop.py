@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from test_figures import on_its_page, refuses
 
 from rtxlib.errors import InputError
-from rtxlib.figures import depth, exits, lines, loop, style
+from rtxstudy.figures import depth, exits, lines, loop, style
 
 SHARED, UNSHARED, STANDARD = "recurrent-3x2x256", "recurrent-3x2x256 unshared", "standard-4x384"
 MANY = [SHARED, UNSHARED, STANDARD, "recurrent-1x4x64", "recurrent-1x6x64", "standard-6x64", "recurrent-2x3x128 gated"]
@@ -136,15 +136,15 @@ CASES = {
     "gradient_bound": (loop.gradient_bound, bounds([SHARED], 3), {}),
     "gradient_bound, one seed": (loop.gradient_bound, bounds([SHARED, UNSHARED], 1), {}),
     "gradient_bound, many": (loop.gradient_bound, bounds([f"{SHARED} and a word or two", *MANY[3:]], 3), {}),
-    "states_by_iteration": (loop.states_by_iteration, states([SHARED, UNSHARED, STANDARD], 3), {}),
-    "states_by_iteration, one seed": (loop.states_by_iteration, states([SHARED], 1), {}),
-    "states_by_iteration, kin": (loop.states_by_iteration, states([f"{SHARED} {form}" for form in FORMS[:4]], 3), {}),
+    "states_by_pass": (loop.states_by_pass, states([SHARED, UNSHARED, STANDARD], 3), {}),
+    "states_by_pass, one seed": (loop.states_by_pass, states([SHARED], 1), {}),
+    "states_by_pass, kin": (loop.states_by_pass, states([f"{SHARED} {form}" for form in FORMS[:4]], 3), {}),
     "stability": (loop.stability, growth(FORMS, 3), {"alpha": 0.5, "trained_depth": 4}),
     "stability, overflown": (loop.stability, OVERFLOWN, {"alpha": 0.5, "trained_depth": 4}),
     "stability, one": (loop.stability, growth(["damped"], 1, ("trained",)), {"alpha": 0.5, "trained_depth": 1}),
-    "accuracy_by_iteration": (depth.accuracy_by_iteration, read_out(["a", "b"], MANY[:3], 3), {"trained_depth": 4}),
-    "accuracy_by_iteration, many": (depth.accuracy_by_iteration, read_out(["a"], MANY, 1), {"trained_depth": 4}),
-    "accuracy_by_iteration, near 100": (depth.accuracy_by_iteration, CERTAIN, {"trained_depth": 4}),
+    "accuracy_by_pass": (depth.accuracy_by_pass, read_out(["a", "b"], MANY[:3], 3), {"trained_depth": 4}),
+    "accuracy_by_pass, many": (depth.accuracy_by_pass, read_out(["a"], MANY, 1), {"trained_depth": 4}),
+    "accuracy_by_pass, near 100": (depth.accuracy_by_pass, CERTAIN, {"trained_depth": 4}),
     "composition": (depth.composition, composed([1, 2, 4, 8], 3), {}),
     "composition, one seed": (depth.composition, composed([2, 8], 1), {}),
     "worth": (depth.worth, errors(["sst2", "yelp"], 3), {"fits": fitted(["sst2", "yelp"])}),
@@ -158,9 +158,9 @@ CASES = {
 NEEDED = {
     loop.gradient_by_layer: ("model", "seed", "depth", "iteration", "norm"),
     loop.gradient_bound: ("model", "seed", "iteration", "ratio", "least", "bound", "gain"),
-    loop.states_by_iteration: ("model", "seed", "iteration", *MEASURES),
+    loop.states_by_pass: ("model", "seed", "iteration", *MEASURES),
     loop.stability: ("form", "weights", "seed", "iteration", "norm"),
-    depth.accuracy_by_iteration: ("data", "model", "seed", "iteration", "accuracy"),
+    depth.accuracy_by_pass: ("data", "model", "seed", "iteration", "accuracy"),
     depth.composition: ("arm", "iterations", "layers", "depth", "seed", "accuracy"),
     depth.worth: ("data", "model", "layers", "iterations", "seed", "error"),
     exits.exits: ("model", "seed", "criterion", "setting", "passes", "ms_per_text", "accuracy", "chosen"),
@@ -239,22 +239,22 @@ def test_the_bound_is_grey_beside_the_mean_ratio_and_the_least_text_of_any_seed(
 
 def test_each_measure_has_a_panel_and_one_that_was_never_taken_has_none() -> None:
     table = states([SHARED, UNSHARED], 3)
-    figure = loop.states_by_iteration(table)
+    figure = loop.states_by_pass(table)
     for ax, column in zip(figure.axes, MEASURES, strict=True):
         for _, runs in table.groupby("model"):
             means = runs.dropna(subset=column).groupby("iteration")[column].mean()
             assert drawn(ax, means.index.to_numpy(), means.to_numpy(), aside=0)
-    fewer = loop.states_by_iteration(table.assign(accuracy=np.nan))
+    fewer = loop.states_by_pass(table.assign(accuracy=np.nan))
     shown = [ax.get_title(loc="left") for ax in fewer.axes if ax.get_visible()]
     assert len(shown) == 5 and not any("accuracy" in words for words in shown)
     with pytest.raises(InputError, match="no values"):
-        loop.states_by_iteration(table.assign(**dict.fromkeys(MEASURES, np.nan)))
+        loop.states_by_pass(table.assign(**dict.fromkeys(MEASURES, np.nan)))
     with pytest.raises(InputError, match="four models"):
-        loop.states_by_iteration(states(MANY[:5], 1))
+        loop.states_by_pass(states(MANY[:5], 1))
 
 
 def test_models_of_one_family_are_told_apart_in_the_key_by_the_filling_of_their_marks() -> None:
-    handles = loop.states_by_iteration(states([f"{SHARED} {form}" for form in FORMS[:4]], 1)).legends[0].legend_handles
+    handles = loop.states_by_pass(states([f"{SHARED} {form}" for form in FORMS[:4]], 1)).legends[0].legend_handles
     assert len({(line.get_fillstyle(), line.get_markerfacecolor() == "white") for line in handles}) == 4
 
 
@@ -296,16 +296,16 @@ def test_forms_differ_in_colour_or_line_and_all_in_their_marker_and_unknown_ones
 # ---------------------------------------- what depth is worth
 
 
-def test_accuracy_by_iteration_marks_the_passes_trained_and_has_no_tick_above_a_hundred() -> None:
+def test_accuracy_by_pass_marks_the_passes_trained_and_has_no_tick_above_a_hundred() -> None:
     table = read_out(["sst2", "yelp"], [SHARED, UNSHARED], 3)
-    figure = depth.accuracy_by_iteration(table, trained_depth=4)
+    figure = depth.accuracy_by_pass(table, trained_depth=4)
     for ax, (name, part) in zip(figure.axes, table.groupby("data"), strict=True):
         assert ax.get_title(loc="left") == name
         assert any(list(line.get_xdata()) == [4, 4] for line in ax.get_lines())
         for _, runs in part.groupby("model"):
             assert drawn(ax, range(1, 13), runs.groupby("iteration")["accuracy"].mean())
     assert any(text.get_text() == "trained up to 4 passes" for text in figure.axes[0].texts)
-    near = depth.accuracy_by_iteration(CERTAIN, trained_depth=4).axes[0]
+    near = depth.accuracy_by_pass(CERTAIN, trained_depth=4).axes[0]
     assert near.get_ylim()[1] > 1 and max(near.get_yticks()) <= 1 + 1e-9
 
 

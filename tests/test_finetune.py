@@ -18,11 +18,12 @@ from rtxlib.data import tokenization
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
-from rtxlib.experiments import execute, profiles, studies
-from rtxlib.experiments.spec import RunSpec, data_label
 from rtxlib.models import Encoder, preset, pretrained
 from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.runs import execute
+from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import recipe
+from rtxstudy import profiles, studies
 
 FINE, DULL = ("fine", "lovely", "moving", "clever"), ("dull", "stale", "clumsy", "flat")
 

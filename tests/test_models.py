@@ -157,7 +157,7 @@ def test_padding_changes_nothing(batch: dict) -> None:
         torch.testing.assert_close(together[row : row + 1], alone, atol=1e-5, rtol=1e-5)
 
 
-def test_one_iteration_is_the_standard_encoder(batch: dict) -> None:
+def test_one_pass_is_the_standard_encoder(batch: dict) -> None:
     standard = small("standard-2x64")
     for residual in ("none", "from_second"):
         looped = small("recurrent-2x1x64", residual=residual)
@@ -281,7 +281,7 @@ def test_gradients_reach_every_parameter(batch: dict) -> None:
     ("call", "says"),
     [
         (lambda: build("standrad-6x384"), "Did you mean 'standard-6x384'"),
-        (lambda: build("recurrent-3x256"), "recurrent-<layers>x<iterations>x<width>"),
+        (lambda: build("recurrent-3x256"), "recurrent-<layers>x<passes>x<width>"),
         (lambda: preset("standard-2x100"), "multiple of 32"),
         (lambda: preset("standard-2x64", residul_scale=1), "Did you mean 'residual_scale'"),
         (lambda: ModelConfig(norm="rmsnrm"), "Did you mean 'rmsnorm'"),

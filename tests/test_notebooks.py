@@ -13,8 +13,8 @@ import nbformat
 import pandas as pd
 import pytest
 
-from rtxlib.experiments import profiles, studies
-from rtxlib.report import notebooks
+from rtxstudy import profiles, studies
+from rtxstudy.report import notebooks
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 STEMS = list(notebooks.NOTEBOOKS)

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 
 from rtxlib import doctor
 from rtxlib.errors import InputError
-from rtxlib.experiments import profiles
-from rtxlib.experiments.studies import forms
 from rtxlib.models import build
 from rtxlib.training import parallel
 from rtxlib.training.loop import _hide_words
+from rtxstudy import profiles
+from rtxstudy.studies import forms
 
 META = torch.device("meta")
 LOOPS = {name: ("recurrent-1x3x64", changes) for name, changes in forms(profiles.load("smoke").loops[0]).items()}

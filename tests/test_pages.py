@@ -17,10 +17,10 @@ import torch
 from rtxlib.cli import main
 from rtxlib.data.tokenization import train
 from rtxlib.errors import InputError
-from rtxlib.experiments.store import Run
 from rtxlib.models import EncoderForSequenceClassification, ModelConfig, build
-from rtxlib.pages import static, weights
-from rtxlib.pages.widget import SETTINGS, TransformerExplorer
+from rtxlib.runs.store import Run
+from rtxstudy.pages import static, weights
+from rtxstudy.pages.widget import SETTINGS, TransformerExplorer
 
 TEXTS = ["a fine film", "a dull film", "not a dull film"]
 

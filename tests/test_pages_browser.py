@@ -17,8 +17,8 @@ import torch
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from rtxlib.models import EncoderDecoder, ModelConfig
-from rtxlib.pages import static, weights
-from rtxlib.report import html
+from rtxstudy.pages import static, weights
+from rtxstudy.report import html
 
 WORDS = ["the", "cat", "sat"]
 START_TOKENS = ["the", "cat", "sat", "on", "the", "mat"]  # what the page begins with where nothing says otherwise

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from rtxlib.data.tokenization import train
 from rtxlib.models import EncoderDecoder, EncoderForSequenceClassification, ModelConfig
 from rtxlib.models.encoder import EncoderBase
-from rtxlib.pages import weights
+from rtxstudy.pages import weights
 
 SIZES = {
     "vocab_size": 11,
@@ -126,7 +126,7 @@ def case(name: str, settings: dict[str, Any], dtype: torch.dtype, dropped: bool)
     places = itertools.product(range(config.recurrent_depth), range(config.num_hidden_layers))
     for (one, layer), attention in zip(places, encoded["attentions"], strict=True):
         show |= {f"encoder/{one}/{layer}/attention/weights/{head}": x for head, x in enumerate(attention[0])}
-    show |= {f"iteration {number}": state[0] for number, state in enumerate(encoded["iteration_states"])}
+    show |= {f"iteration {number}": state[0] for number, state in enumerate(encoded["pass_states"])}
     if config.num_decoder_layers:
         last = "sum" if config.norm_placement == "pre" else "normed"
         for layer in range(config.num_decoder_layers):

@@ -19,7 +19,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from test_pages_swiglu import START, swiglu
 
 CELLS = (
-    'from rtxlib.pages.widget import TransformerExplorer\npage = TransformerExplorer(tokens=["the", "cat"], d_model=6)\npage',
+    'from rtxstudy.pages.widget import TransformerExplorer\npage = TransformerExplorer(tokens=["the", "cat"], d_model=6)\npage',
     'print("shape", page.attention.shape, "sums to one", bool((abs(page.attention.sum(-1) - 1) < 1e-9).all()))',
     'print("heads", page.state["heads"], "words", page.state["tokens"], "d", page.state["d_model"])',
     'page.set(d_model=10, tokens=["a", "b", "c"], position="rotary")',
@@ -40,7 +40,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
         "ServerApp.port_retries": 0,
         "ServerApp.root_dir": folder,
         "ServerApp.allow_root": True,
-        "ServerApp.kernel_spec_manager_class": "rtxlib.report.notebooks.RunningInterpreter",
+        "ServerApp.kernel_spec_manager_class": "rtxstudy.report.notebooks.RunningInterpreter",
         "IdentityProvider.token": "",
         "LabApp.news_url": "",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
@@ -138,7 +138,7 @@ def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, P
 
 
 SWIGLU_CELLS = (
-    "from rtxlib.pages.widget import SwigluExplorer\npage = SwigluExplorer(beta=2)\npage",
+    "from rtxstudy.pages.widget import SwigluExplorer\npage = SwigluExplorer(beta=2)\npage",
     'print(page.state["beta"], page.state["compare"], page.state["w1"])',
     'page.set(beta=5, compare=["gelu"])',
 )

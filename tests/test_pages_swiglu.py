@@ -18,12 +18,12 @@ import torch.nn.functional as F
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from rtxlib.errors import InputError
-from rtxlib.figures import style
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.feedforward import FeedForward
-from rtxlib.pages import static
-from rtxlib.pages.widget import SWIGLU_SETTINGS, SwigluExplorer
-from rtxlib.report import html
+from rtxstudy.figures import style
+from rtxstudy.pages import static
+from rtxstudy.pages.widget import SWIGLU_SETTINGS, SwigluExplorer
+from rtxstudy.report import html
 
 JS = Path(__file__).parent / "js"
 NUMBERS = ("beta", "w1", "b1", "w2", "b2", "x")

@@ -16,8 +16,8 @@ from test_cli import SMALL
 
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.experiments.execute import train_run
-from rtxlib.experiments.spec import RunSpec
+from rtxlib.runs.execute import train_run
+from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 
 # What each process runs: the first prints the curve and writes the weights. STOP is a step after which it dies, once.

@@ -24,8 +24,8 @@ from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.experiments import cluster, execute, executors, store
-from rtxlib.experiments.spec import RunSpec
+from rtxlib.runs import cluster, execute, executors, store
+from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 
 PATIENCE = 180  # seconds until a test gives up waiting; none waits long on a machine that works
@@ -328,7 +328,7 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
 DRIVER = """
 import os, sys, time
 from pathlib import Path
-from rtxlib.experiments import cluster, execute
+from rtxlib.runs import cluster, execute
 assert "ray" not in sys.modules  # it is loaded only where it trains
 import ray
 sys.path.insert(0, {tests!r})
@@ -337,7 +337,7 @@ from test_ray import seeds
 home = Path(os.environ["RTX_HOME"])
 
 def hook():
-    from rtxlib.experiments import execute
+    from rtxlib.runs import execute
     train = execute.train
 
     def counted(*given):

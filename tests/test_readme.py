@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rtxlib.evaluation.statistics import mean_interval
+from rtxstudy.evaluation.statistics import mean_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

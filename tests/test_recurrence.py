@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib.errors import InputError
-from rtxlib.evaluation import cost
 from rtxlib.models import build, preset
 from rtxlib.models.masks import View
 from rtxlib.models.positions import rotary_angles
+from rtxlib.runs import cost
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
 
@@ -112,7 +112,7 @@ VARIANTS: dict[str, dict] = {
 def test_each_variant_follows_its_formula(variant: str, batch: dict) -> None:
     model = small(**VARIANTS[variant])
     shown = model.encoder(**batch, output_hidden_states=True)
-    for got, expected in zip(shown.iteration_states, by_hand(model, batch, 3), strict=True):
+    for got, expected in zip(shown.pass_states, by_hand(model, batch, 3), strict=True):
         torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)
     assert len(shown.hidden_states) == 1 + model.config.effective_depth
     plain = logits(model, batch)
@@ -195,13 +195,13 @@ def test_learned_alphas_start_at_alpha_and_never_leave_their_bounds(batch: dict)
     torch.testing.assert_close(logits(learned, batch), logits(fixed, batch), atol=1e-6, rtol=1e-6)
     with torch.no_grad():
         learned.encoder.stack.residual.logit.copy_(torch.tensor([-1e4, 1e4, 0.0]))
-    states = learned.encoder(**batch, output_hidden_states=True).iteration_states
+    states = learned.encoder(**batch, output_hidden_states=True).pass_states
     assert all(torch.isfinite(state).all() for state in states)
 
 
 def test_damped_with_half_a_step_halves_the_way(batch: dict) -> None:
     model = small(residual="damped", residual_scale=0.5)
-    states = model.encoder(**batch, output_hidden_states=True).iteration_states
+    states = model.encoder(**batch, output_hidden_states=True).pass_states
     h = states[0]
     for layer in model.encoder.stack.blocks[0]:
         h, _ = layer(h, view(batch))
@@ -230,8 +230,8 @@ def test_one_checkpoint_runs_at_any_depth(variant: str, batch: dict) -> None:
     for depth in (1, 2, 3, 5):
         shown = model.encoder(**batch, output_hidden_states=True, recurrent_depth=depth)
         expected = by_hand(model, batch, depth)
-        assert len(shown.iteration_states) == depth + 1
-        torch.testing.assert_close(shown.iteration_states[-1], expected[-1], atol=1e-3, rtol=1e-3)
+        assert len(shown.pass_states) == depth + 1
+        torch.testing.assert_close(shown.pass_states[-1], expected[-1], atol=1e-3, rtol=1e-3)
     torch.testing.assert_close(logits(model, batch, recurrent_depth=3), logits(model, batch))
 
 

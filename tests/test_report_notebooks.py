@@ -18,8 +18,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from rtxlib.errors import InputError
-from rtxlib.report import execution, notebooks, provenance
-from rtxlib.report.progress import Progress, Watch
+from rtxstudy.report import execution, notebooks, provenance
+from rtxstudy.report.progress import Progress, Watch
 
 PARAMETERS = """\
 from typing import Literal
@@ -171,7 +171,7 @@ def test_nothing_starts_when_one_parameter_is_wrong(tmp_path: Path) -> None:
 
 def test_checking_parameters_loads_no_heavy_library() -> None:
     heavy = ("torch", "matplotlib", "nbconvert")
-    code = f"{AS_RTX}import rtxlib.report.notebooks as n; print([name for name in {heavy} if name in sys.modules])"
+    code = f"{AS_RTX}import rtxstudy.report.notebooks as n; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
@@ -361,7 +361,7 @@ def test_two_reports_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     meet += "while len(list(pathlib.Path().glob('here-*'))) < 2 and time.monotonic() < ends:\n    time.sleep(0.02)"
     write(tmp_path, "01_a", meet, "len(list(pathlib.Path().glob('here-*')))")
     code = (
-        f"{AS_RTX}import pathlib, rtxlib.report.notebooks as n\n"
+        f"{AS_RTX}import pathlib, rtxstudy.report.notebooks as n\n"
         f"here = pathlib.Path({str(tmp_path)!r})\n"
         "print(n.run(['01'], 'demo', {}, here / 'out', folder=here)[0].status)\n"
     )
@@ -400,7 +400,7 @@ def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(
     slow = "import os, pathlib, time\npathlib.Path('pid').write_text(str(os.getpid()))\ntime.sleep(60)"
     write(tmp_path, "02_baseline", slow, "1")
     code = (
-        f"{AS_RTX}import pathlib, rtxlib.report.notebooks as n\n"
+        f"{AS_RTX}import pathlib, rtxstudy.report.notebooks as n\n"
         f"here = pathlib.Path({str(tmp_path)!r})\n"
         f"n.run(['01', '02'], 'demo', {{}}, here / 'out', folder=here, training={training})\n"
     )

@@ -16,12 +16,12 @@ from rtxlib.cli import cli
 from rtxlib.cli.common import settings_of
 from rtxlib.data.spec import DataSpec, check
 from rtxlib.errors import InputError
-from rtxlib.experiments import profiles, studies
-from rtxlib.experiments.spec import RunSpec
 from rtxlib.models import ModelConfig, build, pretrained
 from rtxlib.models.presets import PRESETS, preset
 from rtxlib.models.references import our_config
+from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES, Recipe, recipe
+from rtxstudy import profiles, studies
 
 
 def refusal(*arguments: str) -> str:

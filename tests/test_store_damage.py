@@ -21,9 +21,9 @@ from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 from rtxlib import paths
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.experiments import execute, store, use
-from rtxlib.experiments.spec import RunSpec
-from rtxlib.experiments.store import Run
+from rtxlib.runs import execute, store, use
+from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import Run
 from rtxlib.training import checkpoint, loop
 from rtxlib.training.recipe import RECIPES
 

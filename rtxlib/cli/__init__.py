@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from rtxlib.cli import data, embed, pages, runs, study, use  # noqa: F401 - each hangs its commands on the group
+from rtxlib.cli import data, embed, runs, use  # noqa: F401 - each hangs its commands on the group
 from rtxlib.cli.common import cli
 from rtxlib.errors import InputError, disk_full
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,25 @@ import click
 
 from rtxlib.errors import InputError, nearest, shortened
 
-PROFILE_NAMES = ("smoke", "demo", "full")  # rtxlib.experiments.profiles has them too; reading it would load torch
+PROFILE_NAMES = ("smoke", "demo", "full")  # rtxstudy.profiles has them too; reading it would load torch
 
 
 class _Commands(click.Group):
+    """The commands of this package, and those that other installed packages add through the entry-point group "rtx.commands"."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *entry_points(group="rtx.commands").names})
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.commands:
+            for added in entry_points(group="rtx.commands", name=name):
+                self.add_command(added.load(), name)
+        return super().get_command(ctx, name)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise click.UsageError(f"There is no command '{args[0]}'.{nearest(args[0], self.commands)}")
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.UsageError(f"There is no command '{args[0]}'.{nearest(args[0], known)}")
         return super().resolve_command(ctx, args)
 
 

@@ -17,7 +17,7 @@ from rtxlib.errors import InputError
 @click.option(
     "--model",
     required=True,
-    help="standard-<layers>x<width>, recurrent-<layers>x<iterations>x<width>, another preset, or a pretrained model's "
+    help="standard-<layers>x<width>, recurrent-<layers>x<passes>x<width>, another preset, or a pretrained model's "
     "Hub id or folder.",
 )
 @click.option("--data", required=True, help="A source (sst2, embedded, …) or a CSV, TSV, JSONL or Parquet file.")
@@ -66,10 +66,10 @@ def train(
     `torchrun --nproc-per-node 2 -m rtxlib train …` trains it in two processes, each on its share of every batch.
     """
     from rtxlib import paths
-    from rtxlib.experiments.execute import train_run
-    from rtxlib.experiments.spec import RunSpec, check_overrides
     from rtxlib.models.presets import preset
     from rtxlib.models.pretrained import is_pretrained, read_config
+    from rtxlib.runs.execute import train_run
+    from rtxlib.runs.spec import RunSpec, check_overrides
     from rtxlib.training import parallel
     from rtxlib.training.recipe import recipe as named_recipe
 
@@ -117,9 +117,9 @@ def train(
 @json_option
 def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Count a model's parameters: in all, in the token table, and without it."""
-    from rtxlib.evaluation.cost import parameters
-    from rtxlib.experiments.spec import check_overrides
     from rtxlib.models import build
+    from rtxlib.runs.cost import parameters
+    from rtxlib.runs.spec import check_overrides
 
     settings = settings_of(overrides)
     check_overrides(settings, but=("vocab_size", "num_labels"))  # there are no data here that could decide them
@@ -136,7 +136,7 @@ def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
 def results(csv: bool) -> None:
     """The table of runs in the store."""
     from rtxlib import paths
-    from rtxlib.experiments import store
+    from rtxlib.runs import store
 
     table = store.runs_table(store.every(paths.runs_dir(), lambda line: click.echo(line, err=True)))
     if not len(table):

@@ -17,14 +17,14 @@ from rtxlib.cli.output import FORMATS, refuse_to_replace, write_whole
 from rtxlib.errors import InputError, shortened
 
 if TYPE_CHECKING:
-    from rtxlib.experiments.store import Run
     from rtxlib.models import EarlyExit
+    from rtxlib.runs.store import Run
 
 
 def _find(run: str) -> Run:
     """The run a person names. Raises InputError where there is none, or the name cannot be one."""
     from rtxlib import paths
-    from rtxlib.experiments import store
+    from rtxlib.runs import store
 
     if not run.strip():
         raise InputError("RUN is empty; `rtx results` lists the runs there are.")
@@ -97,7 +97,7 @@ def predict(
 ) -> None:
     """Label texts with a trained RUN: the arguments, a file, or the lines of standard input."""
     from rtxlib.data.files import decode, text_lines, whole
-    from rtxlib.experiments import use
+    from rtxlib.runs import use
 
     found = _find(run)
     if texts and file is not None:
@@ -154,7 +154,7 @@ def evaluate(
     """Score a trained RUN on a labelled FILE. Labels are read as in training; rows without one are left out."""
     from rtxlib.data.files import require_column
     from rtxlib.data.sources import label_text
-    from rtxlib.experiments import use
+    from rtxlib.runs import use
 
     found = _find(run)
     table, column = read_texts(file, text_column)

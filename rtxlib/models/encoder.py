@@ -19,7 +19,7 @@ from rtxlib.models.masks import packed, packed_positions, self_attention_view
 from rtxlib.models.norms import make_norm
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.recurrence import RecurrentStack, Walk
-from rtxlib.models.residual import IterationResidual
+from rtxlib.models.residual import PassResidual
 
 
 class Embeddings(nn.Module):
@@ -76,7 +76,7 @@ class EncoderBase(PreTrainedModel):
             initialization.normal_(module.weight, std=std)
         elif isinstance(module, nn.RMSNorm | nn.LayerNorm):
             initialization.ones_(module.weight)
-        elif isinstance(module, IterationResidual) and module.form == "learned":
+        elif isinstance(module, PassResidual) and module.form == "learned":
             initialization.constant_(module.logit, module.initial_logit())
         if getattr(module, "bias", None) is not None:
             initialization.zeros_(module.bias)
@@ -84,9 +84,9 @@ class EncoderBase(PreTrainedModel):
 
 @dataclass
 class EncoderOutput(BaseModelOutputWithPooling):
-    """What transformers' encoders return, and ``iteration_states``: what entered the loop and the state after each pass."""
+    """What transformers' encoders return, and ``pass_states``: what entered the loop and the state after each pass."""
 
-    iteration_states: tuple[Tensor, ...] | None = None
+    pass_states: tuple[Tensor, ...] | None = None
 
 
 def check_length(length: int, config: ModelConfig) -> None:
@@ -137,7 +137,7 @@ class Encoder(EncoderBase):
         ``depth_sampling="uniform"`` and no number given it is drawn from 1 to R.
 
         Returns last_hidden_state (batch, length or queries, hidden) and, with a pooler, pooler_output (texts, hidden);
-        with output_hidden_states the embedding and the state after each layer of each pass, and iteration_states: what
+        with output_hidden_states the embedding and the state after each layer of each pass, and pass_states: what
         entered the loop and the state after each pass; with output_attentions the weights (batch, heads, length,
         length) of each layer of each pass. Raises InputError when a text is longer than ``max_position_embeddings``, or
         attention weights are asked of a packed row.
@@ -161,7 +161,7 @@ class Encoder(EncoderBase):
             pooler_output=self.pooler(firsts).tanh() if config.pooler else None,
             hidden_states=(embedded, *walk.layers) if output_hidden_states else None,
             attentions=tuple(walk.attentions) if output_attentions else None,
-            iteration_states=tuple(walk.iterations) if output_hidden_states else None,
+            pass_states=tuple(walk.iterations) if output_hidden_states else None,
         )
         return output if return_dict is not False else output.to_tuple()
 

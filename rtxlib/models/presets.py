@@ -99,7 +99,7 @@ def _study(name: str) -> Settings:
     match = _PATTERN.fullmatch(name)
     if not match:
         raise InputError(
-            f"There is no model '{name}'; write standard-<layers>x<width> or recurrent-<layers>x<iterations>x<width>, for "
+            f"There is no model '{name}'; write standard-<layers>x<width> or recurrent-<layers>x<passes>x<width>, for "
             f"example {NAMED[0]} or {NAMED[1]}, or take one of {', '.join(PRESETS)}.{nearest(name, NAMED)}"
         )
     layers, width = int(match["n"] or match["rn"]), int(match["width"] or match["rwidth"])
@@ -112,7 +112,7 @@ def _study(name: str) -> Settings:
 def preset(name: str, **overrides: Any) -> ModelConfig:
     """The configuration a name stands for: one of :data:`PRESETS`, or a study model of any size.
 
-    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<iterations>x<width>``: heads are 64
+    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<passes>x<width>``: heads are 64
     wide (32 below a width of 128), the feed-forward is 4·width inside, biases everywhere, no final norm, the shape of
     the study that this one must surpass. ``overrides`` are fields of :class:`ModelConfig`.
     Raises InputError for a name that does not read so, a width no heads fit, or an unknown field.

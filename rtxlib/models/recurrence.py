@@ -13,7 +13,7 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.models.layers import EncoderLayer
 from rtxlib.models.masks import View
 from rtxlib.models.norms import make_norm
-from rtxlib.models.residual import IterationResidual
+from rtxlib.models.residual import PassResidual
 
 
 @dataclass
@@ -48,7 +48,7 @@ class RecurrentStack(nn.Module):
 
     ``blocks`` holds one block when the weights are shared, R blocks when they are not. With R = 1 and no residual on the
     first pass this *is* the standard encoder. With unshared weights and no residual it is a standard encoder of N·R
-    layers. How a pass joins its state is :class:`~rtxlib.models.residual.IterationResidual`.
+    layers. How a pass joins its state is :class:`~rtxlib.models.residual.PassResidual`.
 
     What may be added, each a word in the configuration: ``input_injection`` (h + e, e being what entered the loop; Bai et
     al. 2019), ``iteration_embedding`` (a vector for each pass; Dehghani et al. 2019), ``conditioning_size`` (plan B of the
@@ -69,7 +69,7 @@ class RecurrentStack(nn.Module):
         )
         after = first + copies * layers
         self.coda = nn.ModuleList(EncoderLayer(config, after + number) for number in range(config.coda_layers))
-        self.residual = IterationResidual(config)
+        self.residual = PassResidual(config)
         if config.iteration_embedding:
             self.iteration = nn.Embedding(config.recurrent_depth, config.hidden_size)
         if config.conditioning_size is not None:

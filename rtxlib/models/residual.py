@@ -11,7 +11,7 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.models.linear import Linear
 
 
-class IterationResidual(nn.Module):
+class PassResidual(nn.Module):
     """h ← join(h, F(h)) with F the block; ``config.residual`` says how, ``residual_scale`` is α.
 
     ============= ============================== =====================================================================

@@ -1,7 +1,7 @@
 // Prints the model that the page draws for a state (JSON in the first argument), for torch to be given the same weights.
 
-import { build, complete, targetOf } from "../../rtxlib/pages/transformer/model.js";
-import { numbersOf } from "../../rtxlib/pages/transformer/wordpiece.js";
+import { build, complete, targetOf } from "../../rtxstudy/pages/transformer/model.js";
+import { numbersOf } from "../../rtxstudy/pages/transformer/wordpiece.js";
 
 const state = complete(JSON.parse(process.argv[2]));
 const { config, weights, words } = build(state);

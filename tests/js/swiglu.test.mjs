@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { erf } from "../../rtxlib/pages/shared/erf.js";
-import { ticks } from "../../rtxlib/pages/shared/plot.js";
-import * as core from "../../rtxlib/pages/swiglu/core.js";
+import { erf } from "../../rtxstudy/pages/shared/erf.js";
+import { ticks } from "../../rtxstudy/pages/shared/plot.js";
+import * as core from "../../rtxstudy/pages/swiglu/core.js";
 
 const torch = JSON.parse(readFileSync(process.env.RTX_FIXTURE, "utf8"));
 const near = (found, wanted, what) =>

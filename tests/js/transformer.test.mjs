@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { run } from "../../rtxlib/pages/transformer/core.js";
-import { matrix } from "../../rtxlib/pages/transformer/matrices.js";
+import { run } from "../../rtxstudy/pages/transformer/core.js";
+import { matrix } from "../../rtxstudy/pages/transformer/matrices.js";
 import {
   build,
   changed,
@@ -16,9 +16,9 @@ import {
   likeliest,
   masksOf,
   wordsOf,
-} from "../../rtxlib/pages/transformer/model.js";
-import { unpack } from "../../rtxlib/pages/transformer/unpack.js";
-import { numbersOf, pieces } from "../../rtxlib/pages/transformer/wordpiece.js";
+} from "../../rtxstudy/pages/transformer/model.js";
+import { unpack } from "../../rtxstudy/pages/transformer/unpack.js";
+import { numbersOf, pieces } from "../../rtxstudy/pages/transformer/wordpiece.js";
 
 const fixtures = JSON.parse(readFileSync(process.env.RTX_FIXTURES, "utf8"));
 

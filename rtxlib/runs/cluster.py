@@ -1,0 +1,292 @@
+"""Missing runs on a Ray cluster: one task a run, on the cores of this machine or on the nodes of ``RAY_ADDRESS``.
+
+What this relies on: rtxlib can be imported on every node, and ``RTX_HOME`` lies on a file system that all nodes share and
+that keeps locks between them. The second is looked at rather than believed (:func:`_train_on_node`). A worker that is
+killed gives up its lock with its life, and whoever trains the run next goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+import os
+import platform
+import socket
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import Timeout
+
+from rtxlib import paths
+from rtxlib.errors import InputError
+from rtxlib.runs import local, store
+from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import Run
+
+RETRIES = 3  # of a run whose worker or node was lost; a run that raises is not tried again
+LOOK_SECONDS = 2.0  # how often to look whether another driver has let go of a run
+SAY_SECONDS = 10.0  # how often to say where the runs stand
+SHOWN_SECONDS = 90.0  # a network file system may show a folder that another machine made only after a minute
+ANSWER_SECONDS = 10.0  # for the first answer of a cluster
+OBJECT_STORE = 100 * 2**20  # bytes; what goes between driver and workers is a few words
+
+# A run's share of a GPU. Estimates with room to spare: they were not measured on a GPU.
+CONTEXT_MB = 600  # what a process holds beside its tensors
+HEADROOM = 1.15
+LEAST = 0.125  # more than eight on one GPU would only wait for its arithmetic
+
+Shape = tuple[Any, ...]
+
+
+def train_all(missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run], say: Callable[[str], None]) -> None:
+    """Train the runs of ``missing`` (key → spec) into the store ``runs`` by ``train(spec, runs, patience=0)``, as Ray tasks.
+
+    A task has ``spec.threads`` cores and, where the cluster has GPUs, a share of one. A run that raises is told at once, the
+    others go on, and InputError names the failures at the end. A Ray that runs in this process already is used as it is.
+    """
+    import ray
+
+    started_here = not ray.is_initialized()
+    if started_here:
+        _start(max(spec.threads for spec in missing.values()))
+    held = store.lock(runs, f"driver-{uuid.uuid4().hex[:12]}")
+    try:
+        with held:
+            failed = _follow(missing, runs, train, say, Path(held.lock_file))
+    finally:
+        Path(held.lock_file).unlink(missing_ok=True)
+        if started_here:
+            ray.shutdown()
+    if failed:
+        reasons = list(dict.fromkeys(failed.values()))
+        first = next(missing[key] for key in failed)
+        raise InputError(
+            f"{len(failed)} of {len(missing)} runs failed, the others are in the store. {first.title}: {reasons[0]}"
+            + (f" Others: {' '.join(reasons[1:3])}" if len(reasons) > 1 else "")
+        )
+
+
+def _start(most_threads: int) -> None:
+    """Connect this process to the cluster of ``RAY_ADDRESS``, else start one on this machine that ends with the process."""
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "runtime_env": _environment()}
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
+        cores = max(os.cpu_count() or 1, most_threads)
+        try:
+            ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
+        except Exception as error:  # the class that Ray raises when its processes take half a minute to start
+            raise InputError(
+                f"Ray did not start here ({_first_line(error)}); try again when the machine is less busy, or use the "
+                "executor 'local'."
+            ) from error
+        return
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        if colon:  # Ray itself goes on knocking for minutes where nobody answers
+            socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+        ray.init(address, **common)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"There is no Ray cluster to work with at RAY_ADDRESS={address} ({_first_line(error)}); start one with "
+            "`ray start --head`, or unset RAY_ADDRESS to use this machine alone."
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _environment() -> dict[str, dict[str, str]]:
+    """What a worker must know of this process, as a ``runtime_env``. The Hub's token is left out, since Ray shows what it
+    is given here; a node that needs it has it in its own environment.
+    """
+    names = [name for name in os.environ if name.startswith("HF_") and "TOKEN" not in name]
+    kept = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
+    return {"env_vars": kept | {"RTX_HOME": str(paths.root())}}
+
+
+def _train_on_node(spec: RunSpec, runs: Path, train: Callable[..., Run], mark: Path, on_gpu: bool) -> bool:
+    """In a worker: train a run. True when it is in the store, False when another process has it in hand.
+
+    Raises InputError when this node does not see the file ``mark`` that the driver put into the store, when it could take
+    the lock that the driver holds on it, or when torch cannot use the GPU that was given.
+    """
+    here = platform.node()
+    if not mark.is_file():
+        raise InputError(
+            f"{here} does not see what the driver wrote into {runs}; set RTX_HOME to a folder on a file system that all "
+            "nodes share."
+        )
+    if not store.taken(mark):
+        raise InputError(
+            f"On {here} a lock in {runs} can be taken that the driver holds; mount that file system with locks (flock) "
+            "between machines, or two nodes could train the same run."
+        )
+    if on_gpu:
+        import torch
+
+        if not torch.cuda.is_available():
+            raise InputError(f"{here} has a GPU that its torch cannot use; install a build of torch for CUDA there.")
+    try:
+        train(spec, runs, patience=0)
+    except Timeout:
+        return False
+    return True
+
+
+def _follow(
+    missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run], say: Callable[[str], None], mark: Path
+) -> dict[str, str]:
+    """Hand all runs to the cluster and wait for them. Returns why runs failed, by key."""
+    import ray
+
+    with_gpus = ray.cluster_resources().get("GPU", 0) > 0
+    # On a GPU a worker ends with its run: its CUDA context and cached memory would stay on a card that Ray gives to others.
+    train_one = ray.remote(max_calls=int(with_gpus))(_train_on_node)
+    shapes = {key: shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
+    known = store.every(runs) if with_gpus else []
+    environment = _environment()  # given here too, for a Ray that ran already
+    tasks: dict[Any, str] = {}  # a task's reference → its key
+    elsewhere: set[str] = set()  # another process has them in hand
+    queue, failed, done, spoken = list(missing), {}, 0, time.monotonic()
+
+    def submit(key: str, share: float) -> None:
+        task = train_one.options(
+            name=missing[key].title,
+            num_cpus=missing[key].threads,
+            num_gpus=share,
+            max_retries=RETRIES,
+            retry_exceptions=False,
+            runtime_env=environment,
+        )
+        tasks[task.remote(missing[key], runs, train, mark, with_gpus)] = key
+        queue.remove(key)
+
+    def end(key: str, line: str) -> None:
+        nonlocal done
+        done += 1
+        say(f"[{done}/{len(missing)}] {missing[key].title}{line}")
+
+    _tell_of_too_many_threads(missing.values(), say)
+    try:
+        while queue or tasks or elsewhere:
+            shares = dict.fromkeys(queue, 0.0)
+            if with_gpus:
+                busy = {shapes[key] for key in tasks.values()}
+                shares = may_start({key: shapes[key] for key in queue}, busy, measured(known))
+            for key, share in shares.items():
+                submit(key, share)
+            if not tasks:
+                time.sleep(LOOK_SECONDS)
+            for task in ray.wait(list(tasks), timeout=LOOK_SECONDS)[0] if tasks else ():
+                key = tasks.pop(task)
+                try:
+                    if ray.get(task):
+                        known.append(_shown(runs, key))
+                        end(key, local.outcome(known[-1]))
+                    else:
+                        elsewhere.add(key)
+                except (ray.exceptions.RayError, InputError) as error:
+                    if not isinstance(error, InputError):
+                        say(str(error))  # with the worker's stack trace
+                    failed[key] = _reason(error)
+                    end(key, f" failed: {failed[key]}")
+            for key in [key for key in elsewhere if not store.taken(store.lock_file(runs, key))]:
+                elsewhere.remove(key)
+                queue.append(key)  # it is in the store now, or whoever had it in hand is gone
+            if time.monotonic() - spoken > SAY_SECONDS:
+                spoken = time.monotonic()
+                for line in local.under_way({key: missing[key] for key in (*tasks.values(), *elsewhere)}, runs):
+                    say(f"[{done}/{len(missing)} done] {line}")
+                if not tasks:
+                    say(f"[{done}/{len(missing)} done] another process has {len(elsewhere)} of the runs in hand")
+    except BaseException:
+        for task in tasks:
+            with contextlib.suppress(Exception):  # the cluster may be gone
+                ray.cancel(task, force=True)
+        raise
+    return failed
+
+
+def _tell_of_too_many_threads(specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
+    import ray
+
+    largest = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+    if most := [spec for spec in specs if spec.threads > largest]:
+        say(f"No node has {most[0].threads} cores, as {most[0].title} needs; Ray waits until one joins")
+
+
+def _shown(runs: Path, key: str) -> Run:
+    """The run that a worker has put into the store, as soon as this machine sees it."""
+    deadline = time.monotonic() + SHOWN_SECONDS
+    while (run := store.load(runs, key)) is None:
+        if time.monotonic() > deadline:
+            raise InputError(f"A worker finished the run {key}, but it does not appear in {runs}.")
+        time.sleep(1)
+    return run
+
+
+def _reason(error: Exception) -> str:
+    """Why a task failed, in words for a person."""
+    cause = getattr(error, "cause", error)  # a task that raised brings its exception along
+    if isinstance(cause, InputError):
+        return str(cause)
+    if type(error).__name__ in ("WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "OutOfMemoryError"):
+        return (
+            f"its worker was lost {RETRIES + 1} times, most likely because memory ran out; what was trained is kept, and "
+            "the same command goes on from there."
+        )
+    if "No module named 'rtxlib" in str(error):
+        return "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
+    return f"{type(cause).__name__}: {_first_line(cause)}"
+
+
+# -------------------------------------------------------------------------------------------------------- shares of a GPU
+
+
+def shape(spec: Mapping[str, Any]) -> Shape:
+    """What the memory of a run depends on, of its canonical spec: the model, the data's lengths, the batch, the numbers."""
+    data, recipe = spec["data"], spec["recipe"]
+    batch = recipe["batch_rows"], recipe["batch_tokens"], recipe["precision"], spec.get("processes", 1)
+    return spec["model"], json.dumps(spec["overrides"], sort_keys=True), data["source"], data["max_length"], *batch
+
+
+def gpu_share(peak_mb: float, total_mb: float) -> float:
+    """The part of a GPU, 0.125 to 1, for a run that held ``peak_mb`` at most on one of ``total_mb``."""
+    needed = HEADROOM * (peak_mb + CONTEXT_MB) / total_mb
+    return min(1.0, max(LEAST, math.ceil(100 * needed) / 100))
+
+
+def measured(runs: Iterable[Run]) -> dict[Shape, float]:
+    """The share of a GPU that runs of each shape need, by the largest peak of any run and the smallest GPU that measured one."""
+    on_gpus = [run for run in runs if "peak_memory_mb" in run.metrics]
+    smallest = min((run.metrics["device_memory_mb"] for run in on_gpus), default=0.0)
+    peaks: dict[Shape, float] = {}
+    for run in on_gpus:
+        own = shape(run.spec)
+        peaks[own] = max(run.metrics["peak_memory_mb"], peaks.get(own, 0.0))
+    return {own: gpu_share(peak, smallest) for own, peak in peaks.items()}
+
+
+def may_start(queue: Mapping[str, Shape], busy: Collection[Shape], shares: Mapping[Shape, float]) -> dict[str, float]:
+    """Which queued runs (key → shape) go to the cluster now, and the share of a GPU for each.
+
+    The first run of a shape that was never measured has a whole GPU, and its like wait for what it measures. ``busy``: the
+    shapes under way; ``shares``: the measured ones.
+    """
+    chosen, leading = {}, set(busy)
+    for key, own in queue.items():
+        if own in shares:
+            chosen[key] = shares[own]
+        elif own not in leading:
+            leading.add(own)
+            chosen[key] = 1.0
+    return chosen

@@ -1,0 +1,131 @@
+"""A trained run put to use: labels and probabilities for new texts, and its scores on other data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from transformers import PreTrainedTokenizerBase
+
+from rtxlib.data.batching import Tokens
+from rtxlib.data.clean import clean_texts
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import DataSpec
+from rtxlib.data.tokenization import encode, load_tokenizer
+from rtxlib.errors import InputError
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.runs import store
+from rtxlib.runs.execute import CLEANING, softmax
+from rtxlib.runs.metrics import classification_report
+from rtxlib.runs.spec import data_label
+from rtxlib.runs.store import Run
+from rtxlib.training.device import pick_device, pick_precision
+from rtxlib.training.predict import predict_logits
+
+
+def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedTokenizerBase]:
+    """The model (in evaluation mode, on the device at hand) and the tokenizer of a run.
+
+    Raises InputError when only its record is here, or its weights or its tokenizer cannot be read.
+    """
+    if run.path is None:
+        raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
+    part = "weights"
+    try:
+        model = EncoderForSequenceClassification.from_pretrained(run.path)
+        part = "tokenizer"
+        tokenizer = load_tokenizer(run.path)
+        if tokenizer.pad_token_id is None:
+            raise ValueError("tokenizer_config.json is missing or names no special tokens")
+    except Exception as error:
+        for path in (run.path, *run.path.glob("*")):  # safetensors says of what may not be read that it is not there
+            if not os.access(path, os.R_OK):
+                raise InputError(
+                    f"Run {run.key} cannot be read; ask its owner for the right to read {path}."
+                ) from error
+        raise InputError(
+            f"The {part} of run {run.key} cannot be read ({error}); delete {run.path} and train it again."
+        ) from error
+    return model.eval().to(pick_device()), tokenizer
+
+
+def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
+    """Probabilities (texts, labels) that a run gives to texts, cleaned and cut as its training texts were.
+
+    way: ``recurrent_depth`` or ``early_exit``, as :meth:`EncoderForSequenceClassification.forward` takes them.
+    """
+    model, tokenizer = open_run(run)
+    data = run.spec["data"]
+    cleaned = clean_texts(texts, **{step: data[step] for step in CLEANING})
+    ids, offsets = encode(cleaned, tokenizer, data["max_length"])
+    device = pick_device()
+    tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
+    logits = predict_logits(
+        model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
+    )
+    return softmax(logits)
+
+
+def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
+    """One row a text: ``text, label, p_<label name>…``; arguments as :func:`probabilities` takes them."""
+    names = run.spec["label_names"]
+    p = probabilities(run, texts, **way)
+    table = pd.DataFrame({"text": list(texts), "label": [names[i] for i in p.argmax(axis=1)]})
+    return table.assign(**{f"p_{name}": p[:, i] for i, name in enumerate(names)})
+
+
+def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
+    """Scores of a run on labelled texts; labels are names.
+
+    Raises InputError where there is no text, or not one label for each, or a label that the run does not know.
+    """
+    names = run.spec["label_names"]
+    if not len(texts) or len(texts) != len(labels):
+        raise InputError(
+            f"There are {len(texts)} texts and {len(labels)} labels; give at least one text, each with its label."
+        )
+    unknown = sorted(set(labels) - set(names))
+    if unknown:
+        raise InputError(
+            f"The run knows the labels {', '.join(names)}; the file also has {', '.join(map(repr, unknown[:5]))}."
+        )
+    numbers = np.array([names.index(label) for label in labels])
+    return {**classification_report(numbers, probabilities(run, texts).argmax(axis=1), names), "n": len(numbers)}
+
+
+def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None) -> pd.DataFrame:
+    """Scores of a run on the test split of other data, computed once and kept beside the run.
+
+    Returns one row: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test. Raises InputError where
+    a run without weights was not tested on just these texts.
+    """
+    label, fingerprint = data_label(to), data.fingerprint
+    if run.path is None:
+        kept = store.part(run, "evaluations", results)
+        if not (kept["fingerprint"] == fingerprint).any():
+            raise InputError(f"The scores of run {run.key} on these texts of {label} are not here; train it again.")
+        return kept[kept["fingerprint"] == fingerprint]
+    file = run.path / "evaluations.parquet"
+    with store.lock(run.path.parent, run.key):
+        old = store.read_table(file) if file.is_file() else pd.DataFrame({"fingerprint": []})
+        if not (old["fingerprint"] == fingerprint).any():
+            rows = data.rows("test")
+            scores = evaluate(run, rows["text"].tolist(), rows["label_name"].tolist())
+            scores.pop("confusion")
+            new = {
+                "key": run.key,
+                "model": run.metrics["model"],
+                "seed": run.metrics["seed"],
+                "trained_on": run.metrics["data"],
+                "tested_on": label,
+                "fingerprint": fingerprint,
+                "n_test": scores.pop("n"),
+                **scores,
+            }
+            old = pd.concat([old, pd.DataFrame([new])], ignore_index=True) if len(old) else pd.DataFrame([new])
+            store.write_table(file, old)
+    return old[old["fingerprint"] == fingerprint]

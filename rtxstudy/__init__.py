@@ -1,0 +1,1 @@
+"""The study: what the notebooks call to run, compare, draw and report."""

@@ -1,0 +1,95 @@
+"""How many runs a profile still needs, and how long they will take here: for ``rtx report --dry-run``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+
+from rtxlib import paths
+from rtxlib.data.batching import collate
+from rtxlib.data.prepare import prepare
+from rtxlib.models.pretrained import out_of_reach
+from rtxlib.runs.cost import forward_flops
+from rtxlib.runs.execute import fresh_model, lookup
+from rtxlib.runs.spec import RunSpec
+from rtxlib.training.device import autocast, moved, pick_device, pick_precision
+from rtxlib.training.steps import steps
+from rtxstudy.profiles import Profile
+from rtxstudy.studies import STUDIES
+
+FORWARD_AND_BACKWARD = 3  # a backward pass costs twice the forward one
+PROBE_STEPS = 3
+
+
+def training_flops(spec: RunSpec) -> float:
+    """Floating-point operations of the whole training, padding left out and no early stop assumed."""
+    data = prepare(spec.data, paths.prepared_dir())
+    lengths = pd.Series(data.splits["train"].lengths).value_counts()
+    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
+    depths = range(1, config.recurrent_depth + 1) if config.depth_sampling == "uniform" else [config.recurrent_depth]
+    epoch = np.mean(
+        [sum(forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()) for r in depths]
+    )
+    return FORWARD_AND_BACKWARD * epoch * spec.recipe.epochs
+
+
+def flops_per_second(spec: RunSpec) -> float:
+    """What this device reaches: the fastest of three real optimiser steps of this run, after one to warm up."""
+    device = pick_device()
+    data = prepare(spec.data, paths.prepared_dir())
+    model = fresh_model(spec, data).to(device).train()
+    training = data.splits["train"]
+    micro = next(steps(training, spec.recipe, seed=0))
+    seconds = []
+    for _ in range(1 + PROBE_STEPS):
+        start = time.perf_counter()
+        for rows in micro:
+            batch = moved(collate(training, rows, data.tokenizer.pad_token_id), device)
+            labels = batch.pop("labels")
+            with autocast(pick_precision(spec.recipe.precision, device), device):
+                logits = model(**batch, recurrent_depth=model.config.recurrent_depth).logits
+            F.cross_entropy(logits.float(), labels).backward()
+        model.zero_grad()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+    lengths = training.lengths[np.concatenate(micro)]
+    flops = FORWARD_AND_BACKWARD * sum(forward_flops(model.config, int(length)) for length in lengths)
+    return flops / min(seconds[1:])
+
+
+def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
+    """One row a study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
+
+    Runs that start from weights which cannot be had here are left out, as the notebook leaves them out.
+    """
+    seen: set[str] = set()
+    rows = []
+    rate = None
+    for notebook in notebooks:
+        for name, study in STUDIES.get(notebook, {}).items():
+            specs = [spec for spec in study(profile) if not spec.pretrained or not out_of_reach(spec.model)]
+            found = lookup(specs, paths.runs_dir())
+            new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
+            seen.update(key for key, _, _ in new)
+            missing = [spec for _, run, spec in new if run is None]
+            if missing and rate is None:
+                # On a CPU several runs go on at once, each on its share of the cores that this probe uses all of.
+                rate = flops_per_second(missing[0])
+            seconds = sum(map(training_flops, missing)) / rate if missing else 0.0
+            rows.append(
+                {
+                    "notebook": notebook,
+                    "study": name,
+                    "runs": len(new),
+                    "in_store": len(new) - len(missing),
+                    "to_train": len(missing),
+                    "minutes": seconds / 60,
+                }
+            )
+    return pd.DataFrame(rows, columns=["notebook", "study", "runs", "in_store", "to_train", "minutes"])

@@ -1,0 +1,91 @@
+"""What the loop does to states: how long they are, how far a pass moves them, and what can be read from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.runs.cost import Batch
+
+MEASURES = ("norm", "cosine", "distance", "token_correlation", "accuracy", "loss", "changed", "entropy")
+
+
+@torch.inference_mode()
+def states_by_pass(
+    model: EncoderForSequenceClassification, batches: Sequence[Batch], depth: int | None = None
+) -> pd.DataFrame:
+    """What each of ``depth`` passes (R by default) does to the state: one row a pass, 0 being what entered the loop.
+
+    Columns, each a mean over texts: ``iteration``; ``norm``, ‖h‖₂/√d of a token; ``cosine`` of a token's state with the one
+    before; ``distance`` between the two over the length of the one before; ``token_correlation`` between the states of two
+    tokens of a text (Pearson's, over the hidden dimensions; near 1 they have become one); ``accuracy`` and ``loss`` (nats)
+    of the label read from this pass; ``changed``, the share of labels that differ from those after R passes (or the last,
+    if there are fewer); ``entropy`` of the attention weights over the logarithm of the text's length (1: all tokens
+    alike), mean over the pass' heads, layers and queries. What iteration 0 cannot have is NaN.
+
+    batches: each with ``input_ids`` (B, T), ``attention_mask`` (B, T) or None and ``labels`` (B,), of texts of at least two
+    tokens. Dropout is off; the model's mode is left as it was.
+    """
+    was_training = model.training
+    model.eval()
+    config, encoder = model.config, model.encoder
+    passes = encoder.stack.check_depth(depth)
+    sums, texts = np.zeros((passes + 1, len(MEASURES))), 0
+    for batch in batches:
+        ids, mask, labels = batch["input_ids"], batch["attention_mask"], batch["labels"]
+        out = encoder(ids, mask, output_attentions=True, output_hidden_states=True, recurrent_depth=passes)
+        real = (torch.ones_like(ids) if mask is None else mask).double()  # (B, T)
+        walk = encoder.views(ids.shape[1], mask, ids.device)
+        logits = [model.decode(h, mask, walk).double() for h in out.pass_states[1:]]
+        settled = logits[min(config.recurrent_depth, passes) - 1].argmax(dim=1)
+        for t, state in enumerate(out.pass_states):
+            h = state.double()
+            measured = [_mean(h.norm(dim=-1) / config.hidden_size**0.5, real)]
+            if t:
+                before, found = out.pass_states[t - 1].double(), logits[t - 1]
+                first = config.prelude_layers + (t - 1) * config.num_hidden_layers
+                measured += [
+                    _mean(F.cosine_similarity(h, before, dim=-1), real),
+                    _mean((h - before).norm(dim=-1) / before.norm(dim=-1), real),
+                    _token_correlation(h, real),
+                    (found.argmax(dim=1) == labels).double(),
+                    F.cross_entropy(found, labels, reduction="none"),
+                    (found.argmax(dim=1) != settled).double(),
+                    _entropy(out.attentions[first : first + config.num_hidden_layers], real),
+                ]
+            else:
+                nothing = torch.full_like(measured[0], math.nan)
+                measured += [nothing, nothing, _token_correlation(h, real)] + [nothing] * 4
+            sums[t] += [float(x.sum()) for x in measured]
+        texts += len(labels)
+    model.train(was_training)
+    return pd.DataFrame(sums / texts, columns=list(MEASURES)).rename_axis("iteration").reset_index()
+
+
+def _mean(of_token: Tensor, real: Tensor) -> Tensor:
+    """Mean over the real tokens of each text: (batch, length) → (batch,)."""
+    return torch.where(real > 0, of_token, 0.0).sum(dim=1) / real.sum(dim=1)
+
+
+def _token_correlation(h: Tensor, real: Tensor) -> Tensor:
+    """Mean correlation over the pairs of different tokens of each text: (batch, length, hidden) → (batch,).
+
+    With unit vectors u the sum over all pairs is ‖Σu‖², of which each token with itself makes one.
+    """
+    unit = F.normalize(h - h.mean(dim=-1, keepdim=True), dim=-1) * real[..., None]
+    n = real.sum(dim=1)
+    return (unit.sum(dim=1).square().sum(dim=-1) - n) / (n * (n - 1))
+
+
+def _entropy(attentions: Sequence[Tensor], real: Tensor) -> Tensor:
+    """−Σ p log p over the log of the text's length, mean over layers, heads and real queries: (batch,)."""
+    weights = torch.stack(list(attentions)).double()  # (layers, B, heads, queries, keys)
+    of_query = torch.special.entr(weights).sum(dim=-1).mean(dim=(0, 2))  # (B, queries)
+    return _mean(of_query, real) / real.sum(dim=1).log()

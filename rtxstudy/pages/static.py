@@ -1,0 +1,156 @@
+"""Each page as one file: every module inlined, nothing fetched, so that a double click, any web server or a frame opens it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from rtxlib.errors import InputError, nearest
+
+HERE = Path(__file__).parent
+MARK = '<meta name="generator" content="rtxlib">'  # by which a page that may be written over is known
+PAGES = {  # folder → title
+    "transformer": "The transformer, by hand",
+    "swiglu": "SwiGLU, a gate that the input opens",
+}
+
+_IMPORT = re.compile(r'^import\s+(?P<names>\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+"(?P<path>[^"]+)";$', re.M)
+_EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function\*?|class|const)\s+(?P<name>\w+))", re.M)
+
+# What the page itself allows: its own inline script and style. No request can leave it, whatever a script tries.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+def script(*entries: str) -> str:
+    """These modules ("transformer/view.js") and all they import as one script, each after what it needs.
+
+    Each module becomes a function called once, so that its names stay its own; what it exports is a constant named by its
+    folder and file, ``transformer_view``. Raises ValueError for an import or export that is not of the forms that
+    :mod:`rtxstudy.pages` allows, and for modules that import each other in a circle.
+    """
+    wrapped: dict[Path, str] = {}
+    for entry in entries:
+        _gather(HERE / entry, wrapped, ())
+    return "\n".join(wrapped.values())
+
+
+def _gather(file: Path, wrapped: dict[Path, str], importers: tuple[Path, ...]) -> None:
+    """Add ``file`` to ``wrapped`` after all it imports; ``importers`` are those on whose way this one is read."""
+    if file in wrapped:
+        return
+    if file in importers:
+        raise ValueError(f"{file.name} imports itself by way of {importers[-1].name}.")
+    source = file.read_text(encoding="utf-8")
+    for match in _IMPORT.finditer(source):
+        _gather((file.parent / match["path"]).resolve(), wrapped, (*importers, file))
+
+    def bind(match: re.Match) -> str:
+        names, constant = match["names"], _constant((file.parent / match["path"]).resolve())
+        if names.startswith("*"):
+            return f"const {names.split()[-1]} = {constant};"
+        return f"const {names.replace(' as ', ': ')} = {constant};"
+
+    exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
+    body = _EXPORT.sub("", _IMPORT.sub(bind, source))
+    if left := re.search(r"^(import|export)\b.*$", body, re.M):
+        raise ValueError(f"{file.name} has a line that cannot be inlined: {left[0]}")
+    wrapped[file] = f"const {_constant(file)} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
+
+
+def _constant(file: Path) -> str:
+    return f"{file.parent.name}_{file.stem}"
+
+
+def module(name: str) -> str:
+    """The page as one ES module, as anywidget loads it: its default export renders the page of a widget's model."""
+    code = script("shared/host.js", f"{name}/view.js")
+    return f"{code}\nexport default {{ render: shared_host.widget({name}_view.mount) }};\n"
+
+
+def style(name: str) -> str:
+    """The rules all pages share, and those of this one."""
+    files = (HERE / "shared" / "style.css", HERE / name / "style.css")
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
+
+
+def page(name: str, state: dict[str, Any] | None = None) -> str:
+    """The whole page as HTML; ``state`` is what it opens with where that differs from its own beginning.
+
+    Raises InputError for a page there is none of, or a state that is not JSON.
+    """
+    if name not in PAGES:
+        raise InputError(f"There is no page '{name}'; there are {', '.join(PAGES)}.{nearest(name, PAGES)}")
+    try:
+        given = json.dumps(state or {}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"A page begins with plain JSON, without NaN or infinity: {error}.") from None
+    code = script("shared/host.js", f"{name}/view.js") + f"\nshared_host.openPage({name}_view.mount);"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+{MARK}
+<title>{html.escape(PAGES[name])}</title>
+<style>
+{style(name)}
+</style>
+</head>
+<body>
+<main id="page"></main>
+<script type="application/json" id="state">{_inline(given)}</script>
+<script>
+"use strict";
+{_inline(code)}
+</script>
+</body>
+</html>
+"""
+
+
+def index(titles: dict[str, str]) -> str:
+    """A page of links to files, by their titles."""
+    links = "\n".join(
+        f'<li><a href="{html.escape(file)}">{html.escape(title)}</a></li>' for file, title in titles.items()
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+{MARK}
+<title>Pages to touch</title>
+<style>body {{ font: 1.1rem/1.9 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1.25rem }}</style>
+</head>
+<body>
+<h1>Pages to touch</h1>
+<ul>
+{links}
+</ul>
+</body>
+</html>
+"""
+
+
+def _inline(text: str) -> str:
+    """JSON or JavaScript that no HTML parser takes for the end of its script element."""
+    return re.sub(r"<(?=/script|script|!--)", r"\\u003c", text, flags=re.I)
+
+
+def iframe(name: str, state: dict[str, Any] | None = None, height: str = "min(85vh, 56rem)") -> str:
+    """The page in a frame of its own, for a notebook's output or a report; ``height`` is a CSS length.
+
+    The frame may run scripts and nothing else: it has no origin, so it reads and sends nothing.
+    """
+    return (
+        f'<iframe title="{html.escape(PAGES.get(name, name))}" sandbox="allow-scripts" '
+        f'style="width: 100%; height: {height}; border: 0" srcdoc="{html.escape(page(name, state))}"></iframe>'
+    )

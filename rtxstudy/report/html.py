@@ -1,0 +1,94 @@
+"""Executed notebooks as one HTML file that reads well and fetches nothing."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import nbformat
+from nbconvert import HTMLExporter
+
+from rtxlib.errors import InputError
+
+from .outcomes import Outcome, write_atomic
+from .render import PLOTLY, Page, Render, highlight_code, render_cells, tags
+
+__all__ = ["PLOTLY", "build"]
+
+TEMPLATE = Path(__file__).parent / "template"
+LARGEST = 9_000_000  # bytes; a report above this is slow to open and to mail
+
+
+def build(executed: Sequence[Path], out: Path, title: str, outcomes: Iterable[Outcome] = ()) -> Path:
+    """One offline page out of executed notebooks, in the order given; returns ``out``.
+
+    What cells tagged ``answer`` show comes first. Code is folded (tag ``remove-input``: left out), and so is long
+    printed output. A banner tells of every notebook that failed, did not finish or was skipped: one whose
+    ``metadata.rtx`` does not say that it completed, and those of ``outcomes`` that are not done. A file of one that was
+    skipped is of an earlier run, so it is left out.
+
+    Raises ``InputError`` when a notebook cannot be read.
+    """
+    outcomes = list(outcomes)
+    skipped = {outcome.name for outcome in outcomes if outcome.status == "skipped"}
+    pages = [_read(path) for path in executed if path.stem not in skipped]
+    renders = [Render(page, {other.stem for other in pages}) for page in pages]
+    exporter = HTMLExporter(template_file=str(TEMPLATE / "cells.html.j2"), filters={"highlight": highlight_code})
+    answers, sections = [], []
+    for page, render in zip(pages, renders, strict=True):
+        tagged = [cell for cell in page.notebook.cells if "answer" in tags(cell)]
+        rest = [cell for cell in page.notebook.cells if "answer" not in tags(cell)]
+        show = partial(render_cells, exporter, render)
+        answers.append(show(tagged))
+        sections.append({"page": page, "body": show(rest), "contents": render.contents})
+    charts = any(render.charts for render in renders)
+    text = exporter.environment.get_template("page.html.j2").render(
+        title=title,
+        answer="".join(answers).strip(),
+        sections=sections,
+        troubles=_troubles(pages, outcomes),
+        style=(TEMPLATE / "page.css").read_text(encoding="utf-8"),
+        script=(TEMPLATE / "page.js").read_text(encoding="utf-8"),
+        plotly=_plotly() if charts else "",
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(out, text)
+    if (size := out.stat().st_size) > LARGEST:
+        print(f"{out.name} is {size / 1e6:.1f} MB; figures as smaller SVG or PNG would bring it down.", file=sys.stderr)
+    return out
+
+
+def _read(path: Path) -> Page:
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except (OSError, ValueError, nbformat.ValidationError) as error:
+        raise InputError(f"{path} cannot be read as an executed notebook: {error}.") from None
+    notebook.cells = [cell for cell in notebook.cells if "papermill-error-cell-tag" not in tags(cell)]
+    record = notebook.metadata.get("rtx", {})
+    prose = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    heading = re.search(r"^#[ \t]+(.+?)\s*$", prose, re.M)
+    return Page(
+        stem=path.stem,
+        notebook=notebook,
+        title=re.sub(r"[`*$]", "", heading[1]) if heading else re.sub(r"^\d+_|_", " ", path.stem).strip(),
+        titled=heading is not None,
+        completed=record.get("completed") is True,
+        error=record.get("error"),
+    )
+
+
+def _troubles(pages: Sequence[Page], outcomes: Iterable[Outcome]) -> list[dict[str, str | bool]]:
+    """What the banner says: a notebook, what became of it, and whether it is in the report."""
+    here = {page.stem for page in pages}
+    words = {page.stem: page.error or "did not run to its end" for page in pages if not page.completed}
+    words |= {o.name: f"{o.status}: {o.error}" for o in outcomes if o.status != "done"}
+    return [{"stem": stem, "what": words[stem], "here": stem in here} for stem in sorted(words)]
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs  # only a report that has charts pays for it
+
+    return get_plotlyjs()

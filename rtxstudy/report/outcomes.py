@@ -1,0 +1,46 @@
+"""What became of each notebook, kept beside what it left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from rtxlib.atomic import replacing
+from rtxlib.errors import InputError
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one notebook."""
+
+    name: str  # "03_recurrent"
+    status: Literal["done", "failed", "interrupted", "skipped"]
+    seconds: float
+    error: str | None = None  # "cell 5: ValueError: …"; the number is the one in brackets beside the executed cell
+    path: Path | None = None  # the executed notebook; None when none could be kept
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write ``text`` whole or not at all."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def save_outcomes(outcomes: Iterable[Outcome], out: Path) -> None:
+    """Merge ``outcomes`` into ``out/outcomes.json``: one notebook run alone keeps what is known of the others."""
+    known = {outcome.name: outcome for outcome in (*read_outcomes(out), *outcomes)}
+    records = [asdict(known[name]) | {"path": known[name].path and f"notebooks/{name}.ipynb"} for name in sorted(known)]
+    write_atomic(out / "outcomes.json", json.dumps(records, indent=1) + "\n")
+
+
+def read_outcomes(out: Path) -> list[Outcome]:
+    """The outcomes kept under ``out``, in order; empty when nothing ran there. Raises InputError when the file is damaged."""
+    file = out / "outcomes.json"
+    try:
+        records = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+        return [Outcome(**record | {"path": record["path"] and out / record["path"]}) for record in records]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged ({error}); delete it and run the same command again.") from error

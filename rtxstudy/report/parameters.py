@@ -1,0 +1,180 @@
+"""The parameters of a notebook: read from its tagged cell without running it, and checked before a kernel starts."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import csv
+import io
+import json
+import tokenize
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from rtxlib.errors import InputError, nearest
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One annotated assignment of the cell tagged ``parameters``."""
+
+    name: str
+    annotation: str  # as written: "int | None"
+    default: Any
+    description: str  # the comment at the end of its line
+    choices: tuple[Any, ...] | None  # of a Literal
+    kind: Any = field(repr=False, compare=False)  # the annotation as a typing object
+
+
+def read_parameters(path: Path) -> list[Parameter]:
+    """The parameters of a notebook, read with ``ast``: nothing of the notebook is executed.
+
+    Understood annotations: ``int``, ``float``, ``str``, ``bool``, ``None``, ``Literal[…]``, ``list[…]``,
+    ``dict[…, …]`` and unions of these. A notebook without a cell tagged ``parameters`` has none.
+
+    Raises ``InputError`` when the notebook cannot be read, when its parameters cell holds anything but imports and
+    annotated assignments of literals, or when a default does not fit its own annotation.
+    """
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+        sources = ["".join(cell["source"]) for cell in tagged if cell["cell_type"] == "code"]
+    except FileNotFoundError:
+        raise InputError(f"There is no notebook {path}.") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} cannot be read as a notebook: {error}.") from None
+    if not sources:
+        return []
+    if len(sources) > 1:
+        raise InputError(f"{path.name} has {len(sources)} cells tagged 'parameters'; it may have one.")
+    source = sources[0]
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        where = f"{path.name}, parameters cell, line {error.lineno}"
+        raise InputError(f"{where}: {error.msg}.") from None
+    comments = {
+        token.start[0]: token.string.lstrip("# ").strip()
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    parameters = []
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):  # Literal has to come from somewhere
+            continue
+        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
+            raise InputError(
+                f"{path.name}, parameters cell, line {node.lineno}: '{ast.unparse(node)}' must be an annotated "
+                "assignment such as 'seeds: int | None = None'."
+            )
+        name = node.target.id
+        try:
+            kind = _kind(node.annotation)
+            value = ast.literal_eval(node.value)
+            _convert(value, kind, text=False)
+        except ValueError as error:
+            raise InputError(f"{path.name}, parameter '{name}': {error}") from None
+        choices = next((get_args(part) for part in (kind, *get_args(kind)) if get_origin(part) is Literal), None)
+        comment = comments.get(node.end_lineno or node.lineno, "")
+        parameters.append(Parameter(name, ast.unparse(node.annotation), value, comment, choices, kind))
+    return parameters
+
+
+def check(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """``given`` converted to the types the notebook declares: what may be passed to its kernel.
+
+    Strings are read by the annotation, as they come from a command line: ``"3"``, ``"none"``, ``"true"``,
+    ``"[a, b]"`` or ``"a,b"``, ``"{1: bad, 2: good}"``.
+
+    Raises ``InputError`` for a name the notebook does not have (with the nearest it has), a value of another type, or
+    one outside its ``Literal``.
+    """
+    known = {parameter.name: parameter for parameter in read_parameters(path)}
+    checked = {}
+    for name, value in given.items():
+        if name not in known:
+            has = f"It has: {', '.join(known)}." if known else "It has none."
+            raise InputError(f"Notebook {path.stem} has no parameter '{name}'.{nearest(name, known)} {has}")
+        try:
+            checked[name] = _convert(value, known[name].kind, text=True)
+        except ValueError as error:
+            raise InputError(f"Notebook {path.stem}, parameter '{name}': {error}") from None
+    return checked
+
+
+def pairs(texts: Iterable[str]) -> dict[str, str]:
+    """``["seeds=3", "models=[a,b]"]`` as a dictionary; ``InputError`` for one without a name or ``=``."""
+    split = [text.partition("=") for text in texts]
+    for name, equals, value in split:
+        if not (name.strip().isidentifier() and equals):
+            raise InputError(f"A parameter is given as name=value (seeds=3), not as '{name}{equals}{value}'.")
+    return {name.strip(): value.strip() for name, _, value in split}
+
+
+def _kind(node: ast.expr) -> Any:
+    """The typing object that an annotation means, without executing it."""
+    plain = {"int": int, "float": float, "str": str, "bool": bool}
+    if isinstance(node, ast.Name) and node.id in plain:
+        return plain[node.id]
+    if isinstance(node, ast.Constant) and node.value is None:
+        return type(None)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _kind(node.left) | _kind(node.right)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if node.value.id == "Literal":
+            return Literal[tuple(ast.literal_eval(part) for part in inner)]
+        if (node.value.id, len(inner)) in (("list", 1), ("dict", 2)):
+            return {"list": list, "dict": dict}[node.value.id][tuple(_kind(part) for part in inner)]
+    raise ValueError(
+        f"the annotation '{ast.unparse(node)}' is not understood; use int, float, str, bool, None, Literal[...], "
+        "list[...], dict[..., ...] or a union of these."
+    )
+
+
+def _convert(value: Any, kind: Any, text: bool) -> Any:
+    """``value`` as ``kind``; with ``text`` a string may stand for any kind. Raises ValueError when it does not fit."""
+    origin, args = get_origin(kind), get_args(kind)
+    read = text and isinstance(value, str)
+    bare = value.strip().strip("'\"") if read else value
+    if origin in (Union, types.UnionType):
+        members = sorted(args, key=lambda arg: arg is str)  # str fits every text, so it is tried last
+        for arg in members:
+            with contextlib.suppress(ValueError):
+                return _convert(value, arg, text)
+        for arg in members:
+            if get_origin(arg) is Literal:
+                _convert(value, arg, text)  # raises again: its message names the choices
+    elif origin is Literal:
+        for choice in args:
+            if (value == choice and type(value) is type(choice)) or (read and bare == str(choice)):
+                return choice
+        raise ValueError(f"{value!r} is none of {', '.join(map(repr, args))}.{nearest(str(value), map(str, args))}")
+    elif origin is list and (read or isinstance(value, list | tuple)):
+        return [_convert(item, args[0], text) for item in (_items(value, "[]") if read else value)]
+    elif origin is dict and (read or isinstance(value, dict)):
+        entries = [item.partition(":")[::2] for item in _items(value, "{}")] if read else value.items()
+        return {_convert(key, args[0], text): _convert(item, args[1], text) for key, item in entries}
+    elif kind is bool and read:
+        with contextlib.suppress(ValueError):
+            return ("false", "true", "no", "yes", "0", "1").index(bare.lower()) % 2 == 1
+    elif kind in (int, float) and read:
+        with contextlib.suppress(ValueError):
+            return kind(bare)
+    elif kind is type(None) and read and bare.lower() in ("none", "null"):
+        return None
+    elif kind is float and type(value) in (int, float):
+        return float(value)
+    elif type(value) is kind:  # not isinstance: True is no number here
+        return bare
+    wanted = "None" if kind is type(None) else kind.__name__ if origin is None else str(kind).replace("typing.", "")
+    raise ValueError(f"{value!r} is not of type {wanted}.")
+
+
+def _items(text: str, brackets: str) -> list[str]:
+    """``"[a, 'b']"`` or ``"a,b"`` → ``["a", "b"]``; double quotes protect a comma."""
+    inner = text.strip().removeprefix(brackets[0]).removesuffix(brackets[1]).strip()
+    return [item.strip().strip("'") for item in next(csv.reader([inner], skipinitialspace=True))] if inner else []

@@ -1,0 +1,93 @@
+"""Where a notebook's numbers come from: the block that each notebook ends with."""
+
+from __future__ import annotations
+
+import html
+import platform
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("rtxlib", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "scikit-learn", "papermill")
+# Not the results: a run itself changes them.
+CODE = (":/rtxlib", ":/rtxstudy", ":/notebooks", ":/pyproject.toml", ":/constraints.txt")
+
+
+class Provenance(dict[str, Any]):
+    """A plain dictionary that a notebook shows as a table of two columns."""
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th scope="row">{html.escape(name.replace("_", " "))}</th><td>{html.escape(_text(value))}</td></tr>'
+            for name, value in self.items()
+        )
+        return f'<table class="provenance"><caption>Provenance</caption><tbody>{rows}</tbody></table>'
+
+
+def block(
+    parameters: Mapping[str, Any],
+    data: Mapping[str, Any] | None,
+    started: float,
+    seeds: Iterable[int] | None = None,
+) -> Provenance:
+    """What made the numbers above: code, parameters, seeds, data, machine, versions and time.
+
+    ``started`` is ``time.time()`` of the notebook's first cell, in seconds. ``data`` is what identifies the data, such
+    as ``prepared.provenance | {"fingerprint": prepared.fingerprint}``; None where a notebook reads none.
+    """
+    import torch
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    return Provenance(
+        **_commit(Path(__file__).parent),
+        parameters=dict(parameters),
+        seeds=list(seeds) if seeds is not None else None,
+        data=dict(data) if data is not None else None,
+        device=device,
+        threads=torch.get_num_threads(),
+        system=f"{platform.system()} {platform.machine()}",
+        versions=versions,
+        started=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(started)),
+        wall_seconds=round(time.time() - started, 1),
+    )
+
+
+def _commit(folder: Path) -> dict[str, str | bool | None]:
+    """The commit of this package's own checkout and whether its code differs from it; both None elsewhere."""
+
+    def git(*arguments: str) -> str:
+        command = ("git", "-C", str(folder), *arguments)
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # a package installed inside another project is not it
+        changed = git("status", "--porcelain", "--", *CODE)
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
+    except (OSError, subprocess.SubprocessError):
+        return {"commit": None, "dirty": None}
+
+
+def processor() -> str:
+    """The processor's name; Linux keeps it where ``platform`` does not look."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    return {"None": "none", "True": "yes", "False": "no"}.get(str(value), str(value))

@@ -1,0 +1,197 @@
+"""The named experiments: each turns a profile into the list of runs that answers one question."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rtxlib.data.spec import DataSpec
+from rtxlib.models.presets import preset
+from rtxlib.runs.spec import RunSpec
+from rtxlib.training.recipe import RECIPES
+from rtxstudy.profiles import Loop, Profile
+
+UNSHARED = {"block_sharing": "unshared"}
+RANDOM_DEPTH = {"depth_sampling": "uniform"}
+
+
+def _seeds(
+    profile: Profile, models: Iterable[str], data: DataSpec, seeds: int | None = None, **overrides: Any
+) -> list[RunSpec]:
+    return [
+        RunSpec(model, data, profile.recipe, seed, overrides)
+        for model in models
+        for seed in range(seeds or profile.seeds)
+    ]
+
+
+def baseline(profile: Profile) -> list[RunSpec]:
+    """Notebook 02: the standard encoder."""
+    return _seeds(profile, [profile.standard], profile.data)
+
+
+def recurrent(profile: Profile) -> list[RunSpec]:
+    """Notebook 03: the recurrent encoder, its block shared and unshared."""
+    return [
+        spec
+        for sharing in ({}, UNSHARED)
+        for spec in _seeds(profile, [profile.recurrent], profile.data, **(profile.variant | sharing))
+    ]
+
+
+def forms(loop: Loop) -> dict[str, dict[str, Any]]:
+    """What sets each variant of a loop apart from the study's own, by the name figures give it."""
+    return {
+        "from_second": {},  # the study's own
+        "unshared": UNSHARED,
+        **{residual: {"residual": residual} for residual in ("none", "every", "learned", "damped", "gated")},
+        "input_injection": {"input_injection": True},
+        "loop_norm": {"loop_norm": True},
+        "sandwich": {"norm_placement": "sandwich"},
+        "iteration_embedding": {"iteration_embedding": True},
+        "conditioning": {"conditioning_size": loop.width},  # a quarter of a layer's own width inside
+        "prelude_and_coda": {"prelude_layers": 1, "coda_layers": 1},
+        "factorised": {"embedding_size": loop.width // 4},
+        "random_depth": RANDOM_DEPTH,
+    }
+
+
+def form(loop: Loop, name: str) -> list[RunSpec]:
+    """The runs of one of :func:`forms`: one layer, passed ``loop.passes`` times."""
+    model = f"recurrent-1x{loop.passes}x{loop.width}"
+    return [RunSpec(model, loop.data, loop.recipe, seed, forms(loop)[name]) for seed in range(loop.seeds)]
+
+
+def variants(profile: Profile) -> list[RunSpec]:
+    """Notebook 03: every variant of the loop, wherever it is taken apart."""
+    return [spec for loop in profile.loops for name in forms(loop) for spec in form(loop, name)]
+
+
+def shape(loop: Loop, layers: int, passes: int) -> list[RunSpec]:
+    """Notebook 03: a standard encoder (one pass), or a loop that differs from a deeper one in sharing alone.
+
+    Without a residual across passes, N layers passed R times *are* a standard encoder of N·R layers whose weights are tied.
+    """
+    if passes == 1:
+        model, words = f"standard-{layers}x{loop.width}", {}
+    else:
+        model, words = f"recurrent-{layers}x{passes}x{loop.width}", {"residual": "none"}
+    return [RunSpec(model, loop.data, loop.recipe, seed, words) for seed in range(loop.seeds)]
+
+
+def shapes(loop: Loop) -> list[tuple[int, int]]:
+    """Layers and passes of all that is set against each other: standard encoders first."""
+    return [*((layers, 1) for layers in loop.layers), *loop.shapes]
+
+
+def depths(profile: Profile) -> list[RunSpec]:
+    """Notebook 03: layers against passes, for what a pass is worth."""
+    return [spec for loop in profile.loops for sizes in shapes(loop) for spec in shape(loop, *sizes)]
+
+
+def random_depth(profile: Profile) -> list[RunSpec]:
+    """Notebook 03: one checkpoint for every depth, on the headline task."""
+    return [
+        RunSpec(profile.random_depth, profile.data, profile.recipe, seed, RANDOM_DEPTH)
+        for seed in range(profile.random_depth_seeds)
+    ]
+
+
+def grid(profile: Profile) -> list[RunSpec]:
+    """Notebook 04: width × layers × iterations; one iteration is the standard encoder."""
+    names = [
+        f"standard-{layers}x{width}" if depth == 1 else f"recurrent-{layers}x{depth}x{width}"
+        for width in profile.grid_widths
+        for layers in profile.grid_layers
+        for depth in profile.grid_passes
+    ]
+    return _seeds(profile, names, profile.data, profile.grid_seeds)
+
+
+def data_size(profile: Profile) -> list[RunSpec]:
+    """Notebook 04: both models on nested shares of the training rows."""
+    return [
+        spec
+        for fraction in profile.fractions
+        for spec in _seeds(
+            profile, [profile.standard, profile.recurrent], dataclasses.replace(profile.data, train_fraction=fraction)
+        )
+    ]
+
+
+def text_length(profile: Profile) -> list[RunSpec]:
+    """Notebook 04: both models on the shortest and on the longest 30 % of the texts."""
+    return [
+        spec
+        for lengths in ("shortest", "longest")
+        for spec in _seeds(
+            profile, [profile.standard, profile.recurrent], dataclasses.replace(profile.data, lengths=lengths)
+        )
+    ]
+
+
+def matched(profile: Profile) -> dict[str, str]:
+    """Standard encoders that take one advantage each away from the comparison with the recurrent one.
+
+    "parameters": as many layers as the recurrent block, at its width: exactly its parameters, 1/R of its arithmetic.
+    "compute": as many layers as the recurrent encoder passes through, at its width: its arithmetic, R blocks' parameters.
+    """
+    config = preset(profile.recurrent)
+    return {
+        "parameters": f"standard-{config.num_hidden_layers}x{config.hidden_size}",
+        "compute": f"standard-{config.effective_depth}x{config.hidden_size}",
+    }
+
+
+def width_vs_depth(profile: Profile) -> list[RunSpec]:
+    """Notebook 05: wide against deep, and the standard encoders matched to the recurrent one."""
+    names = [profile.wide, profile.deep, profile.standard, profile.recurrent, *matched(profile).values()]
+    return _seeds(profile, dict.fromkeys(names), profile.data)
+
+
+def domains(profile: Profile) -> list[RunSpec]:
+    """Notebook 06: which of three domains a review comes from."""
+    return _seeds(profile, [profile.standard, profile.recurrent], profile.domains)
+
+
+def transfer(profile: Profile) -> list[RunSpec]:
+    """Notebook 06: the models whose sentiment is tried on other data."""
+    return _seeds(profile, [profile.standard, profile.recurrent], profile.transfer_from)
+
+
+def _splits(profile: Profile) -> list[DataSpec]:
+    """The spam data split anew for each seed: one test split holds too few spam messages to tell models apart."""
+    return [dataclasses.replace(profile.spam, seed=seed) for seed in range(profile.pretrained_seeds)]
+
+
+def spam(profile: Profile) -> list[RunSpec]:
+    """Notebook 07: a small BERT learns spam from nothing."""
+    return [RunSpec(profile.small, data, profile.small_recipe, data.seed) for data in _splits(profile)]
+
+
+def finetuning(profile: Profile) -> list[RunSpec]:
+    """Notebook 07: the pretrained encoder on spam, whole and frozen, and on the headline task; its tokenizer goes with it."""
+    frozen = dataclasses.replace(RECIPES["frozen"], epochs=profile.finetune_spam.epochs)
+    tasks = [(data, recipe, data.seed) for recipe in (profile.finetune_spam, frozen) for data in _splits(profile)]
+    tasks += [(profile.data, profile.finetune, seed) for seed in range(profile.pretrained_seeds)]
+    return [
+        RunSpec(profile.pretrained, dataclasses.replace(data, tokenizer=profile.pretrained), recipe, seed)
+        for data, recipe, seed in tasks
+    ]
+
+
+STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
+    "02_baseline": {"baseline": baseline},
+    "03_recurrent": {
+        "baseline": baseline,
+        "recurrent": recurrent,
+        "variants": variants,
+        "depths": depths,
+        "random_depth": random_depth,
+    },
+    "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length},
+    "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
+    "06_domain_classification": {"domains": domains, "transfer": transfer},
+    "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
+}
