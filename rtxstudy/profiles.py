@@ -32,7 +32,8 @@ class Profile:
     """The sizes of every experiment; the notebooks read nothing else."""
 
     name: str
-    seeds: int  # training seeds of each arm
+    seeds: int  # training seeds of the headline models
+    arm_seeds: int  # of every further arm: amounts of data, lengths of text, width or depth, domains, transfer
     recipe: Recipe
     data: DataSpec  # the headline sentiment task
     domains: DataSpec  # the three-class domain task
@@ -60,6 +61,12 @@ class Profile:
     random_depth: str  # trained on the headline task with a random number of passes: exits and test-time depth
     random_depth_seeds: int
 
+    @property
+    def data_sets(self) -> tuple[DataSpec, ...]:
+        """Every data set of the study, the headline first, each once."""
+        used = (self.data, self.domains, self.transfer_to, self.spam, *(loop.data for loop in self.loops))
+        return tuple(dict.fromkeys(used))
+
 
 _MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _SST2 = DataSpec(source="sst2")
@@ -72,6 +79,7 @@ PROFILES: dict[str, Profile] = {
         Profile(
             name="smoke",
             seeds=2,
+            arm_seeds=2,
             recipe=RECIPES["smoke"],
             data=_SMOKE,
             domains=dataclasses.replace(_SMOKE, task="domain"),
@@ -106,6 +114,7 @@ PROFILES: dict[str, Profile] = {
         Profile(
             name="demo",
             seeds=3,
+            arm_seeds=3,
             recipe=RECIPES["demo"],
             data=_DEMO,
             domains=dataclasses.replace(_DEMO, task="domain", rows=2000),
@@ -146,11 +155,12 @@ PROFILES: dict[str, Profile] = {
         Profile(
             name="full",
             seeds=5,
+            arm_seeds=3,
             recipe=RECIPES["default"],
             data=_SST2,
-            domains=DataSpec(source="domains", task="domain", rows=67_000),
+            domains=DataSpec(source="domains", task="domain", rows=6000),
             transfer_from=_SST2,
-            transfer_to=DataSpec(source="yelp_polarity", rows=67_000),
+            transfer_to=DataSpec(source="yelp_polarity", rows=6000),
             standard="standard-6x384",
             recurrent="recurrent-3x2x256",
             wide="standard-6x512",
@@ -158,7 +168,7 @@ PROFILES: dict[str, Profile] = {
             grid_widths=(128, 256, 384),
             grid_layers=(2, 3, 6),
             grid_passes=(1, 2, 3),
-            grid_seeds=3,
+            grid_seeds=1,
             fractions=(1.0, 0.5, 0.1),
             spam=of_source("sms_spam"),
             small="bert-mini",
@@ -243,6 +253,7 @@ def load(
     profile = dataclasses.replace(
         profile,
         seeds=seeds or profile.seeds,
+        arm_seeds=seeds or profile.arm_seeds,
         variant=dict(variant or {}),
         grid_seeds=grid_seeds or min(profile.grid_seeds, seeds or profile.grid_seeds),
         pretrained_seeds=pretrained_seeds or min(profile.pretrained_seeds, seeds or profile.pretrained_seeds),

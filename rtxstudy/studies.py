@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
@@ -16,19 +17,19 @@ UNSHARED = {"block_sharing": "unshared"}
 RANDOM_DEPTH = {"depth_sampling": "uniform"}
 
 
-def _seeds(
-    profile: Profile, models: Iterable[str], data: DataSpec, seeds: int | None = None, **overrides: Any
-) -> list[RunSpec]:
-    return [
-        RunSpec(model, data, profile.recipe, seed, overrides)
-        for model in models
-        for seed in range(seeds or profile.seeds)
-    ]
+def _seeds(profile: Profile, models: Iterable[str], data: DataSpec, seeds: int, **overrides: Any) -> list[RunSpec]:
+    """Every model with each of so many seeds."""
+    return [RunSpec(model, data, profile.recipe, seed, overrides) for model in models for seed in range(seeds)]
+
+
+def _both(profile: Profile, data: DataSpec) -> list[RunSpec]:
+    """The standard and the recurrent encoder on data of a further arm."""
+    return _seeds(profile, [profile.standard, profile.recurrent], data, profile.arm_seeds)
 
 
 def baseline(profile: Profile) -> list[RunSpec]:
     """Notebook 02: the standard encoder."""
-    return _seeds(profile, [profile.standard], profile.data)
+    return _seeds(profile, [profile.standard], profile.data, profile.seeds)
 
 
 def recurrent(profile: Profile) -> list[RunSpec]:
@@ -36,7 +37,7 @@ def recurrent(profile: Profile) -> list[RunSpec]:
     return [
         spec
         for sharing in ({}, UNSHARED)
-        for spec in _seeds(profile, [profile.recurrent], profile.data, **(profile.variant | sharing))
+        for spec in _seeds(profile, [profile.recurrent], profile.data, profile.seeds, **(profile.variant | sharing))
     ]
 
 
@@ -114,9 +115,7 @@ def data_size(profile: Profile) -> list[RunSpec]:
     return [
         spec
         for fraction in profile.fractions
-        for spec in _seeds(
-            profile, [profile.standard, profile.recurrent], dataclasses.replace(profile.data, train_fraction=fraction)
-        )
+        for spec in _both(profile, dataclasses.replace(profile.data, train_fraction=fraction))
     ]
 
 
@@ -125,9 +124,7 @@ def text_length(profile: Profile) -> list[RunSpec]:
     return [
         spec
         for lengths in ("shortest", "longest")
-        for spec in _seeds(
-            profile, [profile.standard, profile.recurrent], dataclasses.replace(profile.data, lengths=lengths)
-        )
+        for spec in _both(profile, dataclasses.replace(profile.data, lengths=lengths))
     ]
 
 
@@ -144,20 +141,33 @@ def matched(profile: Profile) -> dict[str, str]:
     }
 
 
+def arms_of_width(profile: Profile) -> list[dict[str, str]]:
+    """The encoders of notebook 05, each with its reason: rows with the columns model and why."""
+    alike = matched(profile)
+    return [
+        {"model": profile.wide, "why": f"wide, with {preset(profile.wide).effective_depth} layers of its own"},
+        {"model": profile.deep, "why": f"narrower and recurrent, with {preset(profile.deep).effective_depth} layers to pass through"},
+        {"model": profile.standard, "why": "the standard encoder of the study"},
+        {"model": profile.recurrent, "why": "the recurrent encoder of the study"},
+        {"model": alike["parameters"], "why": "standard, with the recurrent encoder's width and parameters"},
+        {"model": alike["compute"], "why": "standard, with the recurrent encoder's width and arithmetic"},
+    ]
+
+
 def width_vs_depth(profile: Profile) -> list[RunSpec]:
     """Notebook 05: wide against deep, and the standard encoders matched to the recurrent one."""
     names = [profile.wide, profile.deep, profile.standard, profile.recurrent, *matched(profile).values()]
-    return _seeds(profile, dict.fromkeys(names), profile.data)
+    return _seeds(profile, dict.fromkeys(names), profile.data, profile.arm_seeds)
 
 
 def domains(profile: Profile) -> list[RunSpec]:
     """Notebook 06: which of three domains a review comes from."""
-    return _seeds(profile, [profile.standard, profile.recurrent], profile.domains)
+    return _both(profile, profile.domains)
 
 
 def transfer(profile: Profile) -> list[RunSpec]:
     """Notebook 06: the models whose sentiment is tried on other data."""
-    return _seeds(profile, [profile.standard, profile.recurrent], profile.transfer_from)
+    return _both(profile, profile.transfer_from)
 
 
 def _splits(profile: Profile) -> list[DataSpec]:
@@ -181,6 +191,7 @@ def finetuning(profile: Profile) -> list[RunSpec]:
     ]
 
 
+# Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "02_baseline": {"baseline": baseline},
     "03_recurrent": {
@@ -195,3 +206,12 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "06_domain_classification": {"domains": domains, "transfer": transfer},
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
 }
+
+
+
+def specs_of(study: str, profile: Profile) -> list[RunSpec]:
+    """The runs of a study by its name in :data:`STUDIES`. Raises InputError for an unknown name."""
+    studies = {name: make for of_notebook in STUDIES.values() for name, make in of_notebook.items()}
+    if study not in studies:
+        raise InputError(f"There is no study '{study}'; there are {', '.join(studies)}.{nearest(study, studies)}")
+    return studies[study](profile)

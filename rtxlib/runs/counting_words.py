@@ -86,3 +86,33 @@ def _checked(labels: np.ndarray, split: str) -> np.ndarray:
     if len(labels) == 0:
         raise InputError(f"The {split} split has no rows; a baseline needs at least one.")
     return np.asarray(labels, dtype=np.int64)
+
+
+def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.DataFrame:
+    """What is reached on these data without a neural network: by the majority class, and by TF-IDF with logistic regression.
+
+    ``tested_on``: judge on the test split of these data instead. One row a classifier, with the columns that
+    :func:`rtxlib.runs.store.runs_table` shares: model, family, seed, accuracy, f1, precision, recall, parameters,
+    ms_per_text, n_test; and ``correct``, which test rows it got right. Raises InputError where the labels are others.
+    """
+    judge = tested_on or data
+    if judge.label_names != data.label_names:
+        raise InputError(f"What was learned of {', '.join(data.label_names)} cannot be judged by {', '.join(judge.label_names)}.")
+    texts = {"train": data.texts("train"), "validation": data.texts("validation"), "test": judge.texts("test")}
+    labels = {split: np.asarray((judge if split == "test" else data).splits[split].labels) for split in texts}
+    rows = [
+        majority(labels["train"], labels["test"], data.label_names),
+        baseline(
+            texts["train"],
+            labels["train"],
+            texts["test"],
+            labels["test"],
+            texts["validation"],
+            labels["validation"],
+            data.label_names,
+        ),
+    ]
+    shown = ("model", "family", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "seconds", "C")
+    return pd.DataFrame([{name: row.get(name) for name in shown} for row in rows]).assign(
+        seed=0, n_test=len(labels["test"]), correct=[row["predictions"] == labels["test"] for row in rows]
+    )

@@ -88,6 +88,19 @@ class RunSpec:
         """Whether the run starts from a checkpoint rather than from random weights."""
         return pretrained.is_pretrained(self.model)
 
+    @classmethod
+    def from_canonical(cls, record: Mapping[str, Any]) -> RunSpec:
+        """The spec that :meth:`canonical` wrote; what a record does not name has its default."""
+        return cls(
+            record["model"],
+            DataSpec(**record["data"]),
+            Recipe(**record["recipe"]),
+            record["seed"],
+            record["overrides"],
+            record.get("threads", 1),
+            record.get("processes", 1),
+        )
+
     def canonical(self) -> dict[str, Any]:
         """Everything that determines the run but the data's content, as plain JSON values."""
         whole = {

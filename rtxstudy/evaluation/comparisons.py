@@ -1,0 +1,100 @@
+"""Which of two arms is the more accurate: differences paired by seed and by test text.
+
+An arm is a :class:`rtxstudy.finished.Runs`: the runs of one model on one data set, one per seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.errors import InputError
+from rtxlib.runs.counting_words import NAME
+from rtxstudy.evaluation.statistics import mean_difference, paired_difference
+from rtxstudy.finished import Runs
+
+
+def _correct(runs: Runs) -> np.ndarray:
+    """Which test texts each run labels correctly: booleans (runs, texts).
+
+    Raises InputError when the runs were not tested on the same texts.
+    """
+    tables = [part.sort_values("row") for _, part in runs.part("predictions").groupby("key", sort=False)]
+    labels = tables[0]["label"].to_numpy()
+    if not all(np.array_equal(table["label"], labels) for table in tables):
+        keys = ", ".join(run.key for run in runs)
+        raise InputError(f"{keys} were not tested on the same texts, so they cannot be compared.")
+    return np.stack([(table["prediction"] == labels).to_numpy() for table in tables])
+
+
+def compare(a: Runs, b: Runs) -> dict[str, Any]:
+    """The accuracy of the runs ``a`` minus that of ``b``, seed by seed and text by text, as a row of a table.
+
+    Columns: ``comparison`` ("A − B"), ``data``, ``difference`` (0.01 = one percentage point), ``low`` and ``high`` (95 %
+    interval), ``p``, ``n_seeds``, ``n_items`` (test texts), and ``low_without``: the lowest value that ``low`` takes when any
+    one seed is left out, NaN for fewer than three seeds.
+
+    Raises InputError when the two arms differ in their seeds or in their test texts.
+    """
+    seeds = [[run.metrics["seed"] for run in runs] for runs in (a, b)]
+    if seeds[0] != seeds[1]:
+        raise InputError(f"Seeds {seeds[0]} of {a.model} cannot be paired with seeds {seeds[1]} of {b.model}.")
+    correct = _correct(a + b)
+    pair = correct[: len(a)], correct[len(a) :]
+    leave_one_out = range(len(a)) if len(a) > 2 else ()
+    lows = [paired_difference(*(np.delete(side, seed, axis=0) for side in pair)).low for seed in leave_one_out]
+    return {
+        "comparison": f"{a.model} − {b.model}",
+        "data": a[0].metrics["data"],
+        **paired_difference(*pair)._asdict(),
+        "low_without": min(lows, default=np.nan),
+    }
+
+
+def comparisons(*pairs: tuple[Runs, Runs], **columns: Any) -> pd.DataFrame:
+    """One row of :func:`compare` per pair of arms; ``columns`` are added to each row."""
+    return pd.DataFrame([compare(a, b) | columns for a, b in pairs])
+
+
+def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
+    """The accuracy of the runs minus that of TF-IDF with logistic regression: one row, as :func:`compare` gives it.
+
+    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data; its one fit stands beside every seed.
+    """
+    words = counting[counting["model"] == NAME].iloc[0]
+    correct = _correct(runs)
+    beside = np.broadcast_to(np.asarray(words["correct"], dtype=bool), correct.shape)
+    row = {"comparison": f"{runs.model} − {NAME}", "data": runs[0].metrics["data"]}
+    return pd.DataFrame([row | paired_difference(correct, beside)._asdict()])
+
+
+def over_blocks(runs: Runs) -> pd.DataFrame:
+    """What more passes do to a block of layers, over all blocks (layers × width) of a grid at once.
+
+    One row for each number of passes R and what it is compared with: the block passed once, which has the same parameters
+    and 1/R of the arithmetic, and a standard encoder of R times the layers, which has the same arithmetic and the parameters
+    of R blocks. Columns: ``passes``, ``against`` ("one pass" or "layers of their own"), ``blocks``, ``difference`` (accuracy,
+    0.01 = one percentage point), ``low``, ``high``, ``p``, ``n_items``, ``data``.
+
+    A block's difference is the mean over its seeds, paired. Blocks take the place of seeds in
+    :func:`rtxstudy.evaluation.statistics.mean_difference`, so the interval covers other blocks such as these and other texts.
+    Raises InputError when the runs were not tested on the same texts.
+    """
+    axes = ("num_hidden_layers", "recurrent_depth", "hidden_size", "seed")
+    places = [tuple(run.metrics[axis] for axis in axes) for run in runs]
+    correct = dict(zip(places, _correct(runs).astype(float), strict=True))
+    rows = []
+    for passes in sorted({passes for _, passes, _, _ in correct if passes > 1}):
+        for against, growth in (("one pass", 1), ("layers of their own", passes)):
+            differences: dict[tuple[int, int], list[np.ndarray]] = {}
+            for (layers, own_passes, width, seed), own in correct.items():
+                other = correct.get((layers * growth, 1, width, seed))
+                if own_passes == passes and other is not None:
+                    differences.setdefault((layers, width), []).append(own - other)
+            if differences:
+                found = mean_difference(np.stack([np.mean(seeds, axis=0) for seeds in differences.values()]))._asdict()
+                names = {"passes": passes, "against": against, "blocks": found.pop("n_seeds")}
+                rows.append(names | found | {"data": runs[0].metrics["data"]})
+    return pd.DataFrame(rows)

@@ -1,0 +1,48 @@
+"""What notebook 03 makes of the tables that are measured on loops (:mod:`rtxstudy.evaluation.measured`)."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.evaluation.worth import without_one_model, worth_of_passes
+
+
+def by_layer(gradients: pd.DataFrame) -> pd.DataFrame:
+    """The norm of the whole gradient of each layer on the way, from the norms of its parameters.
+
+    Columns: model, seed, ``depth`` (which layer on the way, from 1), ``iteration`` (which pass, from 1), norm.
+    """
+    squares = gradients.assign(norm=gradients["norm"] ** 2)
+    return squares.groupby(["model", "seed", "depth", "iteration"], sort=False)["norm"].sum().pow(0.5).reset_index()
+
+
+def growth(states: pd.DataFrame, passes: int) -> pd.DataFrame:
+    """How much the state grows per pass beyond the ``passes`` of training, form by form, before and after training.
+
+    ``states``: columns form, weights, iteration, norm, accuracy. The gain is the geometric mean of the factors by which the
+    norm, a mean over seeds, changes from one pass to the next.
+    """
+    rows = []
+    for (form, weights), own in states.groupby(["form", "weights"], sort=False):
+        means = own.groupby("iteration")[["norm", "accuracy"]].mean()
+        last = means.index[-1]
+        gain = (means["norm"][last] / means["norm"][passes]) ** (1 / (last - passes))
+        row = {"form": form, "weights": weights, "gain per pass": gain, f"length after {last}": means["norm"][last]}
+        if weights == "trained":
+            row |= {f"accuracy after {after}": means["accuracy"][after] for after in (passes, last)}
+        rows.append(row)
+    return pd.DataFrame(rows).sort_values("weights", kind="stable")
+
+
+def worth(errors: pd.DataFrame) -> pd.DataFrame:
+    """φ of each data set, and the ``least`` and the ``largest`` φ when the runs of any one model are left out.
+
+    ``errors``: as :func:`rtxstudy.evaluation.worth.errors` gives them. One row per data set: data, and the fields of
+    :class:`rtxstudy.evaluation.worth.Worth`.
+    """
+    return pd.DataFrame(
+        [
+            {"data": data} | worth_of_passes(own)._asdict() | dict(zip(("least", "largest"), without_one_model(own), strict=True))
+            for data, own in errors.groupby("data", sort=False)
+        ]
+    )

@@ -1,0 +1,78 @@
+"""Finished runs: chosen by what they are, never by their position, and read as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import pandas as pd
+
+from rtxlib.runs import store
+from rtxlib.runs.store import Run
+
+if TYPE_CHECKING:
+    from rtxlib.runs.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Runs(Sequence[Run]):
+    """Finished runs in the order in which they were asked for, each beside the spec that asked for it."""
+
+    runs: tuple[Run, ...]
+    specs: tuple[RunSpec, ...]
+    results: Path  # a profile's published tables, which hold what a run's own folder lacks
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    @overload
+    def __getitem__(self, place: int) -> Run: ...
+    @overload
+    def __getitem__(self, place: slice) -> Runs: ...
+    def __getitem__(self, place: int | slice) -> Run | Runs:
+        if isinstance(place, int):
+            return self.runs[place]
+        return Runs(self.runs[place], self.specs[place], self.results)
+
+    def __add__(self, other: Runs) -> Runs:
+        return Runs(self.runs + other.runs, self.specs + other.specs, self.results)
+
+    def where(self, **wanted: Any) -> Runs:
+        """The runs whose metrics have these values: ``runs.where(model="standard-6x384", train_fraction=0.5)``."""
+        return self._only([all(run.metrics[name] == value for name, value in wanted.items()) for run in self])
+
+    def of(self, specs: Collection[RunSpec]) -> Runs:
+        """The runs of these specs."""
+        return self._only([spec in specs for spec in self.specs])
+
+    def _only(self, chosen: Sequence[bool]) -> Runs:
+        pairs = [pair for pair, keep in zip(zip(self.runs, self.specs, strict=True), chosen, strict=True) if keep]
+        return Runs(tuple(run for run, _ in pairs), tuple(spec for _, spec in pairs), self.results)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per run: its key and its metrics."""
+        return store.runs_table(self)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that all these runs trained. Raises ValueError when there are several."""
+        (name,) = {run.metrics["model"] for run in self}
+        return name
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the labels that these runs give, by number."""
+        return self[0].spec["label_names"]
+
+    def part(self, name: str) -> pd.DataFrame:
+        """The table ``name`` ("curves", "predictions", …) of every run, one below the other.
+
+        Raises InputError when neither a run's folder nor the published tables have it.
+        """
+        return pd.concat([store.part(run, name, self.results) for run in self], ignore_index=True)

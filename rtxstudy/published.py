@@ -1,0 +1,88 @@
+"""The tables that a study publishes: tidy Parquet under ``data/results/<profile>``, from which every figure can be drawn again.
+
+``runs.parquet`` holds each run's record once, ``studies.parquet`` says which study has which run, ``curves.parquet``,
+``predictions.parquet``, … hold the runs' own tables. Further tables belong to one study each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from rtxlib.errors import InputError
+from rtxlib.runs import store
+from rtxlib.runs.store import Run
+
+FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits")
+
+
+def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
+    """Write what a study found into ``results``: its runs' records and tables, and any further ``tables`` of its own.
+
+    The rows that the same study, or the same run, left there before are replaced. A run may be given more than once. A run
+    that is known from the published tables alone is there already; only its place in the study is written.
+    """
+    runs = list({run.key: run for run in runs}.values())
+    here = [run for run in runs if run.path is not None]
+    with store.lock(results, "publish"):
+        if here:
+            records = store.runs_table(here).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in here])
+            _replace(results / "runs.parquet", records, "key")
+        if runs:
+            members = pd.DataFrame({"study": study, "key": [run.key for run in runs]})
+            _replace(results / "studies.parquet", members, "study")
+        for name in store.TABLES:
+            files = [run.path / f"{name}.parquet" for run in here]
+            if parts := [store.read_table(file) for file in files if file.is_file()]:
+                _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key")
+        for name, table in tables.items():
+            _replace(results / f"{name}.parquet", table.assign(study=study), "study")
+
+
+def _replace(file: Path, new: pd.DataFrame, column: str) -> None:
+    """Write ``new`` among the rows of ``file``, in place of those with the same value in ``column``."""
+    if file.is_file():
+        old = store.read_table(file)
+        new = pd.concat([old[~old[column].isin(new[column])], new], ignore_index=True)
+    store.write_table(file, new.sort_values(column, kind="stable", ignore_index=True))
+
+
+def read(results: Path, name: str) -> pd.DataFrame | None:
+    """A published table, or None when it was not published."""
+    file = results / f"{name}.parquet"
+    return store.read_table(file) if file.is_file() else None
+
+
+def write_rows(results: Path, name: str, rows: pd.DataFrame, column: str) -> None:
+    """Publish rows of a table; those with the same value in ``column`` are replaced."""
+    with store.lock(results, "publish"):
+        _replace(results / f"{name}.parquet", rows, column)
+
+
+def runs(results: Path) -> list[Run]:
+    """Every published run: its record, without weights."""
+    table = read(results, "runs")
+    if table is None:
+        return []
+    records = table.to_dict("records")
+    return [Run(record.pop("key"), json.loads(record.pop("spec")), record, None) for record in records]
+
+
+def findings(results: Path) -> dict[str, pd.DataFrame]:
+    """What the studies of a profile left: :data:`FINDINGS`, and "over_blocks", which is empty where the grid was not run.
+
+    "runs" has one row per study and run. Beside the ``epochs`` a run took stand the ``most_epochs`` that its recipe allows,
+    because recipes of one name may differ in them.
+
+    Raises InputError when the notebooks before have left nothing.
+    """
+    found = {name: read(results, name) for name in FINDINGS}
+    if absent := [name for name, table in found.items() if table is None]:
+        raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 06 of this profile first.")
+    runs = found["studies"].merge(found["runs"], on="key")
+    runs["most_epochs"] = [json.loads(spec)["recipe"]["epochs"] for spec in runs["spec"]]
+    over_blocks = read(results, "over_blocks")
+    return found | {"runs": runs, "over_blocks": pd.DataFrame() if over_blocks is None else over_blocks}

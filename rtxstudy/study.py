@@ -1,0 +1,253 @@
+"""The handle of a notebook: one study at one size, with its data, runs, tables, figures, provenance and clock.
+
+A notebook opens a study, asks it for runs and tables, shows figures through it, and closes it::
+
+    study = Study.open(profile, seeds=seeds, rows=rows)
+    runs = study.run("baseline")
+    study.show(accuracy_intervals(runs.table), "02_accuracy", runs.table, alt="…")
+    study.close()
+
+Imports that load torch stand inside the methods, because :meth:`Study.open` tunes the process before torch is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from IPython.display import Markdown
+
+from rtxlib import paths
+from rtxlib.errors import InputError
+from rtxlib.process import tune
+from rtxstudy import published
+from rtxstudy.finished import Runs
+from rtxstudy.report import provenance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
+
+    from rtxlib.data.prepared import Prepared
+    from rtxlib.data.spec import DataSpec
+    from rtxlib.runs.spec import RunSpec
+    from rtxlib.runs.store import Run
+    from rtxstudy.figures.save import Shown
+    from rtxstudy.profiles import Profile
+
+
+@dataclass
+class Study:
+    """One profile with its parameters, open in one notebook. Open it with :meth:`open`.
+
+    When ``RTX_NO_TRAINING`` is set the study *redraws*: runs and tables come from the published tables alone, and neither the
+    run store, nor data, nor weights are read.
+    """
+
+    profile: Profile
+    parameters: dict[str, Any]  # as the notebook's parameters cell has them
+    results: Path  # the published tables of this profile
+    figures: Path
+    redraws: bool
+    started: float = field(default_factory=time.time)  # seconds since 1970
+    _prepared: dict[DataSpec, Prepared] = field(default_factory=dict)
+    _sources: dict[str, dict[str, Any]] = field(default_factory=dict)  # data label → row, of the data asked for so far
+    _seeds: set[int] = field(default_factory=set)  # of the runs asked for so far
+
+    @classmethod
+    def open(cls, profile: str, **parameters: Any) -> Study:
+        """Open the profile of this name; ``parameters`` as :func:`rtxstudy.profiles.load` takes them, None for the profile's own.
+
+        Raises InputError for an unknown profile or a parameter out of range.
+        """
+        tune()
+        from rtxstudy import profiles
+
+        sizes = profiles.load(profile, **parameters)
+        redraws = bool(os.environ.get("RTX_NO_TRAINING"))
+        given = {"profile": profile} | parameters
+        return cls(sizes, given, paths.results_dir(profile), paths.figures_dir(profile), redraws)
+
+    # ------------------------------------------------------------------------------------------------------------ data
+
+    def data(self, spec: DataSpec) -> Prepared:
+        """The prepared data of a spec, prepared once for this notebook. Raises InputError when they are out of reach."""
+        from rtxlib.data.prepare import prepare
+
+        if spec not in self._prepared:
+            self._prepared[spec] = prepare(spec, paths.prepared_dir())
+        return self._prepared[spec]
+
+    def prepared_sets(self, *labels: str) -> dict[str, Prepared]:
+        """Label → prepared data: those of these labels, or every data set of the profile."""
+        from rtxlib.runs.spec import data_label
+
+        named = {data_label(spec): spec for spec in self.profile.data_sets}
+        return {label: self.data(named[label]) for label in labels or named}
+
+    def source(self, spec: DataSpec | None = None) -> dict[str, Any]:
+        """Where data come from, as a row of a table; without a spec the headline data.
+
+        Columns: ``data`` (their label), ``source``, ``revision``, ``tokenizer``, ``vocabulary`` (tokens), ``labels`` (names),
+        ``train rows``, ``validation rows``, ``test rows``, ``fingerprint``.
+
+        Raises InputError when a redraw finds no published row.
+        """
+        from rtxlib.runs.spec import data_label
+
+        spec = spec or self.profile.data
+        label = data_label(spec)
+        if label not in self._sources:
+            row = self._published_source(label) if self.redraws else _source(label, self.data(spec))
+            self._sources[label] = row
+        return self._sources[label]
+
+    def _published_source(self, label: str) -> dict[str, Any]:
+        table = published.read(self.results, "sources")
+        rows = [] if table is None else table[table["data"] == label].to_dict("records")
+        if not rows:
+            raise InputError(f"{self.results} does not describe {label}; run notebook 01 without --no-training first.")
+        return rows[0] | {"labels": rows[0]["labels"].split(", ")}
+
+    # ------------------------------------------------------------------------------------------------------------ runs
+
+    def run(self, *studies: str | Iterable[RunSpec], timed: bool = True) -> Runs:
+        """The runs of these studies (names in :data:`rtxstudy.studies.STUDIES`, or lists of specs); missing ones are trained.
+
+        ``timed``: measure the latency of runs that have none. A redraw takes the published runs.
+
+        Raises InputError when a run failed, or when a redraw finds a run that was never published.
+        """
+        from rtxstudy.studies import specs_of
+
+        specs = [spec for study in studies for spec in (specs_of(study, self.profile) if isinstance(study, str) else study)]
+        self._seeds |= {spec.seed for spec in specs}
+        found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
+        return Runs(tuple(found), tuple(specs), self.results)
+
+    def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
+        """Runs of the store; else published runs, which have been trained on some machine; else runs trained now."""
+        from rtxlib.runs.execute import lookup, run
+
+        known = {run.key: run for run in published.runs(self.results)}
+        stored = lookup(specs, paths.runs_dir())
+        found = {key: known.get(key) if here is None else None for key, here in stored}
+        trained = iter(run([spec for spec, (key, _) in zip(specs, stored, strict=True) if found[key] is None], timed=timed))
+        return [found[key] or next(trained) for key, _ in stored]
+
+    def _published_runs(self, specs: list[RunSpec]) -> list[Run]:
+        from rtxlib.runs.execute import TrainingRefused
+        from rtxlib.runs.spec import RunSpec
+
+        known = [(RunSpec.from_canonical(run.spec), run) for run in published.runs(self.results)]
+        found = [next((run for spec, run in known if spec == wanted), None) for wanted in specs]
+        if missing := [spec.title for spec, run in zip(specs, found, strict=True) if run is None]:
+            raise TrainingRefused(
+                f"{len(missing)} of {len(specs)} runs are not in the tables in {self.results}, and training is switched off: "
+                f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}. Run the notebook without --no-training first."
+            )
+        return found
+
+    def measure(self, what: Callable[[Run, Prepared | None, Path], pd.DataFrame], runs: Runs) -> pd.DataFrame:
+        """A table of :mod:`rtxstudy.evaluation.measured` for every run, one below the other.
+
+        Each is measured once on the run's weights and kept beside them; a redraw reads the published ones.
+        """
+        tables = [
+            what(run, None if self.redraws else self.data(spec.data), self.results)
+            for run, spec in zip(runs, runs.specs, strict=True)
+        ]
+        return pd.concat(tables, ignore_index=True)
+
+    def transfer(self, runs: Runs, to: DataSpec) -> pd.DataFrame:
+        """The scores of runs on the test split of other data, measured once and kept beside each run.
+
+        One row per run: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test, fingerprint.
+        """
+        from rtxlib.runs.spec import data_label
+        from rtxlib.runs.use import transfer
+
+        if self.redraws:
+            scores = runs.part("evaluations")
+            return scores[scores["tested_on"] == data_label(to)].reset_index(drop=True)
+        return pd.concat([transfer(run, to, self.data(to), self.results) for run in runs], ignore_index=True)
+
+    def counting_words(self, spec: DataSpec | None = None, tested_on: DataSpec | None = None) -> pd.DataFrame:
+        """What the majority class and TF-IDF with logistic regression reach on these data, without a spec on the headline data.
+
+        ``tested_on``: judge on the test split of these data instead. Columns as
+        :func:`rtxlib.runs.counting_words.counting_words` gives them; each fit is published, and a redraw reads it.
+        """
+        from rtxlib.runs.counting_words import counting_words
+
+        spec = spec or self.profile.data
+        key = json.dumps([vars(spec), vars(tested_on or spec)], sort_keys=True)
+        known = published.read(self.results, "counting_words") if self.redraws else None
+        if known is not None and (known["key"] == key).any():
+            return known[known["key"] == key].drop(columns="key").reset_index(drop=True)
+        table = counting_words(self.data(spec), self.data(tested_on) if tested_on else None).assign(seed=spec.seed)
+        published.write_rows(self.results, "counting_words", table.assign(key=key, correct=table["correct"].map(list)), "key")
+        return table
+
+    # ---------------------------------------------------------------------------------------------------------- tables
+
+    def table(self, study: str, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """The table ``name`` of a study, which ``make`` computes from data or weights; it is published, and a redraw reads it."""
+        if self.redraws and (known := published.read(self.results, name)) is not None:
+            return known[known["study"] == study].drop(columns="study").reset_index(drop=True)
+        table = make()
+        published.publish(study, [], self.results, **{name: table})
+        return table
+
+    def publish(self, study: str, runs: Iterable[Run] = (), **tables: pd.DataFrame) -> None:
+        """Write what a study found: its runs, and further tables that several studies share (:func:`published.publish`)."""
+        published.publish(study, runs, self.results, **tables)
+
+    def findings(self) -> dict[str, pd.DataFrame]:
+        """What all studies of this profile have published: :func:`rtxstudy.published.findings`."""
+        return published.findings(self.results)
+
+    # ---------------------------------------------------------------------------------------------------------- showing
+
+    def show(self, figure: Figure, stem: str, numbers: pd.DataFrame, alt: str, caption: str | None = None) -> Shown:
+        """Save a figure with the numbers it draws, as :func:`rtxstudy.figures.save.save` does, and show it."""
+        from rtxstudy.figures.save import save
+
+        return save(figure, stem, numbers, self.figures, alt, caption)
+
+    def say(self, sentence: Callable[[Mapping[str, Any]], str], rows: pd.DataFrame) -> Markdown:
+        """One computed sentence per row of a table, as a list."""
+        return Markdown("\n".join(f"- {sentence(row)}" for row in rows.to_dict("records")))
+
+    def show_texts(self, make: Callable[[], pd.DataFrame]) -> Styler | Markdown:
+        """A table with texts of the data in it. Texts are not published, because licences forbid it; a redraw says so instead."""
+        if self.redraws:
+            return Markdown("*Texts are not published. Run this notebook without `--no-training` to see them here.*")
+        table = make()
+        wrapped = {"text-align": "left", "white-space": "normal"}
+        return table.style.hide(axis="index").set_properties(subset=table.columns[table.dtypes == "str"], **wrapped)
+
+    def close(self) -> provenance.Provenance:
+        """Where the numbers above come from: code, parameters, seeds, data, machine, versions and time."""
+        names = ("source", "revision", "tokenizer", "fingerprint")
+        data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
+        return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)
+
+
+def _source(label: str, data: Prepared) -> dict[str, Any]:
+    return {
+        "data": label,
+        "source": data.provenance["source"],
+        "revision": str(data.provenance.get("revision", ""))[:12],
+        "tokenizer": data.provenance["tokenizer"],
+        "vocabulary": len(data.tokenizer),
+        "labels": data.label_names,
+        **{f"{split} rows": len(tokens) for split, tokens in data.splits.items()},
+        "fingerprint": data.fingerprint[:16],
+    }
