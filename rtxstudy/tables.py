@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
-from rtxlib.runs import counting_words as classical
 from rtxlib.runs import store
+from rtxlib.runs.counting_words import NAME, counting_words  # noqa: F401 - notebooks call tables.counting_words
 from rtxlib.runs.store import Run
 from rtxstudy.evaluation.statistics import mean_difference, paired_difference
 
@@ -92,42 +91,12 @@ def over_blocks(runs: Sequence[Run], results: Path | None = None) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.DataFrame:
-    """What is reached on these data without a neural network: by the majority class, and by TF-IDF with logistic regression.
-
-    ``tested_on``: judge on the test split of these data instead. One row a classifier, with the columns that
-    :func:`rtxlib.runs.store.runs_table` shares: model, family, seed, accuracy, f1, precision, recall, parameters,
-    ms_per_text, n_test; and ``correct``, which test rows it got right. Raises InputError where the labels are others.
-    """
-    judge = tested_on or data
-    if judge.label_names != data.label_names:
-        raise InputError(f"What was learned of {', '.join(data.label_names)} cannot be judged by {', '.join(judge.label_names)}.")
-    texts = {"train": data.texts("train"), "validation": data.texts("validation"), "test": judge.texts("test")}
-    labels = {split: np.asarray((judge if split == "test" else data).splits[split].labels) for split in texts}
-    rows = [
-        classical.majority(labels["train"], labels["test"], data.label_names),
-        classical.baseline(
-            texts["train"],
-            labels["train"],
-            texts["test"],
-            labels["test"],
-            texts["validation"],
-            labels["validation"],
-            data.label_names,
-        ),
-    ]
-    shown = ("model", "family", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "seconds", "C")
-    return pd.DataFrame([{name: row.get(name) for name in shown} for row in rows]).assign(
-        seed=0, n_test=len(labels["test"]), correct=[row["predictions"] == labels["test"] for row in rows]
-    )
-
-
 def against_words(runs: Sequence[Run], counting: pd.DataFrame, results: Path | None = None) -> dict[str, float | str | int]:
     """Accuracy of the runs minus that of TF-IDF with logistic regression, as :func:`compare` gives it.
 
     ``counting``: from :func:`counting_words` on the same data; its one fit stands beside every seed.
     """
-    words = counting[counting["model"] == classical.NAME].iloc[0]
+    words = counting[counting["model"] == NAME].iloc[0]
     right = _right(runs, results)
     difference = paired_difference(right, np.broadcast_to(words["correct"], right.shape))
     metrics = runs[0].metrics
