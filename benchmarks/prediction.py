@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerBase
 
 from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
@@ -19,7 +20,6 @@ from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode
 from rtxlib.models import EncoderForSequenceClassification, pretrained
 from rtxlib.models.linear import prepacked
-from rtxlib.runs.execute import softmax
 from rtxlib.training.device import DTYPES, autocast, pick_device, pick_precision
 from rtxlib.training.predict import predict_logits
 
@@ -84,7 +84,7 @@ def _throughput(name: str, given: list[str], same: Same, precision: str, rounds:
     logits = predict()
     loops = {
         "a plain loop over transformers": ("plain_loop", logits),
-        "pipeline": ("text_pipeline", softmax(logits)),
+        "pipeline": ("text_pipeline", softmax(logits, axis=1)),
     }
     for what, (function, expected) in loops.items():
         tolerance = 1e-4 if precision == "fp32" else 0.2

@@ -20,10 +20,10 @@ from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
 from rtxlib.models import build
-from rtxlib.runs.execute import special_ids
+from rtxlib.runs.train import special_ids
 from rtxlib.training.device import DTYPES, pick_device, pick_precision
-from rtxlib.training.loop import train
 from rtxlib.training.recipe import recipe
+from rtxlib.training.trainer import Trainer
 
 BATCH = 128
 # The Trainer sorts fifty batches at a time by length, longest first, so that any fewer steps would be of other lengths than the
@@ -44,7 +44,7 @@ def subset(tokens: Tokens, rows: int) -> Tokens:
 def ours(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str) -> float:
     """Rows a second of our training loop over ``tokens`` once, batches by length."""
     plan = dataclasses.replace(recipe("default"), precision=precision, evaluations_per_epoch=1)
-    trained = train(model, tokens, subset(tokens, 1), plan, 0, special_ids(data), pick_device())
+    trained = Trainer(model, tokens, subset(tokens, 1), plan, 0, special_ids(data), pick_device()).run()
     return trained.rows_per_second
 
 

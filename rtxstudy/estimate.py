@@ -12,11 +12,13 @@ import torch.nn.functional as F
 
 from rtxlib import paths
 from rtxlib.data.batching import collate
-from rtxlib.data.prepare import prepare
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import DataSpec
 from rtxlib.models.pretrained import out_of_reach
 from rtxlib.runs.cost import forward_flops
-from rtxlib.runs.execute import fresh_model, lookup
+from rtxlib.runs.execute import lookup
 from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.train import fresh_model
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
 from rtxlib.training.steps import steps
 from rtxstudy.profiles import Profile
@@ -26,9 +28,8 @@ FORWARD_AND_BACKWARD = 3  # a backward pass costs twice the forward one
 PROBE_STEPS = 3
 
 
-def training_flops(spec: RunSpec) -> float:
+def training_flops(spec: RunSpec, data: Prepared) -> float:
     """Floating-point operations of the whole training, padding left out and no early stop assumed."""
-    data = prepare(spec.data, paths.prepared_dir())
     lengths = pd.Series(data.splits["train"].lengths).value_counts()
     config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
     depths = range(1, config.recurrent_depth + 1) if config.depth_sampling == "uniform" else [config.recurrent_depth]
@@ -38,10 +39,9 @@ def training_flops(spec: RunSpec) -> float:
     return FORWARD_AND_BACKWARD * epoch * spec.recipe.epochs
 
 
-def flops_per_second(spec: RunSpec) -> float:
+def flops_per_second(spec: RunSpec, data: Prepared) -> float:
     """What this device reaches: the fastest of three real optimiser steps of this run, after one to warm up."""
     device = pick_device()
-    data = prepare(spec.data, paths.prepared_dir())
     model = fresh_model(spec, data).to(device).train()
     training = data.splits["train"]
     micro = next(steps(training, spec.recipe, seed=0))
@@ -69,19 +69,20 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     Runs that start from weights which cannot be had here are left out, as the notebook leaves them out.
     """
     seen: set[str] = set()
+    data: dict[DataSpec, Prepared] = {}
     rows = []
     rate = None
     for notebook in notebooks:
         for name, study in STUDIES.get(notebook, {}).items():
             specs = [spec for spec in study(profile) if not spec.pretrained or not out_of_reach(spec.model)]
-            found = lookup(specs, paths.runs_dir())
+            found = lookup(specs, paths.runs_dir(), data=data)
             new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
             seen.update(key for key, _, _ in new)
             missing = [spec for _, run, spec in new if run is None]
             if missing and rate is None:
                 # On a CPU several runs go on at once, each on its share of the cores that this probe uses all of.
-                rate = flops_per_second(missing[0])
-            seconds = sum(map(training_flops, missing)) / rate if missing else 0.0
+                rate = flops_per_second(missing[0], data[missing[0].data])
+            seconds = sum(training_flops(spec, data[spec.data]) for spec in missing) / rate if missing else 0.0
             rows.append(
                 {
                     "notebook": notebook,

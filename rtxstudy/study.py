@@ -136,9 +136,10 @@ class Study:
         from rtxlib.runs.execute import lookup, run
 
         known = {run.key: run for run in published.runs(self.results)}
-        stored = lookup(specs, paths.runs_dir())
+        stored = lookup(specs, paths.runs_dir(), self._prepared)
         found = {key: known.get(key) if here is None else None for key, here in stored}
-        trained = iter(run([spec for spec, (key, _) in zip(specs, stored, strict=True) if found[key] is None], timed=timed))
+        missing = [spec for spec, (key, _) in zip(specs, stored, strict=True) if found[key] is None]
+        trained = iter(run(missing, timed=timed, data=self._prepared))
         return [found[key] or next(trained) for key, _ in stored]
 
     def _published_runs(self, specs: list[RunSpec]) -> list[Run]:

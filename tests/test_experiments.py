@@ -28,7 +28,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification, build
 from rtxlib.runs import counting_words as classical
-from rtxlib.runs import execute, store, use
+from rtxlib.runs import execute, store, train, use
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import profiles, studies, tables, words
@@ -53,7 +53,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(home):
-    return execute.train_run(SPEC, paths.runs_dir())
+    return train.train_run(SPEC, paths.runs_dir())
 
 
 def test_the_key_follows_every_part_of_the_spec_and_nothing_else() -> None:
@@ -112,8 +112,8 @@ def test_metrics_are_of_the_test_split_and_of_the_kept_weights(run) -> None:
 
 
 def test_a_run_that_is_there_is_not_trained_again(run, monkeypatch) -> None:
-    monkeypatch.setattr(execute, "train", lambda *args, **kwargs: pytest.fail("trained twice"))
-    assert execute.train_run(SPEC, paths.runs_dir()).metrics == run.metrics
+    monkeypatch.setattr(train, "Trainer", lambda *args, **kwargs: pytest.fail("trained twice"))
+    assert train.train_run(SPEC, paths.runs_dir()).metrics == run.metrics
 
 
 def test_pipeline_and_auto_classes_open_a_run(run) -> None:
@@ -150,7 +150,7 @@ def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> 
     assert store.load(runs, key) is None and store.every(runs) == []
     with pytest.raises(InputError, match="no finished run"):
         store.find(runs, str(runs / key))
-    assert execute.train_run(SPEC, runs).metrics["accuracy"] >= 0
+    assert train.train_run(SPEC, runs).metrics["accuracy"] >= 0
     assert [run.key for run in store.every(runs)] == [key]
 
 
@@ -171,9 +171,9 @@ def test_a_full_disk_is_one_sentence_and_the_next_try_goes_on(home, tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(EncoderForSequenceClassification, "save_pretrained", full)
         with pytest.raises(InputError, match="disk is full"):
-            execute.train_run(SPEC, runs)
+            train.train_run(SPEC, runs)
     assert store.every(runs) == []
-    assert execute.train_run(SPEC, runs).path.is_dir()
+    assert train.train_run(SPEC, runs).path.is_dir()
 
 
 def test_a_run_killed_a_moment_before_it_counts_is_not_listed(run, tmp_path) -> None:
@@ -229,7 +229,7 @@ def test_two_processes_train_a_run_once(tmp_path) -> None:
 def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None:
     """SIGKILL in the middle of a training that checkpoints after every step, then the same command again."""
     command = [*TRAIN, "--recipe-set", "epochs=12", "--set", "hidden_dropout=0.2"]
-    often = "from rtxlib.training import loop; loop.CHECKPOINT_SECONDS = 0.0; from rtxlib.cli import main; main()"
+    often = "from rtxlib.training import trainer; trainer.CHECKPOINT_SECONDS = 0.0; from rtxlib.cli import main; main()"
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     process = subprocess.Popen(
         [sys.executable, "-c", often, *command[3:]],
@@ -283,12 +283,12 @@ def test_a_failing_run_stops_the_pool_with_its_own_sentence(home, monkeypatch) -
 
 def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) -> None:
     results = tmp_path / "results"
-    store.publish("one", [run], results)
-    store.publish("two", [run, run], results, notes=pd.DataFrame({"n": [1]}))
+    published.publish("one", [run], results)
+    published.publish("two", [run, run], results, notes=pd.DataFrame({"n": [1]}))
     assert len(pd.read_parquet(results / "runs.parquet")) == 1
     assert sorted(pd.read_parquet(results / "studies.parquet")["study"]) == ["one", "two"]
     assert not pd.read_parquet(results / "predictions.parquet").duplicated(["key", "row"]).any()
-    record = store.published(results, run.key)
+    record = published.published(results, run.key)
     assert record.path is None and record.metrics["accuracy"] == run.metrics["accuracy"] and record.spec == run.spec
     pd.testing.assert_frame_equal(store.part(record, "curves", results), store.part(run, "curves"))
     with pytest.raises(InputError, match="not its weights"):
@@ -301,7 +301,7 @@ def test_transfer_is_computed_once_and_kept(run, tmp_path) -> None:
     first = use.transfer(run, other, data)
     assert len(first) == 1 and first["n_test"].iloc[0] == len(data.splits["test"])
     assert use.transfer(run, other, data).equals(first)
-    store.publish("transfer", [run], tmp_path)
+    published.publish("transfer", [run], tmp_path)
     gone = dataclasses.replace(run, path=None)
     assert use.transfer(gone, other, data, tmp_path)["accuracy"].tolist() == first["accuracy"].tolist()
     fewer = prepare(dataclasses.replace(other, rows=200), paths.prepared_dir())
@@ -317,7 +317,7 @@ def test_compare_is_the_difference_of_the_accuracies(run) -> None:
 
 
 def test_runs_that_were_tested_on_other_texts_are_not_compared(run, home) -> None:
-    other = execute.train_run(dataclasses.replace(SPEC, data=dataclasses.replace(DATA, seed=5)), paths.runs_dir())
+    other = train.train_run(dataclasses.replace(SPEC, data=dataclasses.replace(DATA, seed=5)), paths.runs_dir())
     with pytest.raises(InputError, match="not tested on the same texts"):
         tables.compare([run], [other])
 
@@ -353,7 +353,7 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
 
 
 def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) -> None:
-    timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()).splits["test"], 0)])
+    timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()))])
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
     device = timed["device"].iloc[0]
     assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
@@ -455,7 +455,7 @@ def test_a_run_on_the_hubs_data_records_where_they_came_from(hub: str, home: Pat
     """The whole path: load_dataset, the official split, BERT's word pieces, a model of the study's vocabulary."""
     spec = RunSpec("recurrent-1x2x32", DataSpec(source="sst2", rows=600), RECIPES["smoke"], 0)
     data = prepare(spec.data, paths.prepared_dir())
-    run = execute.train_run(spec, paths.runs_dir())
+    run = train.train_run(spec, paths.runs_dir())
     assert data.provenance["revision"] and "bert-base-uncased" in data.provenance["tokenizer"]
     assert run.metrics["n_test"] == 872 and run.metrics["embedding_parameters"] == 30_522 * 32
 
@@ -514,7 +514,7 @@ RANDOM = dataclasses.replace(
 
 
 def test_what_is_measured_of_a_run_is_measured_once_and_kept(home, monkeypatch) -> None:
-    run, data = execute.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
+    run, data = train.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
     tables_of = {
         "states": lambda: dynamics.states(RANDOM, run, data),
         "gradients": lambda: dynamics.gradients(run, data),
@@ -535,7 +535,7 @@ def test_what_is_measured_of_a_run_is_measured_once_and_kept(home, monkeypatch) 
 
 
 def test_early_exits_of_a_run_are_those_of_its_model(home) -> None:
-    run, data = execute.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
+    run, data = train.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
     ways, predictions = dynamics.early_exits(run, data)
     fixed = ways[ways["criterion"] == "fixed"]
     assert fixed["passes"].tolist() == [1, 2, 3] and (ways["ms_per_text"] > 0).all()
@@ -569,7 +569,7 @@ def test_early_exits_of_a_run_are_those_of_its_model(home) -> None:
 
 def test_early_exits_that_were_broken_off_are_measured_again(home, tmp_path) -> None:
     """Only the table of ways counts as done, and it is written last."""
-    run, data = execute.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
+    run, data = train.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
     dynamics.early_exits(run, data)
     (run.path / "exits.parquet").unlink()
     ways, predictions = dynamics.early_exits(run, data)

@@ -21,11 +21,11 @@ from rtxlib.data.batching import Tokens
 from rtxlib.models import attention, build, feedforward, linear, norms, positions
 from rtxlib.models.dropout import Dropout, dropout_mask
 from rtxlib.models.linear import Linear, prepacked
-from rtxlib.training import loop
+from rtxlib.training import trainer
 from rtxlib.training.device import DTYPES, autocast
-from rtxlib.training.loop import train
 from rtxlib.training.optimizer import make_optimizer
 from rtxlib.training.recipe import Recipe
+from rtxlib.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -320,11 +320,11 @@ def test_the_update_clips_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None
         ("torch's", 0.3, in_two_steps),
         ("none", 1e9, make_optimizer),
     ):
-        monkeypatch.setattr(loop, "make_optimizer", optimizer)
+        monkeypatch.setattr(trainer, "make_optimizer", optimizer)
         torch.manual_seed(0)
         model = build("standard-1x32", vocab_size=60, **NO_CHANCE)
         plan = Recipe(name="clip", learning_rate=1e-3, epochs=1, batch_rows=32, clip_norm=clip, precision="fp32")
-        went = train(model, data, data, plan, 0, {"pad": 0, "unk": 1}, CPU)
+        went = Trainer(model, data, data, plan, 0, {"pad": 0, "unk": 1}, CPU).run()
         weights[name] = torch.cat([p.detach().flatten() for p in model.parameters()])
         norms_before = went.curve["grad_norm"]
     assert norms_before.min() > 0.3  # so that there was something to clip
@@ -346,7 +346,7 @@ def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeyp
             path(patch)
             model = build("recurrent-1x2x64", vocab_size=60, **NO_CHANCE)
             plan = dataclasses.replace(recipe, precision=precision)
-            trained = train(model, data, data, plan, 0, {"pad": 0, "unk": 1}, CPU)
+            trained = Trainer(model, data, data, plan, 0, {"pad": 0, "unk": 1}, CPU).run()
             curves[name] = trained.curve[["train_loss", "val_loss"]].to_numpy()
     noise = np.abs(curves["plain"] - curves["exact"]).max()
     assert 0 < np.abs(curves["fast"] - curves["plain"]).max() <= 3 * noise

@@ -20,7 +20,7 @@ from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset, pretrained
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs import execute
+from rtxlib.runs import train
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import recipe
 from rtxstudy import profiles, studies
@@ -78,13 +78,13 @@ def test_frozen_trains_the_head_alone(made: tuple[Path, Path], tmp_path: Path, m
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     data = DataSpec(source="file", path=str(texts), tokenizer=str(checkpoint), max_length=64)
     spec = RunSpec(str(checkpoint), data, recipe("frozen", epochs=1))
-    run = execute.train_run(spec, tmp_path / "data" / "runs")
+    run = train.train_run(spec, tmp_path / "data" / "runs")
     assert run.metrics["model"] == "tiny frozen"
     trained = EncoderForSequenceClassification.from_pretrained(run.path)
     before = pretrained.load(str(checkpoint)).state_dict()
     for name, x in trained.encoder.state_dict().items():
         assert torch.equal(x, before[name]), name
-    fresh = execute.fresh_model(spec, prepare(data, tmp_path / "data" / "prepared"))
+    fresh = train.fresh_model(spec, prepare(data, tmp_path / "data" / "prepared"))
     assert not torch.equal(fresh.classifier.weight, trained.classifier.weight)
 
 

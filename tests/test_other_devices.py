@@ -14,7 +14,7 @@ from rtxlib import doctor
 from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.training import parallel
-from rtxlib.training.loop import _hide_words
+from rtxlib.training.trainer import word_dropout
 from rtxstudy import profiles
 from rtxstudy.studies import forms
 
@@ -31,7 +31,7 @@ OTHERS = {name: (name, {}) for name in ("standard-2x64", "bert-tiny", "minilm-l3
 def test_a_training_step_stays_on_its_device_and_reads_no_value(name: str, changes: dict, padded: bool) -> None:
     model = build(name, **changes).to(META).train()
     ids = torch.zeros(4, 17, dtype=torch.long, device=META)
-    ids = _hide_words(ids, 0.1, 3, torch.tensor([0, 1, 2], device=META))
+    ids = word_dropout(ids, 0.1, 3, torch.tensor([0, 1, 2], device=META))
     logits = model(input_ids=ids, attention_mask=torch.ones_like(ids) if padded else None).logits
     F.cross_entropy(logits, torch.zeros(4, dtype=torch.long, device=META)).backward()
     assert logits.device == META

@@ -16,8 +16,8 @@ from test_cli import SMALL
 
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs.execute import train_run
 from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.train import train_run
 from rtxlib.training.recipe import RECIPES
 
 # What each process runs: the first prints the curve and writes the weights. STOP is a step after which it dies, once.
@@ -28,7 +28,7 @@ import numpy as np, torch
 from safetensors.torch import save_file
 from rtxlib.data.batching import Tokens
 from rtxlib.models import build
-from rtxlib.training import checkpoint, loop, parallel
+from rtxlib.training import checkpoint, parallel, trainer
 from rtxlib.training.recipe import Recipe
 
 folder, dropout, stop = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
@@ -42,7 +42,7 @@ recipe = Recipe(name="parallel", learning_rate=3e-3, epochs=3, batch_rows=31, ba
                 word_dropout=dropout, precision="fp32")
 rates = dict.fromkeys(("hidden_dropout", "attention_dropout", "classifier_dropout"), dropout)
 model = build("recurrent-1x2x32", vocab_size=40, **rates)
-loop.CHECKPOINT_SECONDS, parallel._AGREE_EVERY = 0.0, 1
+trainer.CHECKPOINT_SECONDS, trainer.AGREE_EVERY = 0.0, 1
 save, saves = checkpoint.save, 0
 def counted(*args):
     global saves
@@ -52,7 +52,8 @@ def counted(*args):
         os._exit(9)
 checkpoint.save = counted
 special = {"pad": 0, "unk": 1, "cls": 2, "sep": 3}
-result = loop.train(model, data, data, recipe, 5, special, torch.device("cpu"), folder / "checkpoint.safetensors")
+given = model, data, data, recipe, 5, special, torch.device("cpu"), folder / "checkpoint.safetensors"
+result = trainer.Trainer(*given).run()
 save_file(model.state_dict() | {"draw": torch.rand(9)}, folder / f"weights-{parallel.rank()}.safetensors")
 if parallel.rank() == 0:
     print(json.dumps(result.curve.drop(columns="seconds").to_dict("list")))

@@ -24,7 +24,7 @@ from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs import cluster, execute, executors, store
+from rtxlib.runs import cluster, execute, executors, store, train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 
@@ -122,7 +122,7 @@ def hooked(nodes) -> Iterator[Callable]:
 def serial(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RunSpec], store.Run]:
     """A run as this process trains it, in a store of its own."""
     folder = tmp_path_factory.mktemp("serial")
-    return lambda spec: execute.train_run(spec, folder)
+    return lambda spec: train.train_run(spec, folder)
 
 
 def same(run: store.Run, other: store.Run) -> bool:
@@ -139,7 +139,6 @@ def same(run: store.Run, other: store.Run) -> bool:
 
 def test_unknown_executors_and_absent_ray_are_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert executors.known() == "local" and executors.known("ray") == "ray"
-    assert set(execute.EXECUTORS) == set(executors.NAMES)
     with pytest.raises(InputError, match=r"no executor 'rya'.*Did you mean 'ray'"):
         execute.run(seeds(0), executor="rya")
     monkeypatch.setenv("RTX_EXECUTOR", "ray")
@@ -203,18 +202,16 @@ def test_an_unmeasured_shape_sends_one_run_ahead_on_a_whole_gpu() -> None:
 def test_a_node_without_the_store_its_locks_or_its_gpu_trains_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def train(*_: object, **__: object) -> None:
-        pytest.fail("trained")
-
+    monkeypatch.setattr(cluster, "train_run", lambda *_, **__: pytest.fail("trained"))
     mark = tmp_path / ".driver-x.lock"
     with pytest.raises(InputError, match=r"does not see what the driver wrote.*RTX_HOME"):
-        cluster._train_on_node(SPEC, tmp_path, train, mark, False)
+        cluster._train_on_node(SPEC, tmp_path, mark, False)
     mark.touch()
     with pytest.raises(InputError, match="can be taken that the driver holds"):
-        cluster._train_on_node(SPEC, tmp_path, train, mark, False)
+        cluster._train_on_node(SPEC, tmp_path, mark, False)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with store.lock(tmp_path, "driver-x"), pytest.raises(InputError, match="a GPU that its torch cannot use"):
-        cluster._train_on_node(SPEC, tmp_path, train, mark, True)
+        cluster._train_on_node(SPEC, tmp_path, mark, True)
 
 
 def test_a_cluster_that_does_not_answer_or_start_is_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,9 +270,9 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
     gate, log = home / "gate", home / "log"
 
     def hook() -> None:
-        from rtxlib.training import checkpoint, loop
+        from rtxlib.training import checkpoint, trainer
 
-        loop.CHECKPOINT_SECONDS = 0.0
+        trainer.CHECKPOINT_SECONDS = 0.0
         save, load = checkpoint.save, checkpoint.load
 
         def note(what: str, path: Path) -> None:
@@ -337,17 +334,17 @@ from test_ray import seeds
 home = Path(os.environ["RTX_HOME"])
 
 def hook():
-    from rtxlib.runs import execute
-    train = execute.train
+    from rtxlib.training.trainer import Trainer
+    run = Trainer.run
 
-    def counted(*given):
+    def counted(self):
         with (home / "trained").open("a") as file:
             file.write("one\\n")
         while not (home / "gate").exists():
             time.sleep(0.05)
-        return train(*given)
+        return run(self)
 
-    execute.train = counted
+    Trainer.run = counted
 
 environment = {{"worker_process_setup_hook": hook, **cluster._environment()}}
 ray.init(os.environ["RAY_ADDRESS"], log_to_driver=False, runtime_env=environment)
@@ -377,12 +374,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
     """Ray believes in a GPU that is not there; the training is a stand-in that says what share it was given."""
     log = home / "log"
 
-    def hook() -> None:
-        import torch
-
-        torch.cuda.is_available = lambda: True
-
-    def train(spec: RunSpec, runs: Path, patience: float) -> None:
+    def train_run(spec: RunSpec, runs: Path, patience: float) -> None:
         import ray
 
         with log.open("a") as file:
@@ -397,11 +389,19 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
             memory = {"peak_memory_mb": 3_000.0, "device_memory_mb": 16_000.0}
             store.write_json(folder / "metrics.json", {"accuracy": 0.5, "train_seconds": 1.0, **memory})
 
+    def hook() -> None:
+        import torch
+
+        from rtxlib.runs import cluster
+
+        torch.cuda.is_available = lambda: True
+        cluster.train_run = train_run
+
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     node = add_node(nodes, num_cpus=2, num_gpus=1)
     hooked(hook)
     missing = {spec.key("f"): spec for spec in seeds(0, 1, 2)}
-    cluster.train_all(missing, paths.runs_dir(), train, lambda line: None)
+    cluster.train_all(missing, paths.runs_dir(), lambda line: None)
     nodes.remove_node(node)
     lines = [line.split() for line in log.read_text().splitlines()]
     assert len({process for _, _, process in lines}) == 3  # none stays behind with a context on a card given to the next
@@ -417,7 +417,7 @@ def test_a_driver_that_is_stopped_leaves_no_training_and_no_half_run(home: Path,
     """Ctrl-C of a Ray of one's own, whose processes must all be gone; SIGKILL of a driver of the cluster."""
     code = (
         f"import sys, dataclasses; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_ray import SPEC\nfrom rtxlib.experiments import execute\n"
+        "from test_ray import SPEC\nfrom rtxlib.runs import execute\n"
         "long = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, epochs=100_000))\n"
         "execute.run([long], executor='ray')\n"
     )
@@ -451,7 +451,7 @@ def test_a_run_computes_with_its_own_threads_and_says_so(home: Path) -> None:
 
     before = torch.get_num_threads()
     spec = dataclasses.replace(SPEC, threads=before + 1)
-    run = execute.train_run(spec, paths.runs_dir())
+    run = train.train_run(spec, paths.runs_dir())
     assert torch.get_num_threads() == before
     assert run.metrics["threads"] == before + 1 and f"{before + 1} threads" in run.metrics["device"]
     assert json.loads((run.path / "spec.json").read_text())["threads"] == before + 1

@@ -19,12 +19,13 @@ from safetensors.torch import save_file
 from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 
 from rtxlib import paths
+from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs import execute, store, use
+from rtxlib.runs import store, train, use
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
-from rtxlib.training import checkpoint, loop
+from rtxlib.training import checkpoint, trainer
 from rtxlib.training.recipe import RECIPES
 
 SPEC = RunSpec("recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0)
@@ -40,7 +41,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(home) -> Run:
-    return execute.train_run(SPEC, paths.runs_dir())
+    return train.train_run(SPEC, paths.runs_dir())
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_a_damaged_record_is_one_sentence_and_the_other_runs_are_listed(
     file = runs / run.key / name
     file.unlink() if damage is None else file.write_bytes(damage)
     told = rf"Run {run.key} is damaged \(.*{name}.*\): delete {runs / run.key} and train it again"
-    for ask in (store.load, store.find, lambda runs, key: execute.train_run(SPEC, runs)):
+    for ask in (store.load, store.find, lambda runs, key: train.train_run(SPEC, runs)):
         with pytest.raises(InputError, match=told):
             ask(runs, run.key)
     with pytest.warns(UserWarning, match=told) as warned:
@@ -81,7 +82,7 @@ def test_a_damaged_tokenizer_is_one_sentence(run, runs: Path, name: str, damage:
 def test_a_damaged_table_is_one_sentence(run, runs: Path, tmp_path: Path, damage: bytes) -> None:
     (runs / run.key / "curves.parquet").write_bytes(damage)
     (tmp_path / "runs.parquet").write_bytes(damage)
-    for read in (lambda: store.part(store.load(runs, run.key), "curves"), lambda: store.published(tmp_path, run.key)):
+    for read in (lambda: store.part(store.load(runs, run.key), "curves"), lambda: published.published(tmp_path, run.key)):
         with pytest.raises(InputError, match=r"parquet is damaged \(.*\): delete it"):
             read()
 
@@ -109,9 +110,9 @@ def test_a_finished_run_in_a_read_only_store_needs_no_lock(run, runs: Path, monk
         raise OSError(code, "no")
 
     monkeypatch.setattr(store, "lock", refused)
-    assert execute.train_run(SPEC, runs).metrics == run.metrics
+    assert train.train_run(SPEC, runs).metrics == run.metrics
     with pytest.raises(InputError, match="cannot be written; ask its owner for the right to, or set RTX_HOME"):
-        execute.train_run(dataclasses.replace(SPEC, seed=1), runs)
+        train.train_run(dataclasses.replace(SPEC, seed=1), runs)
 
 
 def test_another_users_half_trained_run_is_one_sentence(tmp_path, monkeypatch) -> None:
@@ -123,7 +124,7 @@ def test_another_users_half_trained_run_is_one_sentence(tmp_path, monkeypatch) -
 def test_a_runs_files_may_be_read_as_the_umask_says(home, tmp_path) -> None:
     before = os.umask(0o027)
     try:
-        made = execute.train_run(SPEC, tmp_path)
+        made = train.train_run(SPEC, tmp_path)
     finally:
         os.umask(before)
     assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in made.path.iterdir()} == {
@@ -139,25 +140,27 @@ def test_a_full_disk_under_the_tokenizer_is_told(tmp_path) -> None:
 
 
 def test_several_processes_wait_for_a_run_in_turns(home, tmp_path, monkeypatch) -> None:
-    """torch ends a process that waits for a message for ten minutes, so process 0 must go on answering the others."""
+    """torch aborts a process that waits for a message for ten minutes, so process 0 must answer the others meanwhile."""
     asked = []
 
-    def from_first(values, count: int, device: torch.device) -> list[float]:
-        asked.append(list(values()))
+    def agree(decide) -> bool:
+        asked.append(decide())
         if len(asked) == 4:
             other.lock.release()
         return asked[-1]
 
     spec = dataclasses.replace(SPEC, processes=2)
-    monkeypatch.setattr(execute, "TURN_SECONDS", 0.05)
-    monkeypatch.setattr(execute.parallel, "processes", lambda: 2)
-    monkeypatch.setattr(execute.parallel, "from_first", from_first)
-    monkeypatch.setattr(execute, "_train_into", lambda folder, *_: asked.append(["trained"]))
-    key = spec.key(execute.prepare(spec.data, paths.prepared_dir()).fingerprint)
+    monkeypatch.setattr(train, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(train.parallel, "processes", lambda: 2)
+    monkeypatch.setattr(train.parallel, "agree", agree)
+    monkeypatch.setattr(train.parallel, "barrier", lambda: None)
+    monkeypatch.setattr(train, "_train_into", lambda folder, *_: asked.append("trained"))
+    key = spec.key(prepare(spec.data, paths.prepared_dir()).fingerprint)
     other = store.hold(tmp_path, key, 0, lambda line: None)
     with pytest.raises(InputError, match=r"it has no spec\.json"):  # the stand-in leaves nothing behind
-        execute.train_run(spec, tmp_path)
-    assert [turn[0] for turn in asked[:7]] == [0, 0, 0, 0, 1, 0, "trained"]  # finished? lock? ×4, finished?, then it trains
+        train.train_run(spec, tmp_path)
+    # Is it finished? Is the lock free (four times)? Is it finished now? Then it trains.
+    assert asked[:7] == [False, False, False, False, True, False, "trained"]
 
 
 def test_who_waits_for_another_process_says_so_once(tmp_path) -> None:
@@ -210,8 +213,7 @@ def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, mon
     """To the very weights of a training that had none: nothing of what was read stays."""
     data, plan = (order_task(120, 0), order_task(40, 1)), dataclasses.replace(QUICK, epochs=1, word_dropout=0.1)
     whole = tiny()
-    train = loop.train
-    train(whole, *data, plan, 3, SPECIAL, CPU)
+    trainer.Trainer(whole, *data, plan, 3, SPECIAL, CPU).run()
     file, save = tmp_path / "checkpoint.safetensors", checkpoint.save
 
     def killed(*args) -> None:
@@ -219,13 +221,13 @@ def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
-        patch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(trainer, "CHECKPOINT_SECONDS", 0.0)
         patch.setattr(checkpoint, "save", killed)
-        train(tiny(), *data, plan, 3, SPECIAL, CPU, file)
+        trainer.Trainer(tiny(), *data, plan, 3, SPECIAL, CPU, file).run()
     damaged(file, how)
     lines: list[str] = []
     again = tiny()
-    train(again, *data, plan, 3, SPECIAL, CPU, file, lines.append)
+    trainer.Trainer(again, *data, plan, 3, SPECIAL, CPU, file, lines.append).run()
     assert lines[0] == f"the checkpoint {file} is damaged: starting anew"
     assert torch.equal(weights(again), weights(whole))
 
@@ -239,7 +241,7 @@ def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path, monkeypatch) 
 
     monkeypatch.setattr(checkpoint, "load", refused)
     with pytest.raises(InputError, match="cannot be read; ask its owner"):
-        loop.train(tiny(), order_task(40, 0), order_task(20, 1), QUICK, 0, SPECIAL, CPU, file)
+        trainer.Trainer(tiny(), order_task(40, 0), order_task(20, 1), QUICK, 0, SPECIAL, CPU, file).run()
     assert file.read_bytes() == b"another's"
 
 
@@ -251,4 +253,4 @@ def test_a_run_is_written_in_utf_8_wherever_it_is_trained(home, tmp_path, monkey
         return write(path, text, encoding=encoding, **rest)
 
     monkeypatch.setattr(Path, "write_text", ascii_by_default)
-    assert "×" in (execute.train_run(SPEC, tmp_path).path / "README.md").read_text(encoding="utf-8")
+    assert "×" in (train.train_run(SPEC, tmp_path).path / "README.md").read_text(encoding="utf-8")

@@ -11,12 +11,12 @@ import torch
 from rtxlib.data.batching import Tokens, batches
 from rtxlib.errors import InputError
 from rtxlib.models import build
-from rtxlib.training import checkpoint, loop, steps
+from rtxlib.training import checkpoint, steps, trainer
 from rtxlib.training.device import pick_precision
-from rtxlib.training.loop import train
 from rtxlib.training.optimizer import make_optimizer, rate_at, rate_scales
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import RECIPES, Recipe, recipe
+from rtxlib.training.trainer import Trained, Trainer
 
 CPU = torch.device("cpu")
 SPECIAL = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
@@ -42,6 +42,10 @@ def order_task(rows: int, seed: int) -> Tokens:
 
 def tiny(dropout: float = 0.1):
     return build("recurrent-1x2x64", vocab_size=30, hidden_dropout=dropout, attention_dropout=dropout)
+
+
+def train(*given) -> Trained:
+    return Trainer(*given).run()
 
 
 def weights(model) -> torch.Tensor:
@@ -99,7 +103,7 @@ def test_a_killed_training_goes_on_to_the_same_result(tmp_path, monkeypatch, sch
     whole = tiny()
     unbroken = train(whole, *data, plan, 3, SPECIAL, CPU)
 
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)  # a checkpoint after every step
+    monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", 0.0)  # a checkpoint after every step
     file = tmp_path / "checkpoint.safetensors"
     saves = 0
     save = checkpoint.save
@@ -252,7 +256,7 @@ def test_keep_says_whether_the_best_or_the_last_weights_are_left(monkeypatch) ->
             seen.append(weights(model).clone())
             return (3.0, 1.0, 2.0, 4.0, 5.0, 6.0)[len(seen) - 1]
 
-        monkeypatch.setattr(loop, "cross_entropy", scripted)
+        monkeypatch.setattr(trainer, "cross_entropy", scripted)
         went = train(
             model, order_task(60, 0), order_task(20, 1), dataclasses.replace(QUICK, keep=keep), 0, SPECIAL, CPU
         )
@@ -273,7 +277,7 @@ def test_a_frozen_encoder_stays_as_it_was_and_the_head_learns() -> None:
 def test_word_dropout_spares_special_tokens_and_hits_its_share() -> None:
     ids = torch.randint(5, 30, (400, 50))
     ids[:, 0], ids[:, -1] = 2, 3
-    hidden = loop._hide_words(ids, 0.2, 4, torch.tensor(list(SPECIAL.values())))
+    hidden = trainer.word_dropout(ids, 0.2, 4, torch.tensor(list(SPECIAL.values())))
     assert torch.equal(hidden[:, [0, -1]], ids[:, [0, -1]])
     assert (hidden == 4).float()[:, 1:-1].mean().item() == pytest.approx(0.2, abs=0.01)
 

@@ -68,8 +68,8 @@ def train(
     from rtxlib import paths
     from rtxlib.models.presets import preset
     from rtxlib.models.pretrained import is_pretrained, read_config
-    from rtxlib.runs.execute import train_run
     from rtxlib.runs.spec import RunSpec, check_overrides
+    from rtxlib.runs.train import train_run
     from rtxlib.training import parallel
     from rtxlib.training.recipe import recipe as named_recipe
 

@@ -1,6 +1,6 @@
-"""What a run is, where runs are kept, and the named studies."""
+"""What a run is, how runs are trained, and where they are kept."""
 
 from transformers.utils import logging
 
-# transformers draws a bar for each file it opens or saves; ours take milliseconds and would bury the training's progress.
+# transformers draws a progress bar for each file that it opens or saves. They would bury the progress of the training.
 logging.disable_progress_bar()

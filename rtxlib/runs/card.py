@@ -1,4 +1,4 @@
-"""The model card that lies in every run, so that a folder found alone explains itself."""
+"""The model card in the folder of every run, so that the folder explains itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ tags: [rtxlib, {family}-transformer]
 
 # {model}, trained on {data}
 
-A {family} transformer encoder for text classification: {num_hidden_layers} layers × {recurrent_depth} iterations,
+A {family} transformer encoder for text classification: {num_hidden_layers} layers × {recurrent_depth} passes,
 {hidden_size} wide, {parameters:,} parameters ({non_embedding_parameters:,} without the token table).
 
 | measured on the test split | |
@@ -33,14 +33,14 @@ from transformers import pipeline
 classify = pipeline("text-classification", "path/to/this/folder")
 ```
 
-Training text was cleaned with {cleaning}; `rtx predict` does the same, `pipeline` does not. The data set keeps its own
-licence, and its biases are this model's, as are those of any pretrained weights it started from; it was trained to
-judge {data}, and is no judge of other texts.
+Training texts were cleaned with {cleaning}. `rtx predict` cleans texts in the same way; `pipeline` does not. The data set has
+its own licence. The model has the biases of its data and of any pretrained weights it started from. It was trained on {data},
+and nothing is claimed for other texts.
 """
 
 
 def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[str, bool]) -> str:
-    """Markdown with the front matter of the Hugging Face Hub, filled from a run's metrics."""
+    """A model card in Markdown, with the front matter of the Hugging Face Hub, from a run's metrics."""
     steps = ", ".join(step for step, on in cleaning.items() if on) or "nothing"
     start = "Fine-tuned from pretrained weights" if metrics["family"] == "pretrained" else "Trained from scratch"
     return _CARD.format(**metrics, start=start, labels=", ".join(label_names), cleaning=steps)

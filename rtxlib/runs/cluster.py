@@ -1,8 +1,8 @@
-"""Missing runs on a Ray cluster: one task a run, on the cores of this machine or on the nodes of ``RAY_ADDRESS``.
+"""Train missing runs on a Ray cluster: one task per run, on the cores of this machine or on the nodes of ``RAY_ADDRESS``.
 
-What this relies on: rtxlib can be imported on every node, and ``RTX_HOME`` lies on a file system that all nodes share and
-that keeps locks between them. The second is looked at rather than believed (:func:`_train_on_node`). A worker that is
-killed gives up its lock with its life, and whoever trains the run next goes on from its checkpoint.
+Every node must be able to import rtxlib, and ``RTX_HOME`` must lie on a file system that all nodes share and that keeps locks
+between them. Each worker checks this (:func:`_train_on_node`). A killed worker loses its lock, and the next worker that trains
+the run resumes from its checkpoint.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from rtxlib.errors import InputError
 from rtxlib.runs import local, store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
+from rtxlib.runs.train import train_run
 
 RETRIES = 3  # of a run whose worker or node was lost; a run that raises is not tried again
-LOOK_SECONDS = 2.0  # how often to look whether another driver has let go of a run
-SAY_SECONDS = 10.0  # how often to say where the runs stand
-SHOWN_SECONDS = 90.0  # a network file system may show a folder that another machine made only after a minute
-ANSWER_SECONDS = 10.0  # for the first answer of a cluster
-OBJECT_STORE = 100 * 2**20  # bytes; what goes between driver and workers is a few words
+LOOK_SECONDS = 2.0  # between two looks at the locks of other drivers
+SAY_SECONDS = 10.0  # between two reports of the progress
+SHOWN_SECONDS = 90.0  # a network file system may show a folder of another machine only after a minute
+ANSWER_SECONDS = 10.0  # to wait for the first answer of a cluster
+OBJECT_STORE = 100 * 2**20  # bytes; driver and workers exchange only small objects
 
-# A run's share of a GPU. Estimates with room to spare: they were not measured on a GPU.
-CONTEXT_MB = 600  # what a process holds beside its tensors
+# A run's share of a GPU. These are estimates with a margin; they were not measured on a GPU.
+CONTEXT_MB = 600  # the memory of a process besides its tensors
 HEADROOM = 1.15
-LEAST = 0.125  # more than eight on one GPU would only wait for its arithmetic
+LEAST = 0.125  # more than eight runs on one GPU would only wait for each other's arithmetic
 
 Shape = tuple[Any, ...]
 
 
-def train_all(missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run], say: Callable[[str], None]) -> None:
-    """Train the runs of ``missing`` (key → spec) into the store ``runs`` by ``train(spec, runs, patience=0)``, as Ray tasks.
+def train_all(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None]) -> None:
+    """Train the runs of ``missing`` (key → spec) into the store ``runs``, as Ray tasks.
 
-    A task has ``spec.threads`` cores and, where the cluster has GPUs, a share of one. A run that raises is told at once, the
-    others go on, and InputError names the failures at the end. A Ray that runs in this process already is used as it is.
+    A task has ``spec.threads`` cores and, if the cluster has GPUs, a share of one. A run that raises is reported at once, the
+    other runs go on, and InputError names the failures at the end. A Ray that already runs in this process is used as it is.
     """
     import ray
 
@@ -57,7 +58,7 @@ def train_all(missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run]
     held = store.lock(runs, f"driver-{uuid.uuid4().hex[:12]}")
     try:
         with held:
-            failed = _follow(missing, runs, train, say, Path(held.lock_file))
+            failed = _follow(missing, runs, say, Path(held.lock_file))
     finally:
         Path(held.lock_file).unlink(missing_ok=True)
         if started_here:
@@ -72,7 +73,7 @@ def train_all(missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run]
 
 
 def _start(most_threads: int) -> None:
-    """Connect this process to the cluster of ``RAY_ADDRESS``, else start one on this machine that ends with the process."""
+    """Connect this process to the cluster of ``RAY_ADDRESS``, or start a cluster on this machine that ends with the process."""
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -82,7 +83,7 @@ def _start(most_threads: int) -> None:
         cores = max(os.cpu_count() or 1, most_threads)
         try:
             ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
-        except Exception as error:  # the class that Ray raises when its processes take half a minute to start
+        except Exception as error:  # Ray raises a bare Exception when its processes take half a minute to start
             raise InputError(
                 f"Ray did not start here ({_first_line(error)}); try again when the machine is less busy, or use the "
                 "executor 'local'."
@@ -90,7 +91,7 @@ def _start(most_threads: int) -> None:
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     try:
-        if colon:  # Ray itself goes on knocking for minutes where nobody answers
+        if colon:  # Ray itself tries for minutes to reach an address that does not answer
             socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
         ray.init(address, **common)
     except (OSError, RuntimeError, ValueError) as error:
@@ -105,19 +106,21 @@ def _first_line(error: BaseException) -> str:
 
 
 def _environment() -> dict[str, dict[str, str]]:
-    """What a worker must know of this process, as a ``runtime_env``. The Hub's token is left out, since Ray shows what it
-    is given here; a node that needs it has it in its own environment.
+    """A ``runtime_env`` with the environment variables that workers need.
+
+    The Hub's token is left out, because Ray shows the ``runtime_env`` to others. A node that needs the token must have it in
+    its own environment.
     """
     names = [name for name in os.environ if name.startswith("HF_") and "TOKEN" not in name]
     kept = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
     return {"env_vars": kept | {"RTX_HOME": str(paths.root())}}
 
 
-def _train_on_node(spec: RunSpec, runs: Path, train: Callable[..., Run], mark: Path, on_gpu: bool) -> bool:
-    """In a worker: train a run. True when it is in the store, False when another process has it in hand.
+def _train_on_node(spec: RunSpec, runs: Path, mark: Path, on_gpu: bool) -> bool:
+    """In a worker: train a run. False when another process is training it, True when it is in the store.
 
-    Raises InputError when this node does not see the file ``mark`` that the driver put into the store, when it could take
-    the lock that the driver holds on it, or when torch cannot use the GPU that was given.
+    Raises InputError when this node does not see the driver's lock file ``mark`` in the store, when the driver's lock does not
+    hold on this node, or when torch cannot use the GPU that the node has.
     """
     here = platform.node()
     if not mark.is_file():
@@ -136,27 +139,26 @@ def _train_on_node(spec: RunSpec, runs: Path, train: Callable[..., Run], mark: P
         if not torch.cuda.is_available():
             raise InputError(f"{here} has a GPU that its torch cannot use; install a build of torch for CUDA there.")
     try:
-        train(spec, runs, patience=0)
+        train_run(spec, runs, patience=0)
     except Timeout:
         return False
     return True
 
 
-def _follow(
-    missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run], say: Callable[[str], None], mark: Path
-) -> dict[str, str]:
-    """Hand all runs to the cluster and wait for them. Returns why runs failed, by key."""
+def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], mark: Path) -> dict[str, str]:
+    """Hand all runs to the cluster and wait for them. Returns the reasons of the runs that failed, by key."""
     import ray
 
     with_gpus = ray.cluster_resources().get("GPU", 0) > 0
-    # On a GPU a worker ends with its run: its CUDA context and cached memory would stay on a card that Ray gives to others.
-    train_one = ray.remote(max_calls=int(with_gpus))(_train_on_node)
+    # A worker on a GPU ends with its run. Otherwise its CUDA context and cached memory would stay on a GPU that Ray gives to
+    # other workers.
+    train_one = ray.remote(max_calls=1 if with_gpus else 0)(_train_on_node)
     shapes = {key: shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
     known = store.every(runs) if with_gpus else []
-    environment = _environment()  # given here too, for a Ray that ran already
+    environment = _environment()  # given to each task too, because Ray may have been started by somebody else
     tasks: dict[Any, str] = {}  # a task's reference → its key
-    elsewhere: set[str] = set()  # another process has them in hand
-    queue, failed, done, spoken = list(missing), {}, 0, time.monotonic()
+    elsewhere: set[str] = set()  # keys of runs that other processes are training
+    queue, failed, done, said_at = list(missing), {}, 0, time.monotonic()
 
     def submit(key: str, share: float) -> None:
         task = train_one.options(
@@ -167,7 +169,7 @@ def _follow(
             retry_exceptions=False,
             runtime_env=environment,
         )
-        tasks[task.remote(missing[key], runs, train, mark, with_gpus)] = key
+        tasks[task.remote(missing[key], runs, mark, with_gpus)] = key
         queue.remove(key)
 
     def end(key: str, line: str) -> None:
@@ -178,15 +180,19 @@ def _follow(
     _tell_of_too_many_threads(missing.values(), say)
     try:
         while queue or tasks or elsewhere:
-            shares = dict.fromkeys(queue, 0.0)
             if with_gpus:
                 busy = {shapes[key] for key in tasks.values()}
                 shares = may_start({key: shapes[key] for key in queue}, busy, measured(known))
+            else:
+                shares = dict.fromkeys(queue, 0.0)
             for key, share in shares.items():
                 submit(key, share)
-            if not tasks:
+            if tasks:
+                ended, _ = ray.wait(list(tasks), timeout=LOOK_SECONDS)
+            else:
+                ended = []
                 time.sleep(LOOK_SECONDS)
-            for task in ray.wait(list(tasks), timeout=LOOK_SECONDS)[0] if tasks else ():
+            for task in ended:
                 key = tasks.pop(task)
                 try:
                     if ray.get(task):
@@ -201,9 +207,9 @@ def _follow(
                     end(key, f" failed: {failed[key]}")
             for key in [key for key in elsewhere if not store.taken(store.lock_file(runs, key))]:
                 elsewhere.remove(key)
-                queue.append(key)  # it is in the store now, or whoever had it in hand is gone
-            if time.monotonic() - spoken > SAY_SECONDS:
-                spoken = time.monotonic()
+                queue.append(key)  # the other process has finished it or was killed; a task finds out
+            if time.monotonic() - said_at > SAY_SECONDS:
+                said_at = time.monotonic()
                 for line in local.under_way({key: missing[key] for key in (*tasks.values(), *elsewhere)}, runs):
                     say(f"[{done}/{len(missing)} done] {line}")
                 if not tasks:
@@ -217,6 +223,7 @@ def _follow(
 
 
 def _tell_of_too_many_threads(specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
+    """Say so when a run needs more cores than any node has."""
     import ray
 
     largest = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
@@ -235,8 +242,8 @@ def _shown(runs: Path, key: str) -> Run:
 
 
 def _reason(error: Exception) -> str:
-    """Why a task failed, in words for a person."""
-    cause = getattr(error, "cause", error)  # a task that raised brings its exception along
+    """Why a task failed, in a sentence."""
+    cause = getattr(error, "cause", error)  # the exception that the task raised
     if isinstance(cause, InputError):
         return str(cause)
     if type(error).__name__ in ("WorkerCrashedError", "NodeDiedError", "LocalRayletDiedError", "OutOfMemoryError"):
@@ -253,20 +260,20 @@ def _reason(error: Exception) -> str:
 
 
 def shape(spec: Mapping[str, Any]) -> Shape:
-    """What the memory of a run depends on, of its canonical spec: the model, the data's lengths, the batch, the numbers."""
+    """The parts of a canonical spec that decide how much memory its run needs: model, lengths, batch and number format."""
     data, recipe = spec["data"], spec["recipe"]
     batch = recipe["batch_rows"], recipe["batch_tokens"], recipe["precision"], spec.get("processes", 1)
     return spec["model"], json.dumps(spec["overrides"], sort_keys=True), data["source"], data["max_length"], *batch
 
 
 def gpu_share(peak_mb: float, total_mb: float) -> float:
-    """The part of a GPU, 0.125 to 1, for a run that held ``peak_mb`` at most on one of ``total_mb``."""
+    """The share of a GPU, from 0.125 to 1, for a run whose peak memory was ``peak_mb`` on a GPU of ``total_mb``."""
     needed = HEADROOM * (peak_mb + CONTEXT_MB) / total_mb
     return min(1.0, max(LEAST, math.ceil(100 * needed) / 100))
 
 
 def measured(runs: Iterable[Run]) -> dict[Shape, float]:
-    """The share of a GPU that runs of each shape need, by the largest peak of any run and the smallest GPU that measured one."""
+    """The share of a GPU for each shape that was measured: the largest peak of its runs, on the smallest GPU of any run."""
     on_gpus = [run for run in runs if "peak_memory_mb" in run.metrics]
     smallest = min((run.metrics["device_memory_mb"] for run in on_gpus), default=0.0)
     peaks: dict[Shape, float] = {}
@@ -277,10 +284,10 @@ def measured(runs: Iterable[Run]) -> dict[Shape, float]:
 
 
 def may_start(queue: Mapping[str, Shape], busy: Collection[Shape], shares: Mapping[Shape, float]) -> dict[str, float]:
-    """Which queued runs (key → shape) go to the cluster now, and the share of a GPU for each.
+    """The queued runs (key → shape) that may start now, each with its share of a GPU.
 
-    The first run of a shape that was never measured has a whole GPU, and its like wait for what it measures. ``busy``: the
-    shapes under way; ``shares``: the measured ones.
+    The first run of a shape that was not measured yet gets a whole GPU. The other runs of that shape wait for its measurement.
+    busy: the shapes that are being trained; shares: those that were measured.
     """
     chosen, leading = {}, set(busy)
     for key, own in queue.items():

@@ -1,4 +1,4 @@
-"""What a model costs: parameters, megabytes, arithmetic per text, and time per text."""
+"""The cost of a model: parameters, megabytes, arithmetic per text, and time per text."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ from rtxlib.errors import InputError
 from rtxlib.models.linear import prepacked
 
 Batch = dict[str, torch.Tensor | None]
-_MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # of one feed-forward: gated ones have a third
+_MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # of one feed-forward; a gated one has a third matrix
 
 
 def parameters(model: PreTrainedModel) -> dict[str, int]:
-    """``total``, ``embedding`` (the token table alone) and ``non_embedding`` parameters; a shared block counts once."""
-    total = sum(p.numel() for p in model.parameters())  # .parameters() names each tensor once, however often it is used
+    """``total``, ``embedding`` (only the token table) and ``non_embedding`` parameters. A shared block counts once."""
+    total = sum(p.numel() for p in model.parameters())  # .parameters() lists a shared tensor once
     embedding = model.get_input_embeddings().weight.numel()
     return {"total": total, "embedding": embedding, "non_embedding": total - embedding}
 
 
 def size_mb(model: nn.Module) -> float:
-    """Megabytes (10⁶ bytes) of the weights in the precision they are held in, shared ones once."""
+    """Megabytes (10⁶ bytes) of the weights in their own precision. Shared weights count once."""
     return sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
 
 
 def forward_flops(
     config: PretrainedConfig, length: int, cls_only_last_layer: bool = True, recurrent_depth: int | None = None
 ) -> int:
-    """Floating-point operations of one forward pass over one text of ``length`` tokens; a multiply-add counts as two.
+    """Floating-point operations of one forward pass over one text of ``length`` tokens. A multiply-add counts as two.
 
-    Matrix products only, which is what ``torch.utils.flop_counter`` counts: norms, activations, rotations, softmax
-    and biases are left out. With width d, T tokens and feed-forward width m, a layer costs 8Td² (query, key, value,
-    output) + 4T²d (scores and their weighted sum) + 2kTdm, where k is 3 for gated feed-forwards and 2 otherwise. A
-    layer runs ``recurrent_depth`` times (R unless given), shared or not: sharing saves parameters and no arithmetic.
-    Prelude and coda run once, a conditioning layer before each later pass; a gate on the residual costs 4Td² a pass, a
-    token table of width E another 2TEd.
+    Only matrix products are counted, as in ``torch.utils.flop_counter``: not norms, activations, rotations, softmax and
+    biases. With width d, T tokens and feed-forward width m, a layer costs 8Td² (query, key, value, output) + 4T²d (scores and
+    their weighted sum) + 2kTdm, where k is 3 for gated feed-forwards and 2 otherwise. A layer of the block runs
+    ``recurrent_depth`` times (None: as often as the configuration says), shared or not: sharing saves parameters but no
+    arithmetic. Prelude and coda run once. A conditioning layer runs before each later pass. A gate on the residual adds 4Td²
+    per pass, and a token table of width E adds 2TEd.
 
-    ``cls_only_last_layer`` (and a pooling that reads [CLS]): the very last layer makes keys and values for all
-    tokens and everything else for [CLS] alone, 4Td² + 4d² + 4Td + 2kdm, as the models here do; False counts it in
-    full. Raises ``InputError`` for a length below 1 or an unknown feed-forward.
+    cls_only_last_layer: the last layer computes keys and values for all tokens and everything else for [CLS] only, which costs
+    4Td² + 4d² + 4Td + 2kdm. The models here do this if their pooling reads [CLS]. False counts the last layer in full.
+
+    Raises ``InputError`` for a length below 1 or an unknown feed-forward.
     """
     if length < 1:
         raise InputError(f"A text has at least one token, not {length}.")
@@ -83,13 +84,24 @@ def latency(
 ) -> dict[str, float]:
     """Milliseconds of a forward pass: ``ms_median`` and ``ms_p95`` at batch size 1, ``ms_per_text`` with full batches.
 
-    ``single``: batches of one text, of the lengths met in use; each is timed once a round, and median and 95th
-    percentile are over texts × rounds. ``saturated``: batches large enough to keep the device busy; ``ms_per_text``
-    is the median over rounds of all their time over all their rows. A batch holds ``input_ids`` (B, T) and
-    ``attention_mask`` (B, T) or None; others of its entries are ignored. Batches are moved to the device before the
-    clock starts and weights prepacked, every batch is run once and ``warm_up`` more passes are untimed, and the device is
-    synchronised around each timed pass. The model is moved to ``device``, timed in evaluation mode, and left in the
-    mode it had. Raises ``InputError`` when a list is empty or ``single`` holds a larger batch.
+    Before the clock starts, batches are moved to the device, weights are prepacked, and every batch is run once, followed by
+    ``warm_up`` more forward passes. The device is synchronised around each timed pass. The model is moved to ``device``, timed
+    in evaluation mode, and left in the mode it had.
+
+    Args:
+        model: the model to time
+        single: batches of one text. Each is timed once per round; median and 95th percentile are over texts × rounds.
+        saturated: batches that keep the device busy. ``ms_per_text`` is the median over the rounds of all their time, divided
+            by the number of all their rows.
+        device: where the model is timed
+        rounds: how often each batch is timed
+        warm_up: untimed forward passes
+        autocast: the number format of matrix products; None: that of the weights
+
+    A batch holds ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. Its other entries are ignored.
+
+    Raises:
+        InputError: a list is empty, or ``single`` holds a larger batch.
     """
     device = torch.device(device)
     if not single or not saturated or rounds < 1:
@@ -127,11 +139,11 @@ def latency(
 
 
 def inputs(batch: Batch, device: torch.device) -> Batch:
-    """What a model reads of a batch, on its device."""
+    """The entries of a batch that a model reads, on the device."""
     mask = batch.get("attention_mask")
     return {"input_ids": batch["input_ids"].to(device), "attention_mask": None if mask is None else mask.to(device)}
 
 
 def synchroniser(device: torch.device) -> Callable[[], object]:
-    """What waits for the device to finish; a CPU call returns only when it is done."""
+    """A function that waits until the device has finished. A CPU is always finished when a call returns."""
     return (lambda: None) if device.type == "cpu" else (lambda: torch.accelerator.synchronize(device))

@@ -1,4 +1,4 @@
-"""What counting words gives without a neural network: the baselines every accuracy table holds."""
+"""Baselines without a neural network, for every accuracy table: the majority class, and TF-IDF with logistic regression."""
 
 from __future__ import annotations
 
@@ -6,19 +6,53 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
 from rtxlib.runs.metrics import classification_report
 
 NAME = "tf-idf + logistic regression"
 STRENGTHS = (1.0, 3.0, 10.0)  # of logistic regression: C, the inverse of the L2 penalty
-WORD = r"(?u)\b\w+\b"  # one-letter words too, so that "n't" and "I" leave a trace
+WORD = r"(?u)\b\w+\b"  # with one-letter words, so that "n't" and "I" are counted
+
+
+def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.DataFrame:
+    """Two classifiers without a neural network, trained on these data: one row for each.
+
+    tested_on: the data whose test split is used; None: that of ``data``. The columns model, family, seed, accuracy, f1,
+    precision, recall, parameters, ms_per_text and n_test are those of :func:`rtxlib.runs.store.runs_table`. Further columns are
+    seconds, C and ``correct``: booleans (test rows,), the test rows that were classified correctly. Raises InputError when the
+    two data sets have different labels.
+    """
+    judge = tested_on or data
+    if judge.label_names != data.label_names:
+        raise InputError(f"What was learned of {', '.join(data.label_names)} cannot be judged by {', '.join(judge.label_names)}.")
+    source = {"train": data, "validation": data, "test": judge}
+    texts = {split: of.texts(split) for split, of in source.items()}
+    labels = {split: np.asarray(of.splits[split].labels) for split, of in source.items()}
+    rows = [
+        majority(labels["train"], labels["test"], data.label_names),
+        baseline(
+            texts["train"],
+            labels["train"],
+            texts["test"],
+            labels["test"],
+            texts["validation"],
+            labels["validation"],
+            data.label_names,
+        ),
+    ]
+    shown = ("model", "family", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "seconds", "C")
+    return pd.DataFrame([{name: row.get(name) for name in shown} for row in rows]).assign(
+        seed=0, n_test=len(labels["test"]), correct=[row["predictions"] == labels["test"] for row in rows]
+    )
 
 
 def majority(train_labels: np.ndarray, test_labels: np.ndarray, label_names: Sequence[str]) -> dict:
-    """The most frequent training label for every test row: the floor. Keys as in :func:`baseline`, ``C`` left out."""
+    """The most frequent training label, given to every test row. The keys are those of :func:`baseline`, without ``C``."""
     start = time.perf_counter()
     winner = int(np.bincount(_checked(train_labels, "training"), minlength=len(label_names)).argmax())
     predictions = np.full(len(test_labels), winner, dtype=np.int64)
@@ -42,15 +76,17 @@ def baseline(
     validation_labels: np.ndarray,
     label_names: Sequence[str],
 ) -> dict:
-    """TF-IDF of words and word pairs with logistic regression: a linear classifier that reads order in pairs only.
+    """TF-IDF of words and word pairs with logistic regression: a linear classifier that sees word order only within pairs.
 
-    Term counts are sublinear, 1 + log(count); C is the one of 1, 3, 10 with the best validation accuracy (the
-    smallest at a tie). Labels are integers, shape (rows,). Returns ``model``, ``family``, what
-    :func:`rtxlib.runs.metrics.classification_report` returns for the test rows, ``C``, ``seconds``
-    (vectorising, all three fits and the choice), ``n_features``, ``parameters`` (weights and biases),
-    ``ms_per_text`` (the test rows, all at once) and ``predictions`` (rows,) int64. Raises ``InputError`` when
-    training labels are of one class only, or when a text and label count differ. Wang and Manning (2012), ACL, on
-    how strong this is.
+    Term counts are sublinear, 1 + log(count). C is the value among :data:`STRENGTHS` with the best validation accuracy, the
+    smallest one if several are equal. Wang and Manning (2012), ACL, show how strong such a baseline is.
+
+    Returns ``model``, ``family``, the scores of :func:`rtxlib.runs.metrics.classification_report` on the test rows, ``C``,
+    ``seconds`` (vectorising, all fits and the choice of C), ``n_features``, ``parameters`` (weights and biases),
+    ``ms_per_text`` (all test rows at once) and ``predictions``, (test rows,) int64.
+
+    Labels are integers, (rows,). Raises ``InputError`` when a split is empty, when the training labels are of one class, or when
+    the numbers of texts and labels differ.
     """
     for split, texts, labels in (
         ("training", train_texts, train_labels),
@@ -86,33 +122,3 @@ def _checked(labels: np.ndarray, split: str) -> np.ndarray:
     if len(labels) == 0:
         raise InputError(f"The {split} split has no rows; a baseline needs at least one.")
     return np.asarray(labels, dtype=np.int64)
-
-
-def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.DataFrame:
-    """What is reached on these data without a neural network: by the majority class, and by TF-IDF with logistic regression.
-
-    ``tested_on``: judge on the test split of these data instead. One row a classifier, with the columns that
-    :func:`rtxlib.runs.store.runs_table` shares: model, family, seed, accuracy, f1, precision, recall, parameters,
-    ms_per_text, n_test; and ``correct``, which test rows it got right. Raises InputError where the labels are others.
-    """
-    judge = tested_on or data
-    if judge.label_names != data.label_names:
-        raise InputError(f"What was learned of {', '.join(data.label_names)} cannot be judged by {', '.join(judge.label_names)}.")
-    texts = {"train": data.texts("train"), "validation": data.texts("validation"), "test": judge.texts("test")}
-    labels = {split: np.asarray((judge if split == "test" else data).splits[split].labels) for split in texts}
-    rows = [
-        majority(labels["train"], labels["test"], data.label_names),
-        baseline(
-            texts["train"],
-            labels["train"],
-            texts["test"],
-            labels["test"],
-            texts["validation"],
-            labels["validation"],
-            data.label_names,
-        ),
-    ]
-    shown = ("model", "family", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "seconds", "C")
-    return pd.DataFrame([{name: row.get(name) for name in shown} for row in rows]).assign(
-        seed=0, n_test=len(labels["test"]), correct=[row["predictions"] == labels["test"] for row in rows]
-    )

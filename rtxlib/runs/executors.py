@@ -1,4 +1,4 @@
-"""The names of those who can train the missing runs. Reading them loads no torch."""
+"""The names of the executors, which train missing runs. This module does not load torch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ NAMES = ("local", "ray")
 
 
 def known(name: str | None = None) -> str:
-    """The executor of this name; without one that of ``RTX_EXECUTOR``, else "local".
+    """The name of an executor: ``name`` if it is given, else ``RTX_EXECUTOR``, else "local".
 
-    Raises InputError for an unknown name, and for "ray" where Ray is not installed.
+    Raises InputError for an unknown name, and for "ray" when Ray is not installed.
     """
     name = name or os.environ.get("RTX_EXECUTOR") or "local"
     if name not in NAMES:

@@ -1,4 +1,4 @@
-"""Missing runs on this machine: worker processes beside each other on its cores, or one after another on its GPU."""
+"""Train missing runs on this machine: in several worker processes on its CPU, or one after another on its GPU."""
 
 from __future__ import annotations
 
@@ -6,48 +6,55 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
+from rtxlib.runs.train import train_run
 from rtxlib.training.device import pick_device
 
 
-def train_all(missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run], say: Callable[[str], None]) -> None:
-    """Train the runs of ``missing`` (key → spec) into the store ``runs`` by ``train(spec, runs, report)``.
+def train_all(
+    missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], data: Mapping[DataSpec, Prepared]
+) -> None:
+    """Train the runs of ``missing`` (key → spec) into the store ``runs``.
 
-    On a CPU as many run at once as have cores for their threads, which for models this small is faster than one run on all
-    cores; on a GPU they take turns. The first failure stops the rest.
+    On a CPU as many runs train at once as there are cores for their threads, which is faster for small models than one run on
+    all cores. On a GPU they train one after another, on the prepared ``data``. The first failure stops the others.
     """
     cores = (os.cpu_count() or 1) // max(spec.threads for spec in missing.values())
     jobs = 1 if pick_device().type == "cuda" else min(max(1, cores), len(missing))
     if jobs > 1:
-        return _side_by_side(missing, runs, train, say, jobs)
+        _in_workers(missing, runs, say, jobs)
+        return
     for number, spec in enumerate(missing.values(), start=1):
-        run = train(spec, runs, lambda line, s=spec, n=number: say(f"[{n}/{len(missing)}] {s.title}: {line}"))
-        say(f"[{number}/{len(missing)}] {spec.title}{outcome(run)}")
+        where = f"[{number}/{len(missing)}] {spec.title}"
+        run = train_run(spec, runs, lambda line, where=where: say(f"{where}: {line}"), data=data[spec.data])
+        say(where + outcome(run))
 
 
 def outcome(run: Run) -> str:
-    """What is said of a run that has ended, after its name."""
+    """How a run ended, to be printed after its title."""
     return f": accuracy {run.metrics['accuracy']:.3f} in {run.metrics['train_seconds']:.0f} s"
 
 
 def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
-    """The last line that each run which is being trained reported, by this process or by another."""
+    """The last line of progress of each run that is being trained, by this process or by another."""
     for key, spec in missing.items():
-        with contextlib.suppress(OSError):  # it has not begun, or has just ended
+        with contextlib.suppress(OSError):  # the run has not begun, or has just ended
             yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text(encoding='utf-8')}"
 
 
 def _end_with_parent() -> None:
-    """In a worker process: no life after its parent."""
+    """In a worker process: end when the parent process has ended."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -58,13 +65,11 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _side_by_side(
-    missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run], say: Callable[[str], None], jobs: int
-) -> None:
-    """Train in worker processes; every few seconds say where they stand."""
+def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int) -> None:
+    """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds."""
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
     try:
-        titles = {pool.submit(train, spec, runs): spec.title for spec in missing.values()}
+        titles = {pool.submit(train_run, spec, runs): spec.title for spec in missing.values()}
         waiting = set(titles)
         done = 0
         while waiting:
@@ -81,7 +86,7 @@ def _side_by_side(
             "Free some memory and run the same command again."
         ) from error
     except BaseException:
-        for process in list(pool._processes.values()):  # the public way to stop them now comes with Python 3.14
+        for process in list(pool._processes.values()):  # Python 3.14 has a public way to stop them
             process.terminate()
         raise
     finally:

@@ -17,13 +17,13 @@ from rtxlib.models.config import OF_DATA, ModelConfig, check_names
 from rtxlib.models.presets import preset
 from rtxlib.training.recipe import Recipe
 
-# Raise it when a change of code changes what a run of the same spec means: old runs then no longer count.
+# Raise this when a change of the code changes the result of a spec. Runs of earlier generations then no longer count.
 GENERATION = 1
 LARGEST_SEED = 2**63 - 1
 
 
 def check_overrides(overrides: Mapping[str, Any], but: Collection[str] = ()) -> None:
-    """Raises InputError for a setting that no model has, or that the data decide, unless it is among ``but``."""
+    """Raises InputError for a setting that no model has, or that the data decide, except for those in ``but``."""
     for name in OF_DATA:
         if name in overrides and name not in but:
             raise InputError(f"{name} is decided by the data; leave it out of the model's settings.")
@@ -32,11 +32,11 @@ def check_overrides(overrides: Mapping[str, Any], but: Collection[str] = ()) -> 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One training run, whole before it starts. ``overrides`` are ModelConfig fields that differ from the preset's.
+    """Everything that defines a training run. ``overrides`` are ModelConfig fields that differ from the preset's.
 
-    ``threads`` of a CPU are part of it, since a sum split among threads rounds differently: with another number it is
-    another run. So are the ``processes`` that train it together (:mod:`rtxlib.training.parallel`). Raises InputError when
-    there is less than one of either, a seed is out of range, or an override is none or for the data to decide.
+    The number of CPU ``threads`` is a part of a run, because a sum that is split among other threads rounds differently. So is
+    the number of ``processes`` that train together (:mod:`rtxlib.training.parallel`). Raises InputError when either number is
+    below one, when the seed is out of range, or when an override is unknown or decided by the data.
     """
 
     model: str
@@ -56,7 +56,7 @@ class RunSpec:
         check_overrides(self.overrides)
 
     def config(self, vocab_size: int, pad_token_id: int, label_names: list[str]) -> ModelConfig:
-        """The configuration of this run's model, once the data say which tokens and labels there are.
+        """The configuration of this run's model, given the tokens and labels of the data.
 
         Raises InputError when a pretrained model has fewer tokens or positions than the data.
         """
@@ -85,24 +85,11 @@ class RunSpec:
 
     @property
     def pretrained(self) -> bool:
-        """Whether the run starts from a checkpoint rather than from random weights."""
+        """Whether the run starts from a checkpoint instead of random weights."""
         return pretrained.is_pretrained(self.model)
 
-    @classmethod
-    def from_canonical(cls, record: Mapping[str, Any]) -> RunSpec:
-        """The spec that :meth:`canonical` wrote; what a record does not name has its default."""
-        return cls(
-            record["model"],
-            DataSpec(**record["data"]),
-            Recipe(**record["recipe"]),
-            record["seed"],
-            record["overrides"],
-            record.get("threads", 1),
-            record.get("processes", 1),
-        )
-
     def canonical(self) -> dict[str, Any]:
-        """Everything that determines the run but the data's content, as plain JSON values."""
+        """Everything that determines the run, except for the content of the data, as plain JSON values."""
         whole = {
             "generation": GENERATION,
             "model": self.model,
@@ -115,36 +102,49 @@ class RunSpec:
         }
         return whole | ({"weights": pretrained.version(self.model)} if self.pretrained else {})
 
+    @classmethod
+    def from_canonical(cls, record: Mapping[str, Any]) -> RunSpec:
+        """The spec of a record that :meth:`canonical` made, such as a run's ``spec.json``. Other entries are ignored."""
+        return cls(
+            record["model"],
+            DataSpec(**record["data"]),
+            Recipe(**record["recipe"]),
+            record["seed"],
+            record["overrides"],
+            record.get("threads", 1),
+            record.get("processes", 1),
+        )
+
     def key(self, fingerprint: str) -> str:
         """Sixteen hex digits: the hash of the canonical JSON and of the data's fingerprint.
 
-        Settings at their defaults are left out, so that a setting added later does not rename the runs made before.
+        Settings that have their default value are left out, so that a new setting does not change the keys of old runs.
         """
         named = self.canonical() | {
             "data": _changed(self.data),
             "recipe": _changed(self.recipe),
             "fingerprint": fingerprint,
         }
-        for alone in ("threads", "processes"):
-            if named[alone] == 1:
-                del named[alone]
+        for count in ("threads", "processes"):
+            if named[count] == 1:
+                del named[count]
         return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:
-        """The model's name in tables and figures: the preset, and the words that differ from it."""
+        """The model's name in tables and figures: the preset, and the settings that differ from it."""
         changed = (value if isinstance(value, str) else f"{field}={value}" for field, value in self.overrides.items())
         frozen = ("frozen",) if self.recipe.freeze_encoder else ()
         return " ".join((self.model.rstrip("/").rsplit("/", 1)[-1], *changed, *frozen))
 
     @property
     def title(self) -> str:
-        """How a person calls this run: model, data and seed."""
+        """The run's name in messages: model, data and seed."""
         return f"{self.name} on {data_label(self.data)}, seed {self.seed}"
 
 
 def _changed(settings: DataSpec | Recipe) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their defaults."""
+    """The fields of a dataclass that differ from their defaults."""
     return {
         field.name: getattr(settings, field.name)
         for field in dataclasses.fields(settings)
@@ -153,10 +153,10 @@ def _changed(settings: DataSpec | Recipe) -> dict[str, Any]:
 
 
 def data_label(data: DataSpec) -> str:
-    """A short name of the data: the source, and what part of it."""
+    """The data's name in tables and figures: the source, and the part of it that is used."""
     name = data.path.rsplit("/", 1)[-1] if data.source == "file" and data.path else data.source
     parts = [name]
-    if data.task != TASKS.get(data.source, ("sentiment",))[0]:  # where it is not what the source is for
+    if data.task != TASKS.get(data.source, ("sentiment",))[0]:  # another task than the source's own
         parts.append(data.task)
     if data.domain is not None:
         parts.append(data.domain)

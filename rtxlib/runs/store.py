@@ -1,4 +1,4 @@
-"""The run store: one folder a run, named by its key, that either counts whole or does not count."""
+"""The run store: one folder per run, named by its key. A folder counts as a run only when it is complete."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from rtxlib.atomic import replacing
 from rtxlib.errors import READ_ONLY, InputError, disk_full, nearest
 
 MARK = "complete.json"  # written last; a folder without it is a half-written run
-PARTIAL = ".partial"  # how the name of a folder ends in which a run is being made
-# what no run's records lack
+PARTIAL = ".partial"  # the end of the name of a folder in which a run is being trained
+# the entries that every run's records have
 RECORDS = {"spec.json": ("model", "data", "recipe", "seed"), "metrics.json": ("accuracy", "train_seconds")}
-PROGRESS = "progress.txt"  # the last line a training reported, in its partial folder
+PROGRESS = "progress.txt"  # the last line that a training reported, in its partial folder
 TABLES = (
     "curves",
     "predictions",
@@ -33,14 +33,14 @@ TABLES = (
     "states",
     "exits",
     "exit_predictions",
-)  # what a run's folder may hold beside its spec and metrics
+)  # the tables that a run's folder may hold
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: what it was (``spec``), what it gave (``metrics``), and where it lies.
+    """A finished run: its canonical ``spec``, its ``metrics`` and its folder.
 
-    ``path`` is None for a run known only from the committed result tables, whose weights are elsewhere.
+    ``path`` is None for a run whose record is in the committed result tables and whose weights are not here.
     """
 
     key: str
@@ -50,11 +50,11 @@ class Run:
 
 
 def lock(runs: Path, key: str) -> FileLock:
-    """The lock that whoever trains or completes this run must hold.
+    """The lock that a process must hold while it trains this run or adds tables to it.
 
-    It is the kernel's (flock): it ends with the process that holds it, however that ends. NFS and the usual file systems
-    of clusters keep it between machines. Where flock is unknown, filelock warns and takes a file that is there or is not;
-    one that a killed process leaves behind on another machine must then be deleted by hand.
+    It is a lock of the kernel (flock), so it ends with the process that holds it, even if that is killed. NFS and the usual
+    file systems of clusters keep it between machines. On a file system without flock, filelock warns and uses the existence of
+    the file instead; the file of a process that was killed on another machine must then be deleted by hand.
     """
     runs.mkdir(parents=True, exist_ok=True)
     return FileLock(lock_file(runs, key))
@@ -65,10 +65,10 @@ def lock_file(runs: Path, key: str) -> Path:
 
 
 def hold(runs: Path, key: str, patience: float, report: Callable[[str], None]) -> AcquireReturnProxy[FileLock]:
-    """Take the lock of this run; what is returned gives it back at the end of a ``with`` block.
+    """Take the lock of this run. The result is a context manager that releases it.
 
-    ``patience``: seconds to wait for another process that has it, without end when negative; ``report`` is told of a wait.
-    Raises filelock.Timeout when they are over, and InputError where the store cannot be written.
+    patience: seconds to wait for another process that holds the lock; negative: without end. report: is called if it has to
+    wait. Raises filelock.Timeout when the seconds are over, and InputError when the store cannot be written.
     """
     try:
         ours = lock(runs, key)
@@ -80,7 +80,7 @@ def hold(runs: Path, key: str, patience: float, report: Callable[[str], None]) -
             report("waiting for another process that trains this run")
             return ours.acquire(timeout=patience)
     except OSError as error:
-        if error.errno not in READ_ONLY:  # a Timeout among them
+        if error.errno not in READ_ONLY:  # for example a Timeout
             raise
         raise _unwritable(runs) from error
 
@@ -92,7 +92,7 @@ def _unwritable(folder: Path) -> InputError:
 
 
 def taken(file: Path) -> bool:
-    """Whether some process, on whichever machine, holds the lock of this file now."""
+    """Whether a process on any machine holds the lock of this file now."""
     try:
         with FileLock(file).acquire(timeout=0):
             return False
@@ -101,7 +101,7 @@ def taken(file: Path) -> bool:
 
 
 def load(runs: Path, key: str) -> Run | None:
-    """The run of this key, or None when there is none that counts. Raises InputError when its records cannot be read."""
+    """The run of this key, or None when there is no complete one. Raises InputError when its records cannot be read."""
     path = runs / key
     try:
         if not (path / MARK).is_file():
@@ -115,7 +115,7 @@ def load(runs: Path, key: str) -> Run | None:
 
 
 def _record(file: Path, needed: Iterable[str]) -> dict[str, Any]:
-    """A JSON object from a file. Raises ValueError when it is none, or lacks what is needed."""
+    """A JSON object from a file. Raises ValueError when the file holds no JSON object or an entry of ``needed`` is missing."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -127,7 +127,7 @@ def _record(file: Path, needed: Iterable[str]) -> dict[str, Any]:
 
 
 def find(runs: Path, name: str) -> Run:
-    """The run a person names: a key, the start of one, or a folder. Raises InputError when there is none, or several."""
+    """The run of a key, of the start of a key, or of a folder. Raises InputError when no run or several runs match."""
     folder = Path(name)
     if (folder / MARK).is_file():
         return load(folder.resolve().parent, folder.resolve().name)  # type: ignore[return-value]
@@ -147,8 +147,8 @@ def find(runs: Path, name: str) -> Run:
 
 
 def every(runs: Path, report: Callable[[str], None] = warnings.warn) -> list[Run]:
-    """All finished runs of the store, oldest first; ``report`` is told of those that cannot be read, which are left out."""
-    marks = [mark for mark in runs.glob(f"*/{MARK}") if mark.parent.suffix != PARTIAL]  # killed a moment before it counted
+    """All finished runs of the store, oldest first. Runs that cannot be read are left out and reported."""
+    marks = [mark for mark in runs.glob(f"*/{MARK}") if mark.parent.suffix != PARTIAL]  # killed before it was renamed
     marks.sort(key=lambda mark: mark.stat().st_mtime)
     found = []
     for mark in marks:
@@ -160,26 +160,28 @@ def every(runs: Path, report: Callable[[str], None] = warnings.warn) -> list[Run
 
 
 def partial(runs: Path, key: str) -> Path:
-    """The folder in which a run is made until it counts."""
+    """The folder in which a run is trained."""
     return runs / f"{key}{PARTIAL}"
 
 
 @contextlib.contextmanager
 def writing(runs: Path, key: str) -> Iterator[Path]:
-    """A folder to make the run in; it becomes the run when the block ends well, and stays as it is when it does not.
+    """The folder in which a run is trained. It becomes the run when the block ends without an error.
 
-    The folder survives a kill, so that its checkpoint can be gone on from. Raises InputError when the disk is full, or the
-    folder is another user's.
+    After an error or a kill the folder stays, so that the next training resumes from its checkpoint. Raises InputError when the
+    disk is full, or the folder belongs to another user.
     """
     folder = partial(runs, key)
     with contextlib.suppress(PermissionError):
         folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise _unwritable(folder)
+    for half_written in folder.glob(".*.tmp"):  # by a process that was killed
+        half_written.unlink()
     try:
         yield folder
         (folder / MARK).write_text(json.dumps({"key": key}), encoding="utf-8")
-    except Exception as error:  # safetensors has an exception of its own for a full disk, and tokenizers a bare one
+    except Exception as error:  # on a full disk safetensors raises an exception of its own, and tokenizers a bare one
         if disk_full(error) and not isinstance(error, InputError):
             raise InputError(
                 f"The disk is full while saving run {key}; free some space and run the same command again: "
@@ -187,28 +189,28 @@ def writing(runs: Path, key: str) -> Iterator[Path]:
             ) from error
         raise
     final = runs / key
-    if final.exists():  # a folder without the mark: half of an earlier copy
+    if final.exists():  # without the mark: a copy that was broken off
         shutil.rmtree(final)
     os.replace(folder, final)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically."""
+    """Write JSON, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Write Parquet atomically."""
+    """Write Parquet, whole or not at all."""
     with replacing(path) as temporary:
         table.to_parquet(temporary, index=False)
 
 
 def read_table(path: Path, **chosen: Any) -> pd.DataFrame:
-    """A table of :func:`write_table`; ``chosen``: what of it, as pandas takes it. Raises InputError when it is damaged."""
+    """Read a table of :func:`write_table`. chosen: arguments of ``pandas.read_parquet``. Raises InputError when it is damaged."""
     try:
         return pd.read_parquet(path, **chosen)
-    except ValueError as error:  # pyarrow's ArrowInvalid is one
+    except ValueError as error:  # such as pyarrow's ArrowInvalid
         raise InputError(
             f"{path} is damaged ({str(error).splitlines()[0]}): delete it, and run again the notebook, or train again the run, "
             "that wrote it."
@@ -216,14 +218,14 @@ def read_table(path: Path, **chosen: Any) -> pd.DataFrame:
 
 
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a run, its key and its metrics."""
+    """One row per run: its key and its metrics."""
     return pd.DataFrame([{"key": run.key, **run.metrics} for run in runs])
 
 
 def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
-    """A table of one run ("curves", "predictions", …) from its folder, or from the committed results.
+    """A table of one run ("curves", "predictions", …), from its folder or from the committed results.
 
-    Raises InputError when neither has it.
+    Raises InputError when neither holds the table.
     """
     if run.path is not None and (run.path / f"{name}.parquet").is_file():
         return read_table(run.path / f"{name}.parquet")
@@ -232,46 +234,3 @@ def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
         if len(rows):
             return rows.reset_index(drop=True)
     raise InputError(f"The {name} of run {run.key} are not here; train it again, or fetch data/results.")
-
-
-def published(results: Path, key: str) -> Run | None:
-    """A run from the committed tables: its record without its weights."""
-    file = results / "runs.parquet"
-    if not file.is_file():
-        return None
-    rows = read_table(file, filters=[("key", "==", key)])
-    if not len(rows):
-        return None
-    record = rows.iloc[0].drop("key").to_dict()
-    return Run(key, json.loads(record.pop("spec")), record, None)
-
-
-def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
-    """Put what a study found into ``results``: its runs' tables, which runs it has, and any further table of its own.
-
-    ``runs.parquet``, ``curves.parquet``, … hold a run once, however many studies share it; ``studies.parquet`` says which
-    study has which run. Rows that the same study, or the same run, left there before are replaced. A run may be given more than
-    once, as where two parts of a study share it.
-    """
-    runs = list({run.key: run for run in runs}.values())
-    with lock(results, "publish"):
-        if runs:
-            records = runs_table(runs).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in runs])
-            _replace(results / "runs.parquet", records, "key")
-            _replace(
-                results / "studies.parquet", pd.DataFrame({"study": study, "key": [run.key for run in runs]}), "study"
-            )
-        for name in TABLES:
-            files = [run.path / f"{name}.parquet" for run in runs if run.path is not None]
-            if parts := [read_table(file) for file in files if file.is_file()]:
-                _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key")
-        for name, table in tables.items():
-            _replace(results / f"{name}.parquet", table.assign(study=study), "study")
-
-
-def _replace(file: Path, new: pd.DataFrame, column: str) -> None:
-    """Write ``new`` among the rows of ``file``, in place of those with the same value in ``column``."""
-    if file.is_file():
-        old = read_table(file)
-        new = pd.concat([old[~old[column].isin(new[column])], new], ignore_index=True)
-    write_table(file, new.sort_values(column, kind="stable", ignore_index=True))

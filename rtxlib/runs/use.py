@@ -1,4 +1,4 @@
-"""A trained run put to use: labels and probabilities for new texts, and its scores on other data."""
+"""Use a trained run: labels and probabilities of new texts, and scores on other data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 from transformers import PreTrainedTokenizerBase
 
 from rtxlib.data.batching import Tokens
+from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.clean import clean_texts
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
@@ -19,7 +21,6 @@ from rtxlib.data.tokenization import encode, load_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs import store
-from rtxlib.runs.execute import CLEANING, softmax
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import data_label
 from rtxlib.runs.store import Run
@@ -28,9 +29,9 @@ from rtxlib.training.predict import predict_logits
 
 
 def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedTokenizerBase]:
-    """The model (in evaluation mode, on the device at hand) and the tokenizer of a run.
+    """The model (in evaluation mode, on the GPU if there is one) and the tokenizer of a run.
 
-    Raises InputError when only its record is here, or its weights or its tokenizer cannot be read.
+    Raises InputError when only its record is here, or when its weights or its tokenizer cannot be read.
     """
     if run.path is None:
         raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
@@ -42,7 +43,7 @@ def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedToke
         if tokenizer.pad_token_id is None:
             raise ValueError("tokenizer_config.json is missing or names no special tokens")
     except Exception as error:
-        for path in (run.path, *run.path.glob("*")):  # safetensors says of what may not be read that it is not there
+        for path in (run.path, *run.path.glob("*")):  # safetensors calls a file that may not be read a missing file
             if not os.access(path, os.R_OK):
                 raise InputError(
                     f"Run {run.key} cannot be read; ask its owner for the right to read {path}."
@@ -54,9 +55,9 @@ def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedToke
 
 
 def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
-    """Probabilities (texts, labels) that a run gives to texts, cleaned and cut as its training texts were.
+    """Probabilities (texts, labels) of texts, which are cleaned and cut as the run's training texts were.
 
-    way: ``recurrent_depth`` or ``early_exit``, as :meth:`EncoderForSequenceClassification.forward` takes them.
+    way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`.
     """
     model, tokenizer = open_run(run)
     data = run.spec["data"]
@@ -67,11 +68,11 @@ def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
     logits = predict_logits(
         model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
     )
-    return softmax(logits)
+    return softmax(logits, axis=1)
 
 
 def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
-    """One row a text: ``text, label, p_<label name>…``; arguments as :func:`probabilities` takes them."""
+    """One row per text: ``text, label, p_<label name>…``. The arguments are those of :func:`probabilities`."""
     names = run.spec["label_names"]
     p = probabilities(run, texts, **way)
     table = pd.DataFrame({"text": list(texts), "label": [names[i] for i in p.argmax(axis=1)]})
@@ -79,9 +80,10 @@ def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
 
 
 def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
-    """Scores of a run on labelled texts; labels are names.
+    """The scores of a run on labelled texts. labels: the name of each text's label.
 
-    Raises InputError where there is no text, or not one label for each, or a label that the run does not know.
+    Raises InputError when there is no text, when the numbers of texts and labels differ, or for a label that the run does not
+    know.
     """
     names = run.spec["label_names"]
     if not len(texts) or len(texts) != len(labels):
@@ -98,10 +100,10 @@ def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
 
 
 def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """Scores of a run on the test split of other data, computed once and kept beside the run.
+    """The scores of a run on the test split of other data. They are computed once and kept in the run's folder.
 
-    Returns one row: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test. Raises InputError where
-    a run without weights was not tested on just these texts.
+    Returns one row: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test. Raises InputError when
+    only the run's record is here and it was not tested on these texts.
     """
     label, fingerprint = data_label(to), data.fingerprint
     if run.path is None:

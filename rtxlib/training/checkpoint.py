@@ -1,9 +1,8 @@
-"""A half-finished training, saved so that going on gives what an unbroken run would have given."""
+"""A half-finished training in a file, from which a resumed training gives the same result as an unbroken one."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +11,27 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from rtxlib.atomic import replacing
+
 
 def save(path: Path, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> None:
-    """Write groups of tensors and a JSON-able state to one safetensors file, atomically.
+    """Write groups of tensors and a state of plain JSON values to one safetensors file, whole or not at all.
 
-    ``tensors`` maps a group ("model", "best", "optimizer", "random") to named tensors.
+    tensors: group ("model", "best", "optimizer", "random", "scale") -> name -> tensor.
     """
     flat = {
         f"{group}/{name}": x.detach().cpu().contiguous()
         for group, named in tensors.items()
         for name, x in named.items()
     }
-    temporary = path.with_suffix(".tmp")
-    save_file(flat, temporary, metadata={"state": json.dumps(state)})
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        save_file(flat, temporary, metadata={"state": json.dumps(state)})
 
 
 def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """What :func:`save` wrote: groups of tensors, and the state.
+    """The groups of tensors and the state that :func:`save` wrote.
 
-    Raises OSError where the file may not be read, and all kinds of exceptions where it is not what :func:`save` wrote.
+    Raises OSError when the file may not be read, and any exception when the file is damaged.
     """
     groups: dict[str, dict[str, Tensor]] = {}
     with safe_open(path, framework="pt") as file:
@@ -49,7 +49,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put back what :func:`optimizer_tensors` took; the parameter groups' settings stay as built."""
+    """Put back the tensors of :func:`optimizer_tensors`. The settings of the parameter groups stay as they are."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         number, kind = key.split(".", 1)
@@ -58,7 +58,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
-    """The state of torch's random generators, on the CPU and on ``device``."""
+    """The states of torch's random generators on the CPU and on ``device``."""
     state = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
@@ -66,6 +66,7 @@ def random_state(device: torch.device) -> dict[str, Tensor]:
 
 
 def restore_random(state: dict[str, Tensor], device: torch.device) -> None:
+    """Put back the states of :func:`random_state`."""
     torch.set_rng_state(state["cpu"])
     if device.type == "cuda" and "cuda" in state:
         torch.cuda.set_rng_state(state["cuda"], device)

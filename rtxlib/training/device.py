@@ -1,4 +1,4 @@
-"""Where the arithmetic happens, and in which number format."""
+"""The device that computes, and the number format it computes in."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def pick_device() -> torch.device:
-    """The GPU when there is one, else the CPU."""
+    """The GPU if there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def device_name(device: torch.device) -> str:
-    """What the device calls itself, for provenance."""
+    """The device's own name, for provenance."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -27,10 +27,10 @@ def device_name(device: torch.device) -> str:
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
-    """Resolve ``"auto"``: bf16 where the device multiplies it natively, fp16 on an older GPU, fp32 on other CPUs.
+    """Resolve ``"auto"``: bf16 if the device multiplies it natively, else fp16 on a GPU and fp32 on a CPU.
 
-    A CPU without AVX512-BF16 or AMX instructions emulates bf16, several times slower than fp32, so it is asked first.
-    Raises InputError for an unknown word.
+    A CPU without AVX512-BF16 or AMX instructions emulates bf16, which is slower than fp32. Raises InputError for an unknown
+    word.
     """
     if wanted in DTYPES:
         return wanted
@@ -43,7 +43,7 @@ def pick_precision(wanted: str, device: torch.device) -> str:
 
 
 def moved(batch: Mapping[str, Tensor | None], device: torch.device) -> dict[str, Tensor]:
-    """A batch on the device, without what it lacks; to a GPU from pinned memory, so that the host need not wait."""
+    """A batch on the device, without its entries that are None. Pinned memory lets the host go on while a GPU copies."""
     there = {name: x for name, x in batch.items() if x is not None}
     if device.type == "cuda":
         there = {name: x.pin_memory() for name, x in there.items()}
@@ -51,7 +51,7 @@ def moved(batch: Mapping[str, Tensor | None], device: torch.device) -> dict[str,
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager:
-    """Matrix products in ``precision``, weights kept in fp32; no effect for fp32."""
+    """A context that computes matrix products in ``precision``; the weights stay in fp32."""
     if precision == "fp32":
         return contextlib.nullcontext()
     return torch.autocast(device.type, dtype=DTYPES[precision])

@@ -1,4 +1,4 @@
-"""Sentence embeddings of many texts, and how like each other they are."""
+"""Sentence embeddings of many texts, and their similarities."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def embed(
     *,
     report: Callable[[int, int], object] | None = None,
 ) -> np.ndarray:
-    """Sentence embeddings (texts, hidden) in float32, in the order of ``texts``; none give (0, hidden).
+    """Sentence embeddings (texts, hidden) in float32, in the order of ``texts``; no texts give (0, hidden).
 
-    A text is cut to the ``max_seq_length`` tokens of the encoder's configuration (None: to its positions), pooled and
-    normalised as that says. Its embedding does not depend on the texts beside it, up to rounding. Special tokens spelt
-    out in a text are ordinary characters. The work is done in float32 on the GPU when there is one, and the encoder
-    stays there; its train/eval mode is left as it was.
+    The encoder's configuration decides how many tokens of a text are read (``max_seq_length``; None: as many as there are
+    positions), how they are pooled, and whether the embedding is normalised. The other texts do not change an embedding, up
+    to rounding. Special tokens that are spelt out in a text are read as ordinary characters. The encoder computes in float32
+    on the GPU if there is one, and stays there; its train/eval mode stays as it was.
 
     Args:
-        texts: any texts, also empty ones
-        encoder: from ``rtxlib.models.pretrained.load``, or of one's own
-        tokenizer: the encoder's own
-        report: called with (texts done, texts in all) after each batch
+        texts: any texts; a text may be empty
+        encoder: an encoder from ``rtxlib.models.pretrained.load``, or another
+        tokenizer: the encoder's tokenizer
+        report: is called with (texts done, all texts) after each batch
 
     Raises:
         InputError: ``texts`` is a single string, or the tokenizer has ids that the encoder has no vector for.
@@ -54,11 +54,11 @@ def embed(
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
     embeddings = np.empty((len(texts), config.hidden_size), dtype=np.float32)
     training = [module for module in encoder.modules() if module.training]
-    encoder.eval().to(device)  # before inference mode, in which weights that move could not be trained any more
+    encoder.eval().to(device)  # moved here, because weights that are moved in inference mode cannot be trained later
     groups = fitting_batches(tokens.lengths, device)
     done = 0
     with torch.inference_mode(), prepacked(encoder) if len(groups) > 1 else nullcontext():
-        for index in reversed(groups):  # longest first: what memory cannot hold fails at once, and progress speeds up
+        for index in reversed(groups):  # longest first, so that a batch too large for memory fails at once
             batch = moved(collate(tokens, index, tokenizer.pad_token_id), device)
             states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))
             embeddings[index] = states.float().cpu().numpy()
@@ -71,9 +71,9 @@ def embed(
 
 
 def similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cosines (n, m), −1 to 1, of the angles between the rows of ``a`` (n, d) and those of ``b`` (m, d).
+    """Cosine similarities (n, m), from −1 to 1, between the rows of ``a`` (n, d) and those of ``b`` (m, d).
 
-    A row of zeros has no direction; its cosines are 0. Raises InputError when the rows are not of one width.
+    The cosines of a row of zeros are 0. Raises InputError when the rows differ in width.
     """
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
         raise InputError(f"The rows to compare must be of one width; the shapes are {a.shape} and {b.shape}.")

@@ -1,4 +1,4 @@
-"""AdamW over groups of parameters, each with its own share of the learning rate, and the rate of every step."""
+"""AdamW over groups of parameters with learning rates of their own, and the learning rate of every step."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LAYER = re.compile(r"encoder\.stack\.(prelude|blocks\.\d+|coda)\.(\d+)\.")
 
 
 def rate_scales(model: nn.Module, recipe: Recipe) -> dict[str, float]:
-    """Each trained parameter's learning rate over the recipe's, by name.
+    """Parameter name -> its learning rate as a multiple of the recipe's, for each parameter that the recipe trains.
 
-    The head learns at ``head_rate``; the encoder's top layer, and what stands above it, at 1; each layer below at
-    ``layer_decay`` times the one above it (Howard & Ruder 2018), the embeddings lowest. A shared block's layers are
-    counted once. With ``freeze_encoder`` the head alone is named.
+    The head has ``head_rate``. The encoder's top layer and everything above it have 1, each layer below has ``layer_decay``
+    times the value of the layer above it (Howard & Ruder 2018), and the embeddings have the lowest. The layers of a shared
+    block count once. With ``freeze_encoder`` only the head is trained.
     """
     layer_of = {name: match.groups() for name, _ in model.named_parameters() if (match := _LAYER.match(name))}
     parts = ("prelude", *(f"blocks.{number}" for number in range(len(model.encoder.stack.blocks))), "coda")
@@ -36,10 +36,10 @@ def rate_scales(model: nn.Module, recipe: Recipe) -> dict[str, float]:
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019) over the parameters that the recipe trains; the others stop asking for gradients.
+    """AdamW (Loshchilov & Hutter 2019) over the parameters that the recipe trains. The others no longer require gradients.
 
-    Groups are of one scale (:func:`rate_scales`, kept as ``group["scale"]``) and one weight decay: that of the recipe for
-    matrices, none for biases and norms, which are not to be pulled to zero.
+    The parameters of a group share a scale (:func:`rate_scales`, kept as ``group["scale"]``) and a weight decay. Matrices have
+    the recipe's weight decay. Biases and norms have none, because they should not be pulled to zero.
     """
     scales = rate_scales(model, recipe)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
@@ -57,9 +57,9 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
 
 
 def rate_at(recipe: Recipe, step: int, total: int, plateau_factor: float) -> float:
-    """The learning rate of one step of ``total``: linear warm-up, then cosine (Loshchilov & Hutter 2017) or a line to zero.
+    """The learning rate of a step: linear warm-up, then a cosine (Loshchilov & Hutter 2017) or a line to zero at ``total``.
 
-    ``plateau_factor``: the plateau schedule's cuts so far, which are all that it does.
+    plateau_factor: the product of the plateau schedule's halvings. That schedule does nothing else.
     """
     if recipe.schedule == "plateau":
         return recipe.learning_rate * plateau_factor

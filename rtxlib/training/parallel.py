@@ -1,9 +1,10 @@
 """Data parallelism: several processes train one model, each on its share of the rows of every step.
 
-``torchrun`` and ``accelerate launch`` start the processes and tell each its place by environment variables. Every process
-holds the whole model, works on its rows, and adds its gradients to those of the others (synchronous SGD, Chen et al. 2016), so
-that a step is that of one process with the same global batch, up to the order of the additions; only what is drawn at random
-(dropout, hidden words, a random number of passes) is drawn anew in each. Alone, every function here does nothing.
+``torchrun`` and ``accelerate launch`` start the processes and describe them in environment variables. Every process holds
+the whole model, computes gradients of its own rows, and adds up the gradients of all processes (synchronous SGD, Chen et al.
+2016). A step is therefore the same as in one process with the same batch, up to the order of the additions. Random draws
+(dropout, hidden words, a random number of passes) differ between the processes. In a single process every function here
+returns at once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -19,13 +21,13 @@ from torch import Tensor
 
 from rtxlib.errors import InputError
 
-_AGREE_EVERY = 20  # steps between two questions to all processes, each of which costs a message
+Answer = TypeVar("Answer")
 
 
 def join() -> None:
-    """Meet the other processes, once, if this one was started as one of several.
+    """Connect to the other processes, if this process was started as one of several. A second call does nothing.
 
-    Raises InputError when it was not told all, or when there are more processes than GPUs.
+    Raises InputError when environment variables are missing, or when there are more processes than GPUs.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
         if untold := [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]:
@@ -38,23 +40,39 @@ def join() -> None:
                     f"--nproc-per-node {gpus}, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
                 )
             torch.cuda.set_device(place)
+        # Gradients on GPUs travel by NCCL. Decisions and random states are on the CPU and travel by Gloo.
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         atexit.register(dist.destroy_process_group)
 
 
 def processes() -> int:
-    """How many processes train together."""
+    """The number of processes that train together."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """This process's number among them, from 0; number 0 evaluates, reports and writes."""
+    """The number of this process, from 0. Process 0 evaluates, reports and writes."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def share(rows: np.ndarray) -> np.ndarray:
-    """This process's part of the rows of a batch: every so-many-th, so that all get texts of like length."""
+    """The rows of a batch that belong to this process: every ``processes()``-th, so that all shares have similar lengths."""
     return rows[rank() :: processes()]
+
+
+def agree(decide: Callable[[], Answer]) -> Answer:
+    """What ``decide`` returns in process 0, in every process. The other processes do not call ``decide``."""
+    if processes() == 1:
+        return decide()
+    answer = [decide() if rank() == 0 else None]
+    dist.broadcast_object_list(answer, src=0, device=torch.device("cpu"))
+    return answer[0]
+
+
+def barrier() -> None:
+    """Wait until all processes are here."""
+    if processes() > 1:
+        dist.barrier()
 
 
 def add_up(tensors: Sequence[Tensor]) -> None:
@@ -66,28 +84,10 @@ def add_up(tensors: Sequence[Tensor]) -> None:
             x.copy_(total.view_as(x))
 
 
-def from_first(values: Callable[[], Sequence[float]], count: int, device: torch.device) -> list[float]:
-    """``count`` numbers that process 0 computes, known to all, so that all decide alike."""
-    if processes() == 1:
-        return list(values())
-    numbers = torch.zeros(count, dtype=torch.float64, device=device)
-    if rank() == 0:
-        numbers.copy_(torch.tensor(values(), dtype=torch.float64))
-    dist.broadcast(numbers, 0)
-    return numbers.tolist()
-
-
-def due(wanted: bool, step: int, device: torch.device) -> bool:
-    """Whether process 0 wants something now; asked of all, but not at every step, and alone at once."""
-    if processes() == 1:
-        return wanted
-    return step % _AGREE_EVERY == 0 and bool(from_first(lambda: [float(wanted)], 1, device)[0])
-
-
-def gather(x: Tensor, device: torch.device) -> Tensor:
-    """The tensors (n,) of all processes, (processes, n), in each of them; on the CPU."""
+def gather(x: Tensor) -> Tensor:
+    """The tensors of all processes, (processes, n), in each of them. x: (n,) on the CPU, of the same size everywhere."""
     if processes() == 1:
         return x[None]
-    parts = [torch.empty_like(x, device=device) for _ in range(processes())]
-    dist.all_gather(parts, x.to(device))
-    return torch.stack(parts).cpu()
+    parts = [torch.empty_like(x) for _ in range(processes())]
+    dist.all_gather(parts, x)
+    return torch.stack(parts)

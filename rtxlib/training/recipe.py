@@ -1,4 +1,4 @@
-"""How a model is trained: everything but the model, the data and the seed."""
+"""How a model is trained: everything except the model, the data and the seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "precision": ("auto", *DTYPES),
     "output_initializer": (*MODEL_CHOICES["output_initializer"], None),
 }
-_FIELDS = {  # what a number must be -> the fields of which that is asked
+_FIELDS = {  # what a number must be -> the fields that it holds for
     "above zero": "learning_rate clip_norm head_rate",
     "above zero and at most 2": "layer_decay",
     "above zero and at most 1,000,000": "epochs",
@@ -31,37 +31,35 @@ _FIELDS = {  # what a number must be -> the fields of which that is asked
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training protocol; every field has a meaning or a unit beside it. Frozen, so that a run can be keyed by it.
+    """A training protocol. It is frozen, because a run's key is made from it.
 
-    Raises InputError for a value of another type than its field's, out of range, or not among :data:`CHOICES`.
+    Raises InputError for a value that has the wrong type, is out of range, or is not among :data:`CHOICES`.
     """
 
     name: str
-    learning_rate: float  # AdamW's, at its highest
-    epochs: float  # passes over the training rows at most; a part of one is allowed
-    batch_rows: int  # rows an optimiser step sees
-    batch_tokens: int | None = None  # tokens of a micro-batch at most; larger batches are accumulated from several
+    learning_rate: float  # AdamW's highest learning rate
+    epochs: float  # the most epochs; may be a fraction
+    batch_rows: int  # rows of an optimiser step
+    batch_tokens: int | None = None  # the most tokens of a micro-batch; the gradients of several are accumulated
     weight_decay: float = 0.01  # AdamW's (Loshchilov & Hutter 2019), on matrices only
     beta2: float = 0.999  # AdamW's second-moment decay
-    schedule: str = (
-        "cosine"  # "cosine" or "linear" after a linear warm-up, or "plateau": halved when validation loss stalls
-    )
+    schedule: str = "cosine"  # "cosine" or "linear" after a warm-up, or "plateau": halved when validation loss stalls
     warmup: float = 0.06  # share of all steps in which the rate rises from zero (not for plateau)
-    head_rate: float = 1.0  # the classification head's learning rate over the encoder's
-    layer_decay: float = 1.0  # each layer's learning rate over that of the layer above it
-    freeze_encoder: bool = False  # train the classification head alone, on states without dropout
+    head_rate: float = 1.0  # the classification head's learning rate as a multiple of the encoder's
+    layer_decay: float = 1.0  # each layer's learning rate as a multiple of that of the layer above it
+    freeze_encoder: bool = False  # train only the classification head, on states computed without dropout
     plateau_patience: int = 2  # evaluations without a better validation loss before the rate is halved
     clip_norm: float = 1.0  # gradients are scaled down to this norm
     evaluations_per_epoch: int = 1
-    patience: int | None = None  # stop after so many evaluations without a better validation loss; None: never
-    keep: str = "best"  # the weights with the lowest validation loss, or the "last" ones
-    min_delta: float = 0.0  # nats by which a loss must fall to count as better (for `patience`)
+    patience: int | None = None  # evaluations without a better validation loss after which training stops; None: never
+    keep: str = "best"  # keep the weights with the lowest validation loss ("best") or the "last" weights
+    min_delta: float = 0.0  # nats by which a loss must fall to count as better for `patience`
     dropout: float | None = None  # replaces the model's hidden, attention and classifier dropout
-    word_dropout: float = 0.0  # share of tokens hidden behind [MASK] or [UNK] in training
+    word_dropout: float = 0.0  # share of tokens that training replaces by [MASK] or [UNK]
     label_smoothing: float = 0.0
     output_initializer: str | None = None  # replaces the model's
     embedding_initializer_range: float | None = None  # replaces the model's
-    precision: str = "auto"  # "fp32", "bf16", "fp16"; auto: the fastest sixteen-bit type the device has, else fp32
+    precision: str = "auto"  # "fp32", "bf16" or "fp16"; auto: see training.device.pick_precision
 
     def __post_init__(self) -> None:
         for field, known in CHOICES.items():
@@ -72,7 +70,7 @@ class Recipe:
         check_values(vars(self), type(self).__annotations__, _FIELDS, "A recipe's ")
 
     def model_overrides(self) -> dict[str, float | str]:
-        """The fields of ModelConfig that this recipe sets."""
+        """The fields of ModelConfig that this recipe replaces."""
         given = {
             "hidden_dropout": self.dropout,
             "attention_dropout": self.dropout,
@@ -86,9 +84,9 @@ class Recipe:
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        # The protocol of the student study that this one set out to surpass (chaowei312/5800_FinalProject on GitHub, December
-        # 2025): AdamW 3e-5, batch 16, five epochs, plateau, fp32. It padded every text to 128 tokens, which changes no
-        # result and is not done here.
+        # The protocol of the student study that this study set out to surpass (chaowei312/5800_FinalProject on GitHub, December
+        # 2025): AdamW 3e-5, batch 16, five epochs, plateau, fp32. It padded every text to 128 tokens, which is left out here
+        # because it changes no result.
         Recipe(
             name="published",
             learning_rate=3e-5,
@@ -99,7 +97,7 @@ RECIPES: dict[str, Recipe] = {
             min_delta=1e-3,
             precision="fp32",
         ),
-        # Ours, chosen on validation data with the same effort for both models; the search stands in LOG.md.
+        # The recipe of this study, chosen on validation data with the same effort for both models (LOG.md).
         Recipe(
             name="default",
             learning_rate=5e-4,
@@ -111,29 +109,13 @@ RECIPES: dict[str, Recipe] = {
             evaluations_per_epoch=4,
             word_dropout=0.1,
         ),
-        # For the embedded texts and models a hundred times smaller: seconds on one core.
-        Recipe(
-            name="demo",
-            learning_rate=2e-3,
-            epochs=3,
-            batch_rows=32,
-            weight_decay=0.05,
-            beta2=0.98,
-            evaluations_per_epoch=2,
-        ),
-        Recipe(name="smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
-        # From nothing on a few thousand short texts, where one epoch is too few steps.
-        Recipe(
-            name="small",
-            learning_rate=5e-4,
-            epochs=8,
-            batch_rows=32,
-            weight_decay=0.05,
-            beta2=0.98,
-            word_dropout=0.1,
-        ),
-        # For pretrained encoders: little change below, more on top, most in the head that starts from nothing; the rate ends
-        # at zero and the last weights are kept, as Devlin et al. 2019 do.
+        # For the embedded texts and for models a hundred times smaller.
+        Recipe("demo", learning_rate=2e-3, epochs=3, batch_rows=32, weight_decay=0.05, beta2=0.98, evaluations_per_epoch=2),
+        Recipe("smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
+        # For training from scratch on a few thousand short texts, where one epoch has too few steps.
+        Recipe("small", learning_rate=5e-4, epochs=8, batch_rows=32, weight_decay=0.05, beta2=0.98, word_dropout=0.1),
+        # For pretrained encoders. Low layers change little, high layers more, and the untrained head most. The rate falls to
+        # zero and the last weights are kept, as in Devlin et al. 2019.
         Recipe(
             name="finetune",
             learning_rate=1e-4,
@@ -146,7 +128,7 @@ RECIPES: dict[str, Recipe] = {
             evaluations_per_epoch=2,
             keep="last",
         ),
-        # The same encoder left as it is, under a head that learns alone.
+        # For a pretrained encoder that stays as it is: only the head is trained.
         Recipe(
             name="frozen",
             learning_rate=5e-3,
@@ -161,7 +143,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def recipe(name: str, /, **changes: float | str | None) -> Recipe:
-    """The recipe of this name, with fields changed. Raises InputError for an unknown name or field."""
+    """The recipe of this name, with some fields changed. Raises InputError for an unknown name or field."""
     if name not in RECIPES:
         raise InputError(f"There is no recipe '{name}'; there are {', '.join(RECIPES)}.{nearest(name, RECIPES)}")
     fields = [field.name for field in dataclasses.fields(Recipe)]

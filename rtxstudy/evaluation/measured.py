@@ -14,9 +14,9 @@ from rtxlib.models.early_exit import CRITERIA, EarlyExit
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs import store
 from rtxlib.runs.cost import Batch, inputs
-from rtxlib.runs.execute import fresh_model
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
+from rtxlib.runs.train import fresh_model
 from rtxlib.training.device import autocast, device_name, pick_device, pick_precision
 from rtxlib.training.predict import EVALUATION_TOKENS
 from rtxstudy.evaluation import exits

@@ -1,0 +1,245 @@
+"""Train one run and put it into the store."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from filelock import Timeout
+from scipy.special import softmax
+
+from rtxlib import paths
+from rtxlib.data.clean import STEPS as CLEANING
+from rtxlib.data.prepare import prepare
+from rtxlib.data.prepared import Prepared
+from rtxlib.errors import InputError
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.models.pretrained import load_classifier
+from rtxlib.process import release_freed_memory
+from rtxlib.runs import cost, store
+from rtxlib.runs.card import model_card
+from rtxlib.runs.metrics import classification_report
+from rtxlib.runs.spec import RunSpec, data_label
+from rtxlib.runs.store import Run
+from rtxlib.training import parallel
+from rtxlib.training.device import device_name, pick_device
+from rtxlib.training.predict import cross_entropy, predict_logits
+from rtxlib.training.trainer import Trained, Trainer
+
+TURN_SECONDS = 60.0  # how long process 0 waits for a lock before it tells the other processes that it has to wait longer
+
+
+def special_ids(data: Prepared) -> dict[str, int]:
+    """The token ids that training treats specially: padding, unknown, mask, and the two around every text."""
+    tokenizer = data.tokenizer
+    named = {
+        "pad": tokenizer.pad_token_id,
+        "unk": tokenizer.unk_token_id,
+        "mask": tokenizer.mask_token_id,
+        "cls": tokenizer.cls_token_id,
+        "sep": tokenizer.sep_token_id,
+    }
+    return {name: number for name, number in named.items() if number is not None}
+
+
+def fresh_model(spec: RunSpec, data: Prepared) -> EncoderForSequenceClassification:
+    """The model of a run before its first step. The seed decides its random weights."""
+    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
+    torch.manual_seed(spec.seed)
+    return load_classifier(spec.model, config) if spec.pretrained else EncoderForSequenceClassification(config)
+
+
+def train_run(
+    spec: RunSpec,
+    runs: Path,
+    report: Callable[[str], None] = lambda line: None,
+    patience: float = -1,
+    data: Prepared | None = None,
+) -> Run:
+    """Train one run and put it into the store. A run that is in the store already is not trained again.
+
+    Two processes that want the same run wait for each other and train it once. Processes that were started together
+    (``torchrun``) train it together, and each returns it.
+
+    Args:
+        spec: the run
+        runs: the store
+        report: is called with lines of progress
+        patience: seconds to wait for another process that is training the run; negative: without end
+        data: the prepared data of ``spec.data``; None: they are prepared here
+
+    Raises:
+        filelock.Timeout: another process is still training the run after ``patience`` seconds.
+        InputError: something the user can mend, such as an unknown name, data out of reach, a diverged loss, a damaged run, a
+            store that cannot be written, or a full disk. What was trained so far is kept, and the next call resumes it.
+    """
+    data = data or prepare(spec.data, paths.prepared_dir())
+    key, first = spec.key(data.fingerprint), parallel.rank() == 0
+    if spec.processes != parallel.processes():
+        raise InputError(
+            f"{spec.title} is a run of {spec.processes} process{'es' * (spec.processes > 1)}, and {parallel.processes()} "
+            f"started; use torchrun --nproc-per-node {spec.processes}."
+        )
+    if run := _finished(runs, key):  # asked before the lock is taken, because a read-only store gives no lock
+        return run
+    with contextlib.ExitStack() as held:
+        _take_lock(held, runs, key, patience, report)
+        if run := _finished(runs, key):  # the process that held the lock before has trained it
+            return run
+        with store.writing(runs, key) if first else contextlib.nullcontext(store.partial(runs, key)) as folder:
+
+            def note(line: str) -> None:
+                if first:
+                    (folder / store.PROGRESS).write_text(line, encoding="utf-8")
+                    report(line)
+
+            threads = torch.get_num_threads()
+            torch.set_num_threads(spec.threads)
+            try:
+                _train_into(folder, key, spec, data, note)
+            finally:
+                torch.set_num_threads(threads)
+                release_freed_memory()
+        parallel.barrier()  # process 0 has written the run
+        return store.load(runs, key)  # type: ignore[return-value]
+
+
+def _finished(runs: Path, key: str) -> Run | None:
+    """The run if it is in the store. Process 0 decides, so that all processes take the same branch."""
+    return store.load(runs, key) if parallel.agree(lambda: store.load(runs, key) is not None) else None
+
+
+def _take_lock(
+    held: contextlib.ExitStack, runs: Path, key: str, patience: float, report: Callable[[str], None]
+) -> None:
+    """Take the run's lock in process 0, until ``held`` is closed.
+
+    Several processes poll for the lock, because torch.distributed aborts a process that waits too long for a message.
+    """
+    if parallel.processes() == 1:
+        held.enter_context(store.hold(runs, key, patience, report))
+        return
+
+    def take() -> bool:
+        try:
+            held.enter_context(store.hold(runs, key, TURN_SECONDS, report))
+        except Timeout:
+            return False
+        return True
+
+    while not parallel.agree(take):
+        pass
+
+
+def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: Callable[[str], None]) -> None:
+    """Train a run, evaluate it on the test split, and write all its files into ``folder``."""
+    device = pick_device()
+    if device.type == "cuda":
+        torch.cuda.init()
+        torch.cuda.empty_cache()  # memory cached by an earlier run of this process must not count as this run's
+        torch.cuda.reset_peak_memory_stats(device)
+    model = fresh_model(spec, data)
+    checkpoint = folder / "checkpoint.safetensors"
+    splits = data.splits["train"], data.splits["validation"]
+    trained = Trainer(model, *splits, spec.recipe, spec.seed, special_ids(data), device, checkpoint, report).run()
+    if parallel.rank() > 0:  # process 0 evaluates and writes
+        return
+    logits = predict_logits(model, data.splits["test"], data.tokenizer.pad_token_id, device, trained.precision)
+    metrics = _metrics(spec, data, model, trained, logits, device)
+    _write(folder, key, spec, data, model, trained, logits, metrics)
+    checkpoint.unlink(missing_ok=True)
+    (folder / store.PROGRESS).unlink(missing_ok=True)
+
+
+def _metrics(
+    spec: RunSpec,
+    data: Prepared,
+    model: EncoderForSequenceClassification,
+    trained: Trained,
+    logits: np.ndarray,
+    device: torch.device,
+) -> dict[str, Any]:
+    """What a run is called, what it reached on the test split, and what it cost. logits: (test rows, labels)."""
+    test, config, count = data.splits["test"], model.config, cost.parameters(model)
+    scores = classification_report(test.labels, logits.argmax(axis=1), data.label_names)
+    kept = trained.curve[trained.curve["epoch"] == trained.best_epoch].iloc[-1]
+    metrics = {
+        "model": spec.name,
+        "family": "pretrained" if spec.pretrained else config.family,
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.num_hidden_layers,
+        "recurrent_depth": config.recurrent_depth,
+        "effective_depth": config.effective_depth,
+        "sharing": config.block_sharing if config.recurrent_depth > 1 else "none",
+        "data": data_label(spec.data),
+        "task": spec.data.task,
+        "train_rows": len(data.splits["train"]),
+        "train_fraction": spec.data.train_fraction,
+        "lengths": spec.data.lengths,
+        "recipe": spec.recipe.name,
+        "seed": spec.seed,
+        **{name: scores[name] for name in ("accuracy", "f1", "precision", "recall")},
+        "test_loss": cross_entropy(logits, test.labels),
+        "val_accuracy": float(kept["val_accuracy"]),
+        "val_loss": float(kept["val_loss"]),
+        "n_test": len(test),
+        "parameters": count["total"],
+        "embedding_parameters": count["embedding"],
+        "non_embedding_parameters": count["non_embedding"],
+        "size_mb": cost.size_mb(model),
+        "forward_flops": cost.forward_flops(config, max(1, round(float(test.lengths.mean())))),
+        "train_seconds": trained.seconds,
+        "train_cpu_seconds": trained.cpu_seconds,
+        "rows_per_second": trained.rows_per_second,
+        "epochs": float(trained.curve["epoch"].iloc[-1]),
+        "best_epoch": trained.best_epoch,
+        "padding_share": trained.padding_share,
+        "device": device_name(device),
+        "machine": platform.machine(),
+        "dtype": trained.precision,
+        "threads": spec.threads,
+        "processes": spec.processes,
+        "torch": torch.__version__,
+        "fingerprint": data.fingerprint,
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    if device.type == "cuda":  # the memory that the allocator held, since no other run on the GPU could have it
+        metrics["peak_memory_mb"] = torch.cuda.max_memory_reserved(device) / 2**20
+        metrics["device_memory_mb"] = torch.cuda.get_device_properties(device).total_memory / 2**20
+    return metrics
+
+
+def _write(
+    folder: Path,
+    key: str,
+    spec: RunSpec,
+    data: Prepared,
+    model: EncoderForSequenceClassification,
+    trained: Trained,
+    logits: np.ndarray,
+    metrics: dict[str, Any],
+) -> None:
+    """Write the files of a finished run: weights, tokenizer, model card, tables and records."""
+    model.to("cpu").save_pretrained(folder)
+    data.tokenizer.save_pretrained(folder)
+    cleaning = {step: getattr(spec.data, step) for step in CLEANING}
+    (folder / "README.md").write_text(model_card(metrics, data.label_names, cleaning), encoding="utf-8")
+    identity = {"key": key, "model": spec.name, "seed": spec.seed, "data": metrics["data"]}
+    store.write_table(folder / "curves.parquet", trained.curve.assign(**identity))
+    labels = data.splits["test"].labels
+    predictions = pd.DataFrame({"row": np.arange(len(labels)), "label": labels, "prediction": logits.argmax(axis=1)})
+    for name, probability in zip(data.label_names, softmax(logits, axis=1).T, strict=True):
+        predictions[f"p_{name}"] = probability
+    store.write_table(folder / "predictions.parquet", predictions.assign(**identity))
+    store.write_json(folder / "spec.json", spec.canonical() | {"label_names": data.label_names})
+    store.write_json(folder / "metrics.json", metrics)
+    mode = (folder / "metrics.json").stat().st_mode  # as the umask says; safetensors lets only the owner read weights
+    for file in folder.glob("*.safetensors"):
+        file.chmod(mode)

@@ -1,0 +1,372 @@
+"""The training loop: batches by length, one optimiser step after another, the best weights kept."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from rtxlib.data.batching import Tokens, batches, collate
+from rtxlib.errors import InputError
+from rtxlib.training import checkpoint, parallel
+from rtxlib.training.device import autocast, moved, pick_precision
+from rtxlib.training.optimizer import make_optimizer, rate_at
+from rtxlib.training.predict import cross_entropy, predict_logits
+from rtxlib.training.recipe import Recipe
+from rtxlib.training.steps import steps
+
+CHECKPOINT_SECONDS = 60.0  # a kill loses at most this much work
+PROGRESS_SECONDS = 10.0
+AGREE_EVERY = 20  # steps after which several processes agree on whether to save, because each agreement costs a message
+_RANK_SEED = 1_000_003  # larger than any seed in use: processes that train together must not draw the same dropout
+
+
+@dataclass
+class Trained:
+    """How a training went. Its model now holds the weights that were kept.
+
+    ``curve`` has one row per evaluation: epoch, step, train_loss, val_loss, val_accuracy, learning_rate, seconds, grad_norm.
+    """
+
+    curve: pd.DataFrame
+    best_epoch: float  # the epoch of the kept weights
+    seconds: float  # spent training and validating, before and after each resumption
+    cpu_seconds: float  # of processor time: the cost of the training, however busy the machine was
+    rows_per_second: float  # training rows over the time spent in training steps alone
+    padding_share: float  # padding tokens over all tokens of the training steps
+    precision: str
+
+
+@dataclass
+class Progress:
+    """Where a training stands, in numbers: the part of a checkpoint that is not tensors."""
+
+    step: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    training_seconds: float = 0.0
+    rows: int = 0
+    tokens: int = 0  # without padding
+    computed: int = 0  # tokens with padding
+    best_loss: float = math.inf  # the lowest validation loss
+    best_epoch: float = 0.0  # the epoch of the weights to keep
+    reference_loss: float = math.inf  # early stopping waits for a loss that is lower than this by min_delta
+    stale: int = 0  # evaluations since reference_loss fell
+    stalled: int = 0  # evaluations since the plateau schedule saw a better loss or halved the rate
+    rate_factor: float = 1.0  # the product of the plateau schedule's halvings
+    losses: list[float] = field(default_factory=list)  # training loss of each step since the last evaluation
+    grad_norms: list[float] = field(default_factory=list)  # likewise
+    curve: list[dict[str, float]] = field(default_factory=list)
+    stopped: bool = False  # by early stopping
+
+
+def word_dropout(ids: Tensor, share: float, mask_id: int, special: Tensor) -> Tensor:
+    """Replace a share of the ordinary tokens by ``mask_id``, so that the model cannot rely on single words."""
+    hidden = (torch.rand(ids.shape, device=ids.device) < share) & ~torch.isin(ids, special)
+    return ids.masked_fill(hidden, mask_id)
+
+
+class Trainer:
+    """Trains one model in place.
+
+    The state of a training is ``model``, ``best`` (the weights to keep so far), ``optimizer``, ``scaler``, ``progress`` and
+    torch's random generators. A checkpoint holds all of it, so a training that was killed resumes to the same weights as an
+    unbroken one (on a GPU up to rounding, because its attention adds in any order).
+
+    Several processes that train together (:mod:`rtxlib.training.parallel`) each make a Trainer of the same arguments and end
+    with the same weights. Rows and curve are those of all processes.
+
+    Args:
+        model: the model to train
+        training: the training rows
+        validation: the rows whose loss decides which weights are kept
+        recipe: how to train
+        seed: decides the order of the batches and all random draws
+        special_ids: the tokenizer's "pad", "unk", "mask" if it has one, and all other ids that word dropout must spare
+        device: where to compute
+        checkpoint: a file that is written every minute and read at the start if it exists
+        report: is called with a line about each evaluation, and with one about the progress every ten seconds
+
+    Raises:
+        InputError: a split is empty; later, the loss is not finite, or the checkpoint may not be read.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        training: Tokens,
+        validation: Tokens,
+        recipe: Recipe,
+        seed: int,
+        special_ids: dict[str, int],
+        device: torch.device,
+        checkpoint: Path | None = None,
+        report: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        if not len(training) or not len(validation):
+            raise InputError("Training needs at least one training row and one validation row; the data have too few.")
+        self.model = model.to(device)
+        self.training, self.validation, self.lengths = training, validation, training.lengths
+        self.recipe, self.seed, self.device = recipe, seed, device
+        self.precision = pick_precision(recipe.precision, device)
+        self.pad_id = special_ids["pad"]
+        self.mask_id = special_ids.get("mask", special_ids["unk"])
+        self.special_ids = torch.tensor(sorted(set(special_ids.values())), device=device)
+        self.checkpoint, self.report = checkpoint, report
+
+        self.steps_per_epoch = len(batches(self.lengths, None, recipe.batch_rows, seed=seed, epoch=0))
+        self.total = max(1, round(recipe.epochs * self.steps_per_epoch))
+        evaluations = math.ceil(recipe.epochs) * recipe.evaluations_per_epoch
+        self.evaluate_at = {
+            round(k * self.steps_per_epoch / recipe.evaluations_per_epoch) for k in range(1, evaluations + 1)
+        } | {self.total}
+        self.start()
+
+    def start(self) -> None:
+        """Set everything but the model's weights to the state before the first step."""
+        self.progress = Progress()
+        self.best = self._weights()
+        self.optimizer = make_optimizer(self.model, self.recipe)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
+        self.unread: list[tuple[Tensor, Tensor]] = []  # loss and gradient norm of steps, still on the device
+        torch.manual_seed(self.seed + _RANK_SEED * parallel.rank())
+
+    def run(self) -> Trained:
+        """Train to the end, and leave the best weights in the model, or the last ones (``recipe.keep``)."""
+        self.resume()
+        self.model.train()
+        if self.recipe.freeze_encoder:
+            self.model.encoder.eval()  # a frozen encoder needs no dropout
+        now = self.progress
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+        self.saved_at = self.reported_at = self.wall
+        # The seed alone decides the order of the batches, so a resumed training skips those that it has seen.
+        stream = itertools.islice(steps(self.training, self.recipe, self.seed), now.step, None)
+
+        while now.step < self.total and not now.stopped:
+            begun = time.perf_counter()
+            self.step(next(stream))
+            to_evaluate = now.step in self.evaluate_at
+            to_report = time.perf_counter() - self.reported_at > PROGRESS_SECONDS
+            to_save = self.save_is_due()
+            if to_evaluate or to_report or to_save:
+                self.read_losses()
+            now.training_seconds += time.perf_counter() - begun
+            if to_evaluate:
+                self.evaluate()
+            if to_report:
+                self.report_progress()
+            if to_save:
+                self.save()
+
+        self.add_time()
+        self.model.load_state_dict(self.best)
+        self.model.eval()
+        return Trained(
+            curve=pd.DataFrame(now.curve),
+            best_epoch=now.best_epoch,
+            seconds=now.seconds,
+            cpu_seconds=now.cpu_seconds,
+            rows_per_second=now.rows / now.training_seconds,
+            padding_share=1 - now.tokens / now.computed if now.computed else 0.0,
+            precision=self.precision,
+        )
+
+    def step(self, pieces: list[np.ndarray]) -> None:
+        """Update the weights once, from the rows of all ``pieces``: row indices of each micro-batch."""
+        now, optimizer = self.progress, self.optimizer
+        rate = rate_at(self.recipe, now.step, self.total, now.rate_factor)
+        for group in optimizer.param_groups:
+            group["lr"] = rate * group["scale"]
+        rows = sum(map(len, pieces))
+        loss = torch.zeros((), device=self.device)
+        for index in map(parallel.share, pieces):
+            if len(index):
+                loss += self.backward(index, rows)
+        self.add_up_gradients(loss)
+        self.scaler.unscale_(optimizer)
+        norm = torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None])
+        # This clips as clip_grad_norm_ does. The fused update divides by grad_scale while it reads the gradients.
+        optimizer.grad_scale = ((norm + 1e-6) / self.recipe.clip_norm).clamp(min=1.0)
+        self.scaler.step(optimizer)
+        self.scaler.update()
+        optimizer.zero_grad(set_to_none=True)
+        self.unread.append((loss, norm))
+        now.step += 1
+        now.rows += rows
+
+    def backward(self, index: np.ndarray, rows: int) -> Tensor:
+        """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows."""
+        batch = collate(self.training, index, self.pad_id)
+        self.progress.tokens += int(self.lengths[index].sum())
+        self.progress.computed += batch["input_ids"].numel()
+        batch = moved(batch, self.device)
+        labels = batch.pop("labels")
+        if self.recipe.word_dropout:
+            hide = self.recipe.word_dropout, self.mask_id, self.special_ids
+            batch["input_ids"] = word_dropout(batch["input_ids"], *hide)
+        with autocast(self.precision, self.device):
+            logits = self.model(**batch).logits.float()
+        loss = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=self.recipe.label_smoothing) / rows
+        self.scaler.scale(loss).backward()
+        return loss.detach()
+
+    def add_up_gradients(self, loss: Tensor) -> None:
+        """Replace the loss and the gradients by their sums over all processes."""
+        if parallel.processes() > 1:
+            trained = [p for group in self.optimizer.param_groups for p in group["params"]]
+            for p in trained:  # the rows of this process may not have reached every parameter
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            parallel.add_up([loss, *(p.grad for p in trained)])
+
+    def read_losses(self) -> None:
+        """Bring losses and gradient norms from the device. This waits for the device, so it is not done at every step."""
+        now = self.progress
+        for loss, norm in torch.stack([torch.stack(pair) for pair in self.unread]).tolist():
+            now.losses.append(loss)
+            now.grad_norms.append(norm)
+        self.unread.clear()
+        self.stop_if_diverged("training", now.losses[-1])
+
+    def stop_if_diverged(self, kind: str, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise InputError(
+                f"The {kind} loss is {loss} at step {self.progress.step}: the run has diverged. "
+                "Lower the learning rate, or use a smaller residual_scale."
+            )
+
+    def evaluate(self) -> None:
+        """Validate, add a row to the curve, and let the loss decide on weights, learning rate and early stopping."""
+        now, group = self.progress, self.optimizer.param_groups[0]
+        epoch = now.step / self.steps_per_epoch
+        loss, accuracy = parallel.agree(self.validate)
+        self.stop_if_diverged("validation", loss)
+        self.add_time()
+        train_loss = float(np.mean(now.losses))
+        norms = np.array(now.grad_norms)
+        norms = norms[np.isfinite(norms)]  # the fp16 scaler skipped the steps whose gradient overflowed
+        now.curve.append(
+            {
+                "epoch": epoch,
+                "step": now.step,
+                "train_loss": train_loss,
+                "val_loss": loss,
+                "val_accuracy": accuracy,
+                "learning_rate": group["lr"] / group["scale"],
+                "seconds": now.seconds,
+                "grad_norm": float(np.mean(norms)) if len(norms) else math.nan,
+            }
+        )
+        now.losses, now.grad_norms = [], []
+        self.judge(loss, epoch)
+        self.report(f"epoch {epoch:.2f}: train loss {train_loss:.3f}, validation loss {loss:.3f}, accuracy {accuracy:.3f}")
+
+    def validate(self) -> tuple[float, float]:
+        """Loss and accuracy on the validation rows."""
+        logits = predict_logits(self.model, self.validation, self.pad_id, self.device, self.precision)
+        accuracy = float((logits.argmax(axis=1) == self.validation.labels).mean())
+        return cross_entropy(logits, self.validation.labels), accuracy
+
+    def judge(self, loss: float, epoch: float) -> None:
+        """Keep the weights if they are the best, halve the rate on a plateau, and stop when the loss no longer falls."""
+        now, recipe = self.progress, self.recipe
+        if loss < now.best_loss or recipe.keep == "last":
+            now.best_epoch, self.best = epoch, self._weights()
+        if loss < now.best_loss:
+            now.best_loss, now.stalled = loss, 0
+        else:
+            now.stalled += 1
+            if now.stalled > recipe.plateau_patience:
+                now.rate_factor, now.stalled = now.rate_factor / 2, 0
+        if loss < now.reference_loss - recipe.min_delta:
+            now.reference_loss, now.stale = loss, 0
+        else:
+            now.stale += 1
+            now.stopped = recipe.patience is not None and now.stale >= recipe.patience
+
+    def report_progress(self) -> None:
+        now = self.progress
+        left = (self.total - now.step) * now.training_seconds / now.step
+        recent = float(np.mean(now.losses[-50:])) if now.losses else now.curve[-1]["train_loss"]
+        self.report(
+            f"step {now.step}/{self.total}, epoch {now.step / self.steps_per_epoch:.2f}, loss {recent:.3f}, "
+            f"{now.rows / now.training_seconds:.0f} rows/s, {left / 60:.1f} min left"
+        )
+        self.reported_at = time.perf_counter()
+
+    def add_time(self) -> None:
+        """Add the time since the last call to the training's wall-clock and processor time."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.progress.seconds += wall - self.wall
+        self.progress.cpu_seconds += cpu - self.cpu
+        self.wall, self.cpu = wall, cpu
+
+    def save_is_due(self) -> bool:
+        """Whether to write a checkpoint now. All processes have the same answer."""
+        if self.checkpoint is None or (parallel.processes() > 1 and self.progress.step % AGREE_EVERY):
+            return False
+        return parallel.agree(lambda: time.perf_counter() - self.saved_at > CHECKPOINT_SECONDS)
+
+    def save(self) -> None:
+        """Write the state of the training to the checkpoint."""
+        self.add_time()
+        tensors = {
+            "model": self.model.state_dict(),
+            "best": self.best,
+            "optimizer": checkpoint.optimizer_tensors(self.optimizer),
+            "random": {name: parallel.gather(x) for name, x in checkpoint.random_state(self.device).items()},
+        }
+        if self.scaler.is_enabled():
+            numbers = {name: x for name, x in self.scaler.state_dict().items() if isinstance(x, int | float)}
+            tensors["scale"] = {name: torch.tensor(x) for name, x in numbers.items()}
+        if parallel.rank() == 0:
+            checkpoint.save(self.checkpoint, tensors, json.loads(json.dumps(vars(self.progress))))
+        self.saved_at = time.perf_counter()
+
+    def resume(self) -> None:
+        """Go on from the checkpoint, if there is one. A damaged one is reported, and the training starts anew."""
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return
+        initial = self.best
+        try:
+            self.restore()
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except OSError as error:
+            raise InputError(
+                f"The checkpoint {self.checkpoint} cannot be read; ask its owner for the right to, or delete it to start anew."
+            ) from error
+        except Exception:  # a damaged file, or one of another model: some of it may have been restored already
+            self.model.load_state_dict(initial)
+            self.start()
+            self.report(f"the checkpoint {self.checkpoint} is damaged: starting anew")
+        else:
+            self.report(f"going on from step {self.progress.step} of {self.total}")
+
+    def restore(self) -> None:
+        """Replace the state of the training by that of the checkpoint."""
+        groups, state = checkpoint.load(self.checkpoint)
+        self.progress = Progress(**state)
+        self.model.load_state_dict(groups["best"])  # so that weights that do not fit are noticed here
+        self.model.load_state_dict(groups["model"])
+        self.best = {name: x.to(self.device) for name, x in groups["best"].items()}
+        checkpoint.restore_optimizer(self.optimizer, groups["optimizer"])
+        if "scale" in groups:
+            self.scaler.load_state_dict(self.scaler.state_dict() | {k: x.item() for k, x in groups["scale"].items()})
+        of_processes = {name: x.view(parallel.processes(), -1) for name, x in groups["random"].items()}
+        # Cloned, because torch reads a random state from the start of its storage.
+        checkpoint.restore_random({name: x[parallel.rank()].clone() for name, x in of_processes.items()}, self.device)
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: x.detach().clone() for name, x in self.model.state_dict().items()}
