@@ -18,7 +18,7 @@ from rtxlib.models.layers import make_norm
 from rtxlib.models.positions import alibi_slopes, rotary_angles, rotate
 from rtxlib.models.presets import build
 from rtxlib.runs.cost import Batch
-from rtxstudy.evaluation import gradients as dynamics
+from rtxstudy.evaluation.gradients import pass_gradients
 
 SPREAD = "RoPE, over all pairs"
 FAST, SLOW = "RoPE, fastest pair", "RoPE, slowest pair"
@@ -277,14 +277,14 @@ def gradient_signal(
     The layer is fresh and passed R times with h ← F(h) + α·h from the second pass on. ``alpha``, ``passes``, ``seed``;
     ``signal``: the norm of its gradient over the mean norm of one pass' contribution, which is R where all contributions
     point one way and about √R where they have nothing to do with each other; ``first``: the norm of the first pass'
-    contribution over that of the last. batches: as :func:`dynamics.pass_gradients` takes them; settings: of the model.
+    contribution over that of the last. batches: as :func:`pass_gradients` takes them; settings: of the model.
     """
     rows = []
     for alpha in alphas:
         for depth in passes:
             for seed in range(seeds):
                 model = build(f"recurrent-1x{depth}x{width}", seed, residual_scale=alpha, **settings)
-                parts, _ = dynamics.pass_gradients(model, batches)
+                parts, _ = pass_gradients(model, batches)
                 flat = torch.stack(
                     [torch.cat([g.flatten() for g in part]) for part in parts]
                 ).double()  # (R, parameters)
