@@ -80,7 +80,7 @@ FASTER, LOST = (
 
 
 def leaving_early(row: Mapping[str, Any]) -> str:
-    """Three sentences on a row of :func:`rtxstudy.evaluation.measured.exit_differences`.
+    """Three sentences on a row of :func:`rtxstudy.evaluation.exits.exit_differences`.
 
     What was measured, whether it reaches the goal, and whether a fixed number of passes would have done as well.
     """

@@ -26,13 +26,12 @@ from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.models import EarlyExit, EncoderForSequenceClassification, build
+from rtxlib.models import EncoderForSequenceClassification, build
 from rtxlib.runs import counting_words as classical
 from rtxlib.runs import execute, store, train, use
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import profiles, studies, tables, words
-from rtxstudy.evaluation import measured as dynamics
 
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)
@@ -503,85 +502,6 @@ def test_every_form_of_the_loop_is_another_run_of_the_same_effort() -> None:
             specs = [spec for name in studies.forms(loop) for spec in studies.form(loop, name)]
             assert len({spec.key("x") for spec in specs}) == len(specs) == len(studies.forms(loop)) * loop.seeds
             assert {(spec.recipe, spec.data, spec.model) for spec in specs} == {(loop.recipe, loop.data, specs[0].model)}
-
-
-RANDOM = dataclasses.replace(
-    SPEC,
-    model="recurrent-1x3x32",
-    overrides={"depth_sampling": "uniform"},
-    recipe=dataclasses.replace(SPEC.recipe, precision="fp32"),  # in sixteen bits a batch rounds differently from a text alone
-)
-
-
-def test_what_is_measured_of_a_run_is_measured_once_and_kept(home, monkeypatch) -> None:
-    run, data = train.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
-    tables_of = {
-        "states": lambda: dynamics.states(RANDOM, run, data),
-        "gradients": lambda: dynamics.gradients(run, data),
-        "parameter_gradients": lambda: dynamics.parameter_gradients(run, data),
-        "state_gradients": lambda: dynamics.state_gradients(RANDOM, run, data),
-        "exits": lambda: dynamics.early_exits(run, data)[0],
-        "exit_predictions": lambda: dynamics.early_exits(run, data)[1],
-    }
-    first = {name: table() for name, table in tables_of.items()}
-    monkeypatch.setattr(EncoderForSequenceClassification, "from_pretrained", lambda *_: pytest.fail("measured twice"))
-    for name, table in tables_of.items():
-        pd.testing.assert_frame_equal(table(), first[name])
-        assert set(first[name]["key"]) == {run.key} and name in store.TABLES
-    states = first["states"]
-    assert set(states["weights"]) == {"initial", "trained"} and states["iteration"].max() == dynamics.FURTHEST
-    last = states[(states["weights"] == "trained") & (states["iteration"] == 3)]
-    assert last["accuracy"].iloc[0] == pytest.approx(run.metrics["accuracy"])
-
-
-def test_early_exits_of_a_run_are_those_of_its_model(home) -> None:
-    run, data = train.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
-    ways, predictions = dynamics.early_exits(run, data)
-    fixed = ways[ways["criterion"] == "fixed"]
-    assert fixed["passes"].tolist() == [1, 2, 3] and (ways["ms_per_text"] > 0).all()
-    assert fixed["accuracy"].iloc[-1] == pytest.approx(run.metrics["accuracy"])
-    chosen = ways[ways["chosen"]]
-    assert chosen["criterion"].tolist() == ["confidence", "agreement", "change"]
-    model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
-    test = data.splits["test"]
-    for row in chosen.itertuples():
-        rule = EarlyExit(row.criterion, row.setting)
-        for text in range(0, len(test), 7):
-            left = model(torch.tensor(test.row(text)[None].astype("int64")), early_exit=rule)
-            kept = predictions.set_index("row").loc[text]
-            assert (int(left.passes), int(left.logits.argmax())) == (kept[f"passes_{row.criterion}"], kept[row.criterion])
-        right = (predictions["label"] == predictions[row.criterion]).mean()
-        assert right == pytest.approx(row.accuracy)
-    saved = dynamics.exit_differences(ways, predictions)
-    for row in saved.itertuples():
-        own = chosen[chosen["criterion"] == row.criterion].iloc[0]
-        assert row.difference == pytest.approx(own["accuracy"] - fixed["accuracy"].iloc[-1])
-        assert row.throughput == pytest.approx(fixed["ms_per_text"].iloc[-1] / own["ms_per_text"])
-        as_good = fixed[fixed["accuracy"] >= own["accuracy"]]
-        if as_good.empty:
-            assert np.isnan([row.fixed_passes, row.fixed_throughput, row.fixed_difference]).all()
-            continue
-        fewest = as_good.iloc[0]
-        assert row.fixed_passes == fewest["setting"]
-        assert row.fixed_throughput == pytest.approx(fixed["ms_per_text"].iloc[-1] / fewest["ms_per_text"])
-        assert row.fixed_difference == pytest.approx(fewest["accuracy"] - fixed["accuracy"].iloc[-1])
-
-
-def test_early_exits_that_were_broken_off_are_measured_again(home, tmp_path) -> None:
-    """Only the table of ways counts as done, and it is written last."""
-    run, data = train.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
-    dynamics.early_exits(run, data)
-    (run.path / "exits.parquet").unlink()
-    ways, predictions = dynamics.early_exits(run, data)
-    assert len(ways) and len(predictions) == len(data.splits["test"])
-
-
-def test_accuracy_by_composition_is_that_of_the_texts_of_each_depth(run) -> None:
-    data = prepare(DATA, paths.prepared_dir())
-    table = dynamics.by_composition([run], data)
-    assert table["depth"].tolist() == [0, 1] and table["n"].sum() == len(data.splits["test"])
-    assert (table["accuracy"] * table["n"]).sum() / table["n"].sum() == pytest.approx(run.metrics["accuracy"])
-    assert table["n"].tolist() == data.rows("test")["depth"].value_counts().sort_index().tolist()
 
 
 def test_one_seed_is_enough_to_estimate_what_a_pass_is_worth() -> None:

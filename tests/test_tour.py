@@ -17,8 +17,8 @@ from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import build, preset
 from rtxstudy import words
-from rtxstudy.evaluation import gradients as dynamics
 from rtxstudy.evaluation import tour
+from rtxstudy.evaluation.gradients import gradients_by_pass
 from rtxstudy.figures import style
 from rtxstudy.figures import tour as draw
 
@@ -178,7 +178,7 @@ def test_the_signal_is_the_gradient_of_the_shared_layer_over_a_pass_of_it() -> N
     model = build("recurrent-1x3x32", 1, residual_scale=0.5, vocab_size=VOCABULARY).eval()
     F.cross_entropy(model(given["input_ids"], given["attention_mask"]).logits, given["labels"]).backward()
     whole = torch.cat([p.grad.flatten() for p in model.encoder.stack.blocks.parameters()]).norm().item()
-    passes = dynamics.gradients_by_pass(model, [given])["norm"]
+    passes = gradients_by_pass(model, [given])["norm"]
     assert table.loc[(0.5, 3, 1), "signal"] == pytest.approx(whole / passes.mean(), rel=1e-4)
     assert table.loc[(0.5, 3, 1), "first"] == pytest.approx(passes[0] / passes[2], rel=1e-4)
 

@@ -1,4 +1,4 @@
-"""What the layers of an encoder do to a text: which tokens they let see which, and how large they leave a state."""
+"""What the layers of an encoder do to a text: which tokens each token attends to, and how large the states become."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rtxlib.runs.cost import Batch
 
 @contextmanager
 def _reading(encoder: Encoder) -> Iterator[None]:
-    """Evaluation mode without gradients; the mode is left as it was."""
+    """Evaluation mode without gradients; the encoder's own mode comes back at the end."""
     if encoder.device.type == "meta":
         raise InputError("An encoder on the meta device has no weights to run; build it without, random ones will do.")
     was_training = encoder.training
@@ -29,11 +29,11 @@ def _reading(encoder: Encoder) -> Iterator[None]:
 
 
 def reach(encoder: Encoder, length: int) -> pd.DataFrame:
-    """Which token sees which in each layer, from the attention weights of a random text: those that are not zero.
+    """Which tokens each token attends to in each layer: those with a non-zero attention weight in a random text.
 
-    One row a run of neighbouring tokens that a token sees: ``layer`` (of each pass, from 1), ``token``, ``first`` and
-    ``last`` (from 1, both included). The weights need not be trained. Raises ``InputError`` for weights on the meta
-    device, or a length below 1 or beyond the model's.
+    One row per stretch of neighbouring tokens that a token attends to: ``layer`` (counted over all passes, from 1),
+    ``token``, ``first`` and ``last`` (from 1, both included). The weights need no training. Raises ``InputError`` for weights
+    on the meta device, and for a length below 1 or beyond the model's.
     """
     if length < 1:
         raise InputError(f"A text has at least one token, not {length}.")
@@ -41,18 +41,18 @@ def reach(encoder: Encoder, length: int) -> pd.DataFrame:
     with _reading(encoder):
         attentions = encoder(ids.to(encoder.device), output_attentions=True).attentions
         seen = torch.stack([(weights[0] > 0).any(dim=0) for weights in attentions]).cpu().numpy()  # (layers, T, T)
-    edges = np.diff(seen.astype(np.int8), axis=-1, prepend=0, append=0)
+    edges = np.diff(seen.astype(np.int8), axis=-1, prepend=0, append=0)  # 1 where a stretch starts, −1 after its end
     layer, token, first = np.nonzero(edges == 1)
-    last = np.nonzero(edges == -1)[2]  # where a run ends the next token is not seen: already counted from 1
+    last = np.nonzero(edges == -1)[2]  # the index after the end, counted from 0, is the end counted from 1
     return pd.DataFrame({"layer": layer + 1, "token": token + 1, "first": first + 1, "last": last})
 
 
 def norms_by_layer(encoder: Encoder, batches: Sequence[Batch]) -> pd.DataFrame:
-    """How long the state of a token is after each layer: ``layer`` (0: the embedding) and ``norm``, the mean of ‖h‖₂ / √d.
+    """How large a token's state is after each layer: ``layer`` (0: the embedding) and ``norm``, the mean of ‖h‖₂ / √d.
 
-    batches: each with ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None; padding is left out of the mean. States
-    are those that the next layer reads, so a norm after the last layer is not in them. Raises ``InputError`` for weights
-    on the meta device, or without a single token.
+    batches: each with ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None; the mean leaves padding out. The states are
+    those that the next layer reads, so the encoder's final norm is not applied. Raises ``InputError`` for weights on the meta
+    device, and for batches without a single token.
     """
     total, tokens = 0.0, 0
     with _reading(encoder):

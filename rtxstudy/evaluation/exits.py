@@ -1,24 +1,27 @@
-"""When a text may leave the loop: every pass decoded once, thresholds from validation data, and what leaving costs and saves."""
+"""Early exit measured: every pass decoded once, thresholds calibrated on validation texts, and what leaving costs and saves."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from rtxlib.errors import InputError
 from rtxlib.models.early_exit import CRITERIA, Settling
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.cost import Batch, inputs, synchroniser
+from rtxstudy.evaluation.statistics import paired_difference
 
 CANDIDATES = 400  # thresholds tried at most
+ROUNDS = 3  # timed rounds, after one untimed
 
 
 class Decoded(NamedTuple):
-    """What each pass makes of each text: logits (rows, passes, labels), and of each criterion the scores (rows, passes)."""
+    """What each pass gives for each text: logits (rows, passes, labels), and scores (rows, passes) by criterion."""
 
     logits: np.ndarray
     scores: dict[str, np.ndarray]
@@ -31,7 +34,7 @@ class Decoded(NamedTuple):
 
 @torch.inference_mode()
 def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> Decoded:
-    """Every pass decoded, in one run of R passes; rows in the order of the batches.
+    """The logits and scores after every pass, from one run of R passes; rows in the order of the batches.
 
     batches: each with ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. The model must be in evaluation mode.
     """
@@ -47,8 +50,8 @@ def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Bat
         logits.append(torch.stack(found, dim=1))
         for criterion, of_batches in scores.items():
             settling = Settling(criterion, len(found), pooled[0])
-            each = [settling.score(*after) for after in zip(found, pooled[1:], strict=True)]
-            of_batches.append(torch.stack(each, dim=1))
+            by_pass = [settling.score(*after) for after in zip(found, pooled[1:], strict=True)]
+            of_batches.append(torch.stack(by_pass, dim=1))
     return Decoded(
         torch.cat(logits).cpu().numpy(),
         {criterion: torch.cat(of_batches).float().cpu().numpy() for criterion, of_batches in scores.items()},
@@ -56,17 +59,17 @@ def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Bat
 
 
 def leave(scores: np.ndarray, threshold: float) -> np.ndarray:
-    """After how many passes each text leaves (rows,): the first whose score (rows, passes) is above the threshold, else all."""
+    """The pass (rows,) after which each text leaves: the first whose score (rows, passes) exceeds the threshold, or the last."""
     passed = scores > threshold
     passed[:, -1] = True
     return passed.argmax(axis=1) + 1
 
 
 def calibrate(scores: np.ndarray, predictions: np.ndarray, tolerance: float) -> float:
-    """The lowest threshold from which on leaving early changes at most this share of the labels.
+    """The lowest threshold at which, and above which, leaving early changes at most this share of the labels.
 
-    scores, predictions: (rows, passes) of validation texts. A changed label is one that all passes would have given
-    otherwise; no label need be known, and accuracy can fall by no more than what changed. Raises InputError for a
+    scores, predictions: (rows, passes) of validation texts. A label counts as changed when it differs from the label after all
+    passes. True labels are not needed, and accuracy cannot fall by more than the share changed. Raises InputError for a
     tolerance outside 0 to 1, or without texts.
     """
     if not 0 <= tolerance <= 1 or not len(scores):
@@ -83,31 +86,34 @@ def calibrate(scores: np.ndarray, predictions: np.ndarray, tolerance: float) -> 
 
 @torch.inference_mode()
 def outcome(
-    model: EncoderForSequenceClassification, batches: Sequence[Batch], way: dict
+    model: EncoderForSequenceClassification, batches: Sequence[Batch], way: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and passes (rows,) of texts run one way, rows in the order of the batches; see :func:`milliseconds`."""
+    """Labels and numbers of passes (rows,) when the model runs one way; rows in the order of the batches.
+
+    way: see :func:`milliseconds`.
+    """
     labels, passes = [], []
     for batch in batches:
         out = model(batch["input_ids"], batch["attention_mask"], **way)
         labels.append(out.logits.argmax(dim=-1))
-        everyone = way.get("recurrent_depth", model.config.recurrent_depth)
-        passes.append(torch.full_like(labels[-1], everyone) if out.passes is None else out.passes)
+        fixed = way.get("recurrent_depth", model.config.recurrent_depth)
+        passes.append(torch.full_like(labels[-1], fixed) if out.passes is None else out.passes)
     return torch.cat(labels).cpu().numpy(), torch.cat(passes).cpu().numpy()
 
 
 def milliseconds(
-    model: EncoderForSequenceClassification, batches: Sequence[Batch], ways: Sequence[dict], rounds: int = 3
+    model: EncoderForSequenceClassification, batches: Sequence[Batch], ways: Sequence[dict[str, Any]]
 ) -> list[float]:
-    """Milliseconds a text of each way to run the model: median over rounds in which all ways take turns.
+    """Milliseconds per text of each way to run the model: the median over :data:`ROUNDS` rounds in which all ways take turns.
 
-    ways: keyword arguments of the model, ``{"recurrent_depth": 2}`` or ``{"early_exit": EarlyExit(…)}``; each is run once
+    ways: keyword arguments of the model, ``{"recurrent_depth": 2}`` or ``{"early_exit": EarlyExit(…)}``. Each way runs once
     before the clock starts. batches: on the model's device. The model must be in evaluation mode.
     """
     texts = sum(len(batch["input_ids"]) for batch in batches)
     wait = synchroniser(model.device)
-    taken = np.empty((rounds + 1, len(ways)))
+    taken = np.empty((ROUNDS + 1, len(ways)))
     with torch.inference_mode():
-        for turn in range(rounds + 1):
+        for turn in range(ROUNDS + 1):
             for number, way in enumerate(ways):
                 wait()
                 started = time.perf_counter()
@@ -116,3 +122,48 @@ def milliseconds(
                 wait()
                 taken[turn, number] = time.perf_counter() - started
     return (1000 * np.median(taken[1:], axis=0) / texts).tolist()
+
+
+def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Each calibrated exit against all passes: one row per model and criterion, over its seeds.
+
+    ways, predictions: the two tables of :func:`rtxstudy.evaluation.measured.early_exits`, of several runs. Columns:
+
+    - ``model``, ``data``, ``criterion``;
+    - ``throughput``: texts per second relative to all passes in the same rounds, mean over seeds; ``throughput_least``: of the
+      slowest seed;
+    - ``passes``: mean over texts and seeds;
+    - ``difference``, ``low``, ``high``, ``p``, ``n_seeds``, ``n_items``: the paired difference of accuracies
+      (:func:`rtxstudy.evaluation.statistics.paired_difference`);
+    - ``fixed_passes``: the simpler alternative, the smallest fixed number of passes whose mean accuracy is at least the exit's
+      (NaN if there is none), with its ``fixed_throughput`` and its ``fixed_difference`` in accuracy against all passes. It is
+      chosen on the test texts themselves, which flatters it; the thresholds are chosen on validation texts.
+    """
+    rows = []
+    for (data, model), own in predictions.groupby(["data", "model"], sort=False):
+        by_seed = [part.sort_values("row") for _, part in own.groupby("seed")]
+        timed = ways[(ways["data"] == data) & (ways["model"] == model)]
+        fixed = timed[timed["criterion"] == "fixed"]
+        all_passes_took = fixed.sort_values("setting").groupby("seed")["ms_per_text"].last()
+        accuracy = fixed.groupby("setting")["accuracy"].mean()
+        for criterion in CRITERIA:
+            chosen = timed[timed["chosen"] & (timed["criterion"] == criterion)].set_index("seed")
+            throughput = all_passes_took / chosen["ms_per_text"]
+            early, late = (np.stack([part["label"] == part[of] for part in by_seed]) for of in (criterion, "fixed"))
+            fewest = accuracy.index[accuracy >= chosen["accuracy"].mean()].min()  # NaN if there is none
+            fewest_took = fixed[fixed["setting"] == fewest].set_index("seed")["ms_per_text"]
+            rows.append(
+                {
+                    "model": model,
+                    "data": data,
+                    "criterion": criterion,
+                    "throughput": throughput.mean(),
+                    "throughput_least": throughput.min(),
+                    "passes": chosen["passes"].mean(),
+                    **paired_difference(early, late)._asdict(),
+                    "fixed_passes": fewest,
+                    "fixed_throughput": (all_passes_took / fewest_took).mean(),
+                    "fixed_difference": accuracy.get(fewest, np.nan) - accuracy.iloc[-1],
+                }
+            )
+    return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""What the loop does to gradients: what each pass contributes to each parameter, and what reaches the state before it."""
+"""The loop's gradients: what each pass contributes to each parameter, and how much reaches the state before each pass."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.runs.cost import Batch
 
 
 def unroll(model: EncoderForSequenceClassification) -> EncoderForSequenceClassification:
-    """The same function with a block of its own for each iteration; the shared weights are copied into each.
+    """The same function with one block per pass; each block holds its own copy of the shared weights.
 
-    By the chain rule the gradient of the shared block is the sum of these blocks' gradients, one for each iteration
-    (back-propagation through time, Werbos 1990). An unshared model comes back as a plain copy.
+    By the chain rule the gradient of the shared block is the sum of these blocks' gradients (back-propagation through time,
+    Werbos 1990). An unshared model comes back as a plain copy.
     """
     twin = copy.deepcopy(model)
     blocks = twin.encoder.stack.blocks
@@ -30,9 +31,9 @@ def unroll(model: EncoderForSequenceClassification) -> EncoderForSequenceClassif
 
 
 def pass_gradients(
-    model: EncoderForSequenceClassification, batches: Sequence[dict[str, Tensor]]
+    model: EncoderForSequenceClassification, batches: Sequence[Batch]
 ) -> tuple[list[list[Tensor]], float]:
-    """The mean loss' gradient of each iteration's block: a list for each iteration of one tensor a parameter; and the loss.
+    """The gradient of the mean loss that each pass contributes, as one list of parameter gradients per pass; and the loss.
 
     batches: each with ``input_ids`` (B, T), ``attention_mask`` (B, T) or None and ``labels`` (B,). Dropout is off.
     """
@@ -47,14 +48,13 @@ def pass_gradients(
     return [[p.grad for p in block.parameters()] for block in twin.encoder.stack.blocks], total
 
 
-def gradients_by_parameter(
-    model: EncoderForSequenceClassification, batches: Sequence[dict[str, Tensor]]
-) -> pd.DataFrame:
-    """What each pass adds to the gradient of each parameter of the block: one row a pass and parameter.
+def gradients_by_parameter(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> pd.DataFrame:
+    """What each pass contributes to the gradient of each parameter of the block: one row per pass and parameter.
 
-    Columns: ``iteration`` (from 1), ``layer`` (of the block, from 1), ``depth`` (of this application of the layer among all
-    of them, from 1), ``parameter``, ``norm`` of the contribution, ``share`` of that parameter's whole gradient: for a shared
-    block the projection ⟨gᵢ, g⟩ / ⟨g, g⟩, which adds up to one over the passes; for a block of one pass alone, one.
+    Columns: ``iteration`` (the pass, from 1), ``layer`` (of the block, from 1), ``depth`` (how many layers the state has
+    passed by then, this one included), ``parameter``, ``norm`` of the contribution gᵢ, and ``share`` of the parameter's whole
+    gradient g. For a shared block the share is the projection ⟨gᵢ, g⟩ / ⟨g, g⟩, and the shares of all passes add up to one. An
+    unshared block belongs to one pass, so its share is one. batches: see :func:`pass_gradients`.
     """
     gradients, _ = pass_gradients(model, batches)
     blocks = model.encoder.stack.blocks
@@ -64,26 +64,22 @@ def gradients_by_parameter(
         parts = [of_pass[number].double() for of_pass in gradients]
         whole = sum(parts)
         layer, _, parameter = name.partition(".")
-        for iteration, part in enumerate(parts, start=1):
+        for pass_number, part in enumerate(parts, start=1):
             share = float((part * whole).sum() / whole.square().sum()) if shared else 1.0
-            depth = (iteration - 1) * len(blocks[0]) + int(layer) + 1
-            rows.append((iteration, int(layer) + 1, depth, parameter, float(part.norm()), share))
+            depth = (pass_number - 1) * len(blocks[0]) + int(layer) + 1
+            rows.append((pass_number, int(layer) + 1, depth, parameter, float(part.norm()), share))
     return pd.DataFrame(rows, columns=["iteration", "layer", "depth", "parameter", "norm", "share"])
 
 
-def gradients_by_pass(
-    model: EncoderForSequenceClassification, batches: Sequence[dict[str, Tensor]]
-) -> pd.DataFrame:
-    """One row an iteration: ``iteration`` (from 1), ``norm`` of its gradient and ``share`` of the whole.
+def gradients_by_pass(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> pd.DataFrame:
+    """One row per pass: ``iteration`` (the pass, from 1), ``norm`` of its gradient gᵢ and ``share`` of the whole gradient g.
 
-    ``share`` is the projection of the iteration's gradient onto the summed gradient over that gradient's squared norm:
-    ⟨gᵢ, g⟩ / ⟨g, g⟩. Shares add up to one; a negative one pulls against the others. For unshared blocks, whose
-    gradients are not summed, it is ‖gᵢ‖² / Σ‖gⱼ‖², which adds up to one as well.
+    For a shared block the share is the projection ⟨gᵢ, g⟩ / ⟨g, g⟩; a pass with a negative share pulls against the others. For
+    unshared blocks, whose gradients are not summed, it is ‖gᵢ‖² / Σ‖gⱼ‖². Both add up to one. batches: see
+    :func:`pass_gradients`.
     """
     gradients, _ = pass_gradients(model, batches)
-    flat = torch.stack(
-        [torch.cat([g.flatten() for g in block]) for block in gradients]
-    ).double()  # (iterations, parameters)
+    flat = torch.stack([torch.cat([g.flatten() for g in block]) for block in gradients]).double()  # (passes, parameters)
     if model.config.block_sharing == "shared":
         whole = flat.sum(dim=0)
         share = flat @ whole / whole.dot(whole)
@@ -94,8 +90,8 @@ def gradients_by_pass(
     )
 
 
-def coefficients(model: EncoderForSequenceClassification) -> list[tuple[float, float]]:
-    """How each pass joins: (s, b) with h ← s·h + b·F(h); NaN for a gate, which has no one number."""
+def _coefficients(model: EncoderForSequenceClassification) -> list[tuple[float, float]]:
+    """(s, b) of each pass' residual h ← s·h + b·F(h); NaN for a gate, whose coefficients depend on the state."""
     residual, passes = model.encoder.stack.residual, model.config.recurrent_depth
     alpha = residual.alpha
     match residual.form:
@@ -106,21 +102,26 @@ def coefficients(model: EncoderForSequenceClassification) -> list[tuple[float, f
         case "from_second":
             return [(0.0, 1.0)] + [(alpha, 1.0)] * (passes - 1)
         case "learned":
-            return [(float(a), 1.0) for a in residual.logit.sigmoid()]
+            return [(a, 1.0) for a in residual.logit.sigmoid().tolist()]
         case "damped":
             return [(1 - alpha, alpha)] * passes
     return [(math.nan, math.nan)] * passes
 
 
-def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequence[dict[str, Tensor]]) -> pd.DataFrame:
-    """How much of the loss' gradient reaches the state after each pass, beside what is claimed of it.
+def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> pd.DataFrame:
+    """How much of the loss' gradient reaches the state after each pass, beside two products that are said to predict it.
 
-    Columns: ``iteration`` t (0: the state that entered the loop), ``ratio`` ‖∂L/∂h_t‖ / ‖∂L/∂h_R‖ (mean over texts),
-    ``least`` (the smallest of any text), ``bound`` and ``gain``. With h ← s·h + b·F(h) the argument says that the product
-    Π(‖J‖ + s) over the passes after t is at least ``bound`` = Π s, α^(R−t) where s = α. That product bounds the gradient
-    from *above* (triangle inequality), so it is no lower bound: J may cancel s. ``gain`` = Π(s + b) is what reaches t where
-    F is near the identity that its own residuals carry. Dropout is off; of each text the whole state (length, hidden)
-    counts. batches: as :func:`pass_gradients` takes them.
+    With the residual h ← s·h + b·F(h), one row per pass t, where t = 0 is the state that entered the loop:
+
+    - ``iteration``: t;
+    - ``ratio``: ‖∂L/∂h_t‖ / ‖∂L/∂h_R‖ of a text's whole state (length, hidden), mean over texts; ``least``: the smallest of
+      any text;
+    - ``bound``: Π s over the passes after t, which is α^(R−t) where s = α. It is claimed as a lower bound of the gradient,
+      because Π(‖J‖ + s) is at least as large, with J the Jacobian of F. By the triangle inequality that product bounds the
+      gradient from *above*, so ``bound`` bounds nothing from below: J may cancel s;
+    - ``gain``: Π(s + b), the factor where F is near the identity that its own residuals carry.
+
+    Dropout is off. batches: see :func:`pass_gradients`.
     """
     model = copy.deepcopy(model).eval()
     ratios = []
@@ -133,8 +134,8 @@ def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequen
         norms = torch.stack([state.grad.flatten(1).norm(dim=1) for state in encoded.pass_states])  # (R + 1, B)
         ratios.append(norms / norms[-1])
     ratio = torch.cat(ratios, dim=1).double()
-    joins = np.array(coefficients(model))  # (R, 2)
-    after = [joins[t:] for t in range(len(joins) + 1)]
+    coefficients = np.array(_coefficients(model))  # (R, 2)
+    after = [coefficients[t:] for t in range(len(coefficients) + 1)]  # of the passes after t
     return pd.DataFrame(
         {
             "iteration": range(len(ratio)),

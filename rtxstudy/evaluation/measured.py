@@ -1,9 +1,15 @@
-"""What the loop does, of finished runs: measured once and kept beside each run, so that figures need no weights."""
+"""Tables measured once from a run's weights and kept beside the run, so that figures need no weights afterwards.
+
+A run that is known only from the committed tables (its ``path`` is None) gives the stored table; ``data`` is then not used and
+may be None. Every table also names its run: key, model, seed, data. In stored tables the column ``iteration`` is the number of
+a pass and ``iterations`` the number of passes; both names are part of the stored format, and everything else says *pass*.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,31 +26,149 @@ from rtxlib.runs.train import fresh_model
 from rtxlib.training.device import autocast, device_name, pick_device, pick_precision
 from rtxlib.training.predict import EVALUATION_TOKENS
 from rtxstudy.evaluation import exits
-from rtxstudy.evaluation import gradients as dynamics
+from rtxstudy.evaluation.gradients import gradients_by_parameter, gradients_by_pass, gradients_of_states
 from rtxstudy.evaluation.states import states_by_pass
-from rtxstudy.evaluation.statistics import paired_difference
 
-GRADIENT_ROWS = 512  # training texts that gradients are measured on
-FURTHEST = 12  # passes that a shared block is followed for
-TOLERANCE = 0.005  # share of validation labels that leaving early may change
-TIMED = {  # thresholds that are timed beside the calibrated ones: enough for a curve
-    "confidence": (0.6, 0.75, 0.9),
-    "change": (0.2, 0.5, 0.8),  # quantiles of the validation scores
-}
-TIMED_TEXTS = 400  # at most, spread over the test texts; labels are those of all
+# These constants are in no run's key: whoever changes one deletes the tables that were measured with it.
+GRADIENT_ROWS = 512  # training texts on which gradients are measured
+FURTHEST = 12  # passes for which a shared block is followed
+TOLERANCE = 0.005  # share of validation labels that early exit may change
+CONFIDENCES = (0.6, 0.75, 0.9)  # thresholds timed beside the calibrated ones: enough for a curve
+CHANGES = (0.2, 0.5, 0.8)  # the same, as quantiles of the validation scores
+TIMED_TEXTS = 400  # at most, spread over the test texts; labels are those of all test texts
 
 
-def _named(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(key=run.key, **{column: run.metrics[column] for column in ("model", "seed", "data")})
+# ---------------------------------------- gradients and states
 
 
-def _beside(
+def gradients(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """How much each pass contributes to the gradient of a trained run's block: :func:`gradients_by_pass`."""
+    return _kept(run, "gradients", results, lambda model: gradients_by_pass(model, _training_sample(data)))
+
+
+def parameter_gradients(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """The same for each parameter by itself: :func:`gradients_by_parameter`."""
+    return _kept(run, "parameter_gradients", results, lambda model: gradients_by_parameter(model, _training_sample(data)))
+
+
+def state_gradients(spec: RunSpec, run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """How much of the gradient reaches the state after each pass, before training (``weights`` "initial") and after ("trained").
+
+    See :func:`gradients_of_states`.
+    """
+
+    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
+        sample = _training_sample(data)
+        return _before_and_after(spec, model, data, lambda either: gradients_of_states(either, sample))
+
+    return _kept(run, "state_gradients", results, measure)
+
+
+def states(spec: RunSpec, run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """The state after each pass on the test texts, before training (``weights`` "initial") and after ("trained").
+
+    A shared block is passed :data:`FURTHEST` times, which is further than in training. See :func:`states_by_pass`.
+    """
+
+    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
+        texts, _ = _batches(data.splits["test"], data.tokenizer.pad_token_id)
+        passes = FURTHEST if model.config.block_sharing == "shared" else model.config.recurrent_depth
+        return _before_and_after(spec, model, data, lambda either: states_by_pass(either, texts, passes))
+
+    return _kept(run, "states", results, measure)
+
+
+# ---------------------------------------- early exit
+
+
+def early_exits(run: Run, data: Prepared | None, results: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What early exit costs and saves on the test texts: a table of the ways to run a model, and the labels that each gives.
+
+    The first table has one row per way: ``criterion`` ("fixed": the same number of passes for all texts), ``setting`` (that
+    number, or the threshold), ``chosen`` (whether the threshold is the one calibrated on validation texts, where it may change at
+    most :data:`TOLERANCE` of the labels), mean ``passes``, ``accuracy``, ``ms_per_text`` (all ways timed in turns), ``device``.
+
+    The second table has one row per text: ``row``, ``label``, ``fixed`` (the label after R passes), and for each criterion the
+    label ``<criterion>`` at the chosen threshold and the number of passes ``passes_<criterion>``.
+    """
+
+    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
+        ways, predictions = _measure_exits(run, model, data)
+        # The labels are written first, because the table of ways, written by _kept, marks both as complete.
+        store.write_table(run.path / "exit_predictions.parquet", _named(run, predictions))
+        return ways
+
+    return _kept(run, "exits", results, measure), store.part(run, "exit_predictions", results)
+
+
+class _Way(NamedTuple):
+    """One way to run a model."""
+
+    criterion: str  # "fixed", or one of CRITERIA
+    setting: float  # the number of passes, or the threshold
+    chosen: bool = False  # whether the threshold is the calibrated one
+
+    def arguments(self) -> dict[str, Any]:
+        """The model's keyword arguments that make it run this way."""
+        if self.criterion == "fixed":
+            return {"recurrent_depth": self.setting}
+        return {"early_exit": EarlyExit(self.criterion, self.setting)}
+
+
+def _measure_exits(
+    run: Run, model: EncoderForSequenceClassification, data: Prepared
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The two tables of :func:`early_exits`, without the run's name."""
+    device = pick_device()
+    precision = pick_precision(run.spec["recipe"]["precision"], device)
+    model.to(device)
+    pad, passes = data.tokenizer.pad_token_id, model.config.recurrent_depth
+    validation, _ = _batches(data.splits["validation"], pad)
+    test, order = _batches(data.splits["test"], pad)
+    spread = np.linspace(0, len(order) - 1, min(TIMED_TEXTS, len(order))).astype(int)
+    timed, _ = _batches(data.splits["test"], pad, spread)
+    with autocast(precision, device):
+        ways = _ways(exits.decode_passes(model, validation), passes)
+        arguments = [way.arguments() for way in ways]
+        test = [inputs(batch, device) for batch in test]
+        outcomes = [exits.outcome(model, test, each) for each in arguments]
+        milliseconds = exits.milliseconds(model, [inputs(batch, device) for batch in timed], arguments)
+
+    labels = data.splits["test"].labels[order]
+    rows, predictions = [], pd.DataFrame({"row": order, "label": labels})
+    for way, (found, taken), ms in zip(ways, outcomes, milliseconds, strict=True):
+        rows.append((*way, taken.mean(), (found == labels).mean(), ms))
+        if way.chosen:
+            predictions[way.criterion], predictions[f"passes_{way.criterion}"] = found, taken
+        elif way == _Way("fixed", passes):
+            predictions["fixed"] = found
+    columns = ["criterion", "setting", "chosen", "passes", "accuracy", "ms_per_text"]
+    table = pd.DataFrame(rows, columns=columns).assign(device=f"{device_name(device)}, {precision}")
+    return table, predictions.sort_values("row", ignore_index=True)
+
+
+def _ways(validated: exits.Decoded, passes: int) -> list[_Way]:
+    """Every fixed number of passes, and for each criterion a few thresholds for a curve and the calibrated one."""
+    thresholds = {
+        "confidence": CONFIDENCES,
+        "agreement": np.arange(1, passes) / passes,
+        "change": np.unique(np.quantile(validated.scores["change"][:, :-1], CHANGES)),
+    }
+    ways = [_Way("fixed", number) for number in range(1, passes + 1)]
+    for criterion in CRITERIA:
+        calibrated = exits.calibrate(validated.scores[criterion], validated.predictions, TOLERANCE)
+        ways += [_Way(criterion, float(threshold)) for threshold in thresholds[criterion]]
+        ways.append(_Way(criterion, calibrated, chosen=True))
+    return ways
+
+
+# ---------------------------------------- what all of them use
+
+
+def _kept(
     run: Run, name: str, results: Path | None, measure: Callable[[EncoderForSequenceClassification], pd.DataFrame]
 ) -> pd.DataFrame:
-    """The table ``name`` of a run: the one kept beside it, else what ``measure`` makes of its model, kept from now on.
-
-    The constants above are in no run's key: whoever changes one deletes the tables that were measured with it.
-    """
+    """The table ``name`` of a run: the stored one, or what ``measure`` makes of the run's model, stored from now on."""
     if run.path is None or (run.path / f"{name}.parquet").is_file():
         return store.part(run, name, results)
     table = _named(run, measure(EncoderForSequenceClassification.from_pretrained(run.path).eval()))
@@ -52,193 +176,30 @@ def _beside(
     return table
 
 
+def _named(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(key=run.key, **{column: run.metrics[column] for column in ("model", "seed", "data")})
+
+
+def _before_and_after(
+    spec: RunSpec,
+    model: EncoderForSequenceClassification,
+    data: Prepared,
+    measure: Callable[[EncoderForSequenceClassification], pd.DataFrame],
+) -> pd.DataFrame:
+    """The table of the model as it was before training, above that of the trained one, told apart by ``weights``."""
+    initial, trained = measure(fresh_model(spec, data)), measure(model)
+    return pd.concat([initial.assign(weights="initial"), trained.assign(weights="trained")], ignore_index=True)
+
+
 def _batches(tokens: Tokens, pad_id: int, rows: np.ndarray | None = None) -> tuple[list[Batch], np.ndarray]:
-    """Batches of like length, and the rows in the order in which they stand in them."""
+    """Batches of texts of similar length, and the rows in the order in which they stand in the batches."""
     rows = np.arange(len(tokens)) if rows is None else rows
     pieces = [rows[part] for part in batches(tokens.lengths[rows], EVALUATION_TOKENS, None, seed=None, epoch=0)]
     return [collate(tokens, piece, pad_id) for piece in pieces], np.concatenate(pieces)
 
 
 def _training_sample(data: Prepared) -> list[Batch]:
+    """:data:`GRADIENT_ROWS` training texts, the same for every run on these data."""
     training = data.splits["train"]
     rows = np.sort(np.random.default_rng(0).permutation(len(training))[:GRADIENT_ROWS])
     return _batches(training, data.tokenizer.pad_token_id, rows)[0]
-
-
-def gradients(run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """How much each pass contributes to the gradient of a trained run's block: :func:`dynamics.gradients_by_pass`.
-
-    Like every table here it also names its run: key, model, seed, data.
-    """
-    return _beside(
-        run, "gradients", results, lambda model: dynamics.gradients_by_pass(model, _training_sample(data))
-    )
-
-
-def parameter_gradients(run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """The same for each parameter by itself: :func:`dynamics.gradients_by_parameter`."""
-    return _beside(
-        run,
-        "parameter_gradients",
-        results,
-        lambda model: dynamics.gradients_by_parameter(model, _training_sample(data)),
-    )
-
-
-def state_gradients(spec: RunSpec, run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """What of the gradient reaches the state after each pass, before training (``weights`` "initial") and after ("trained").
-
-    See :func:`dynamics.gradients_of_states`.
-    """
-
-    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
-        sample = _training_sample(data)
-        each = {"initial": fresh_model(spec, data), "trained": model}
-        tables = [dynamics.gradients_of_states(of, sample).assign(weights=name) for name, of in each.items()]
-        return pd.concat(tables, ignore_index=True)
-
-    return _beside(run, "state_gradients", results, measure)
-
-
-def states(spec: RunSpec, run: Run, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """The state after each pass on the test texts, before training (``weights`` "initial") and after ("trained").
-
-    A shared block is passed :data:`FURTHEST` times, further than it was trained for. See :func:`states_by_pass`.
-    """
-
-    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
-        texts, _ = _batches(data.splits["test"], data.tokenizer.pad_token_id)
-        depth = FURTHEST if model.config.block_sharing == "shared" else model.config.recurrent_depth
-        untrained = fresh_model(spec, data)
-        each = {
-            "initial": states_by_pass(untrained, texts, depth),
-            "trained": states_by_pass(model, texts, depth),
-        }
-        return pd.concat([table.assign(weights=name) for name, table in each.items()], ignore_index=True)
-
-    return _beside(run, "states", results, measure)
-
-
-def early_exits(run: Run, data: Prepared, results: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What leaving early costs and saves on the test texts: the ways to run a model, and the labels each gives.
-
-    The first table has one row a way: ``criterion`` ("fixed": the same number of passes for all texts), ``setting`` (that
-    number, or the threshold), ``chosen`` (the threshold calibrated on validation texts, for a change of at most
-    :data:`TOLERANCE` of their labels), mean ``passes``, ``accuracy``, ``ms_per_text`` (all ways timed in turns), ``device``.
-    The second one row a text: ``row``, ``label``, ``fixed``, the label after R passes, and for each criterion the label
-    ``<criterion>`` at the chosen threshold and ``passes_<criterion>``.
-    """
-
-    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
-        ways, predictions = _ways(run, model, data)
-        # before the table of ways, which says that all was measured
-        store.write_table(run.path / "exit_predictions.parquet", _named(run, predictions))
-        return ways
-
-    return _beside(run, "exits", results, measure), store.part(run, "exit_predictions", results)
-
-
-def _ways(run: Run, model: EncoderForSequenceClassification, data: Prepared) -> tuple[pd.DataFrame, pd.DataFrame]:
-    device, pad = pick_device(), data.tokenizer.pad_token_id
-    precision = pick_precision(run.spec["recipe"]["precision"], device)
-    model.to(device)
-    test, order = _batches(data.splits["test"], pad)
-    labels, depth = data.splits["test"].labels[order], model.config.recurrent_depth
-    with autocast(precision, device):
-        validated = exits.decode_passes(model, _batches(data.splits["validation"], pad)[0])
-        ways = [("fixed", passes, False) for passes in range(1, depth + 1)]
-        for criterion in CRITERIA:
-            scores = validated.scores[criterion]
-            calibrated = exits.calibrate(scores, validated.predictions, TOLERANCE)
-            timed = {
-                "confidence": TIMED["confidence"],
-                "agreement": np.arange(1, depth) / depth,
-                "change": np.unique(np.quantile(scores[:, :-1], TIMED["change"])),
-            }[criterion]
-            ways += [(criterion, float(threshold), False) for threshold in timed] + [(criterion, calibrated, True)]
-        given = [
-            {"recurrent_depth": setting} if criterion == "fixed" else {"early_exit": EarlyExit(criterion, setting)}
-            for criterion, setting, _ in ways
-        ]
-        test = [inputs(batch, device) for batch in test]
-        outcomes = [exits.outcome(model, test, way) for way in given]
-        spread = np.linspace(0, len(order) - 1, min(TIMED_TEXTS, len(order))).astype(int)
-        some = [inputs(batch, device) for batch in _batches(data.splits["test"], pad, spread)[0]]
-        taken = exits.milliseconds(model, some, given)
-    table, predictions = [], pd.DataFrame({"row": order, "label": labels})
-    for (criterion, setting, chosen), (found, passes), ms in zip(ways, outcomes, taken, strict=True):
-        table.append((criterion, setting, chosen, passes.mean(), (found == labels).mean(), ms))
-        if chosen:
-            predictions[criterion], predictions[f"passes_{criterion}"] = found, passes
-        elif criterion == "fixed" and setting == depth:
-            predictions["fixed"] = found
-    columns = ["criterion", "setting", "chosen", "passes", "accuracy", "ms_per_text"]
-    ways_table = pd.DataFrame(table, columns=columns).assign(device=f"{device_name(device)}, {precision}")
-    return ways_table, predictions.sort_values("row", ignore_index=True)
-
-
-def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Each calibrated exit against all passes: one row a model and criterion, over its seeds.
-
-    Tables as :func:`early_exits` gives them, of several runs. Columns: model, data, criterion, ``throughput`` (texts a second
-    over those with all passes in the same rounds, mean over seeds, and ``throughput_least``), ``passes``, and the paired
-    ``difference`` of accuracies with low, high, p, n_seeds, n_items. Then what it must be worth its while against:
-    ``fixed_passes``, the fewest passes for every text that are on average no less accurate than the exit (missing where
-    none are), with ``fixed_throughput`` and ``fixed_difference`` against all passes. That number is read off the test texts
-    themselves, which flatters it, where thresholds come from validation texts.
-    """
-    rows = []
-    for (data, model), own in predictions.groupby(["data", "model"], sort=False):
-        of_seed = [part.sort_values("row") for _, part in own.groupby("seed")]
-        timed = ways[(ways["data"] == data) & (ways["model"] == model)]
-        fixed = timed[timed["criterion"] == "fixed"]
-        full = fixed.sort_values("setting").groupby("seed")["ms_per_text"].last()
-        accuracy = fixed.groupby("setting")["accuracy"].mean()
-        for criterion in CRITERIA:
-            right = [np.stack([part["label"] == part[way] for part in of_seed]) for way in (criterion, "fixed")]
-            chosen = timed[timed["chosen"] & (timed["criterion"] == criterion)].set_index("seed")
-            faster = full / chosen["ms_per_text"]
-            as_good = accuracy.index[accuracy >= chosen["accuracy"].mean()]
-            fewest = as_good.min()  # NaN where there are none
-            fewest_took = fixed[fixed["setting"] == fewest].set_index("seed")["ms_per_text"]
-            rows.append(
-                {
-                    "model": model,
-                    "data": data,
-                    "criterion": criterion,
-                    "throughput": faster.mean(),
-                    "throughput_least": faster.min(),
-                    "passes": chosen["passes"].mean(),
-                    **paired_difference(*right)._asdict(),
-                    "fixed_passes": fewest,
-                    "fixed_throughput": (full / fewest_took).mean(),
-                    "fixed_difference": accuracy.get(fewest, np.nan) - accuracy.iloc[-1],
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def by_composition(runs: Sequence[Run], data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """Accuracy of runs on the embedded test texts, by the operators that a text's verdict is composed of.
-
-    Columns: model, seed, layers, iterations, depth (0, 1, …), accuracy, n (texts).
-    """
-    composed = data.rows("test")["depth"]
-    parts = []
-    for run in runs:
-        found = store.part(run, "predictions", results).sort_values("row")
-        right = (found["label"] == found["prediction"]).groupby(composed.to_numpy()[found["row"]])
-        part = right.agg(accuracy="mean", n="size").rename_axis("depth").reset_index()
-        m = run.metrics
-        parts.append(
-            part.assign(
-                model=m["model"], seed=m["seed"], layers=m["num_hidden_layers"], iterations=m["recurrent_depth"]
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
-
-
-def errors(runs: Sequence[Run]) -> pd.DataFrame:
-    """What :func:`rtxstudy.evaluation.worth.worth_of_passes` reads: model, data, layers, iterations, seed, error."""
-    table = store.runs_table(runs).rename(columns={"num_hidden_layers": "layers", "recurrent_depth": "iterations"})
-    return table.assign(error=1 - table["accuracy"])[["model", "data", "layers", "iterations", "seed", "error"]]

@@ -1,4 +1,4 @@
-"""Do embeddings put like beside like? The nearest neighbours of each text, and how many of them share its label."""
+"""Do embeddings place similar texts together? The nearest neighbours of each text, and the share with the same label."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from sklearn.utils.extmath import safe_sparse_dot
 from rtxlib.errors import InputError
 from rtxstudy.evaluation.statistics import mean_interval
 
-_BLOCK = 4_000_000  # similarities at once; a few arrays of 32 MB
+_BLOCK = 4_000_000  # similarities computed at once: a few arrays of 32 MB
 _TIE = 1e-9  # cosines closer than this count as equal
 
 
 def neighbours(embeddings: np.ndarray | spmatrix, k: int) -> np.ndarray:
-    """Indices (n, k) of the k other rows of highest cosine similarity to each row, the most similar first.
+    """Indices (n, k) of the k other rows with the highest cosine similarity to each row, the most similar first.
 
-    ``embeddings``: (n, width), dense or sparse; a row of zeros is similar to none. All pairs are compared, a block of
-    rows at a time. Equally similar rows come in random order, the same in every call. Raises ``InputError`` unless 1 ≤ k < n.
+    ``embeddings``: (n, width), dense or sparse; a row of zeros has similarity 0 to every other. All pairs are compared, one
+    block of rows at a time. Equally similar rows come in a random order that is the same in every call. Raises ``InputError``
+    unless 1 ≤ k < n.
     """
     n = embeddings.shape[0]
     if not 1 <= k < n:
@@ -32,7 +33,7 @@ def neighbours(embeddings: np.ndarray | spmatrix, k: int) -> np.ndarray:
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
         similarity = safe_sparse_dot(vectors[rows], vectors.T, dense_output=True)  # (block, n)
-        # Texts that share no word all tie at zero. In the order of a table sorted by label, ties would favour one.
+        # Texts that share no word all tie at zero. In a table sorted by label, their order would favour one label.
         similarity = similarity + _TIE * rng.random(similarity.shape)
         similarity[np.arange(len(rows)), rows] = -np.inf  # a text is not its own neighbour
         near = np.argpartition(-similarity, k - 1, axis=1)[:, :k]
@@ -42,9 +43,9 @@ def neighbours(embeddings: np.ndarray | spmatrix, k: int) -> np.ndarray:
 
 
 def precision_at_k(neighbours: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """For each text (n,) the share of its neighbours, indices (n, k), that have its label. ``labels``: (n,).
+    """The share of each text's neighbours, indices (n, k), that have its label: (n,). ``labels``: (n,).
 
-    ``neighbours[:, :5]`` gives the precision at 5. Raises ``InputError`` when there are not as many labels as rows.
+    ``neighbours[:, :5]`` gives the precision at 5. Raises ``InputError`` unless there is one label per text.
     """
     labels = np.asarray(labels)
     if len(labels) != len(neighbours):
@@ -53,7 +54,7 @@ def precision_at_k(neighbours: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def chance(labels: np.ndarray) -> np.ndarray:
-    """For each text (n,) the share of all others that have its label: the precision of neighbours drawn at random."""
+    """The expected precision of neighbours drawn at random: each text's share (n,) of all others that have its label."""
     _, place, counts = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
     if len(place) < 2:
         raise InputError("A text has no others to be compared with; give at least two.")
@@ -63,11 +64,10 @@ def chance(labels: np.ndarray) -> np.ndarray:
 def compare(
     representations: Mapping[str, np.ndarray | spmatrix], labels: np.ndarray, ks: Sequence[int]
 ) -> pd.DataFrame:
-    """Precision at each k of each representation of the same texts, and chance: ``model, k, mean, low, high, n``.
+    """Precision at each k of each representation of the same texts, and of chance: ``model, k, mean, low, high, n``.
 
-    ``representations``: name -> embeddings (n, width) as in :func:`neighbours`; ``labels``: (n,). The interval is
-    Student's 95 % over the n texts, as if each were a query of its own kind. Raises ``InputError`` as the functions
-    above do.
+    ``representations``: name -> embeddings (n, width) as in :func:`neighbours`; ``labels``: (n,). The interval is Student's
+    95 % over the n texts, which counts queries as independent. Raises ``InputError`` as the functions above do.
     """
     rows = []
     for model, embeddings in representations.items():

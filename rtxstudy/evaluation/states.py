@@ -1,4 +1,4 @@
-"""What the loop does to states: how long they are, how far a pass moves them, and what can be read from them."""
+"""What the loop does to states: how large they are, how far each pass moves them, and what can be read from them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,30 @@ MEASURES = ("norm", "cosine", "distance", "token_correlation", "accuracy", "loss
 
 @torch.inference_mode()
 def states_by_pass(
-    model: EncoderForSequenceClassification, batches: Sequence[Batch], depth: int | None = None
+    model: EncoderForSequenceClassification, batches: Sequence[Batch], passes: int | None = None
 ) -> pd.DataFrame:
-    """What each of ``depth`` passes (R by default) does to the state: one row a pass, 0 being what entered the loop.
+    """What each of ``passes`` passes (by default R) does to the state: one row per pass; row 0 is what entered the loop.
 
-    Columns, each a mean over texts: ``iteration``; ``norm``, ‖h‖₂/√d of a token; ``cosine`` of a token's state with the one
-    before; ``distance`` between the two over the length of the one before; ``token_correlation`` between the states of two
-    tokens of a text (Pearson's, over the hidden dimensions; near 1 they have become one); ``accuracy`` and ``loss`` (nats)
-    of the label read from this pass; ``changed``, the share of labels that differ from those after R passes (or the last,
-    if there are fewer); ``entropy`` of the attention weights over the logarithm of the text's length (1: all tokens
-    alike), mean over the pass' heads, layers and queries. What iteration 0 cannot have is NaN.
+    Columns, each a mean over texts; those that row 0 cannot have are NaN there:
+
+    - ``iteration``: the pass;
+    - ``norm``: ‖h‖₂ / √d of a token;
+    - ``cosine``: similarity of a token's state to its state one pass earlier;
+    - ``distance``: the distance between these two, relative to the norm of the earlier one;
+    - ``token_correlation``: Pearson's correlation, over the hidden dimensions, between the states of two tokens of a text; near
+      1 all tokens have the same state;
+    - ``accuracy`` and ``loss`` (nats) of the label read after this pass;
+    - ``changed``: the share of labels that differ from those after R passes (after the last, if fewer are run);
+    - ``entropy`` of the attention weights over the logarithm of the text's length, mean over the pass' heads, layers and
+      queries; 1 where a query attends to all tokens equally.
 
     batches: each with ``input_ids`` (B, T), ``attention_mask`` (B, T) or None and ``labels`` (B,), of texts of at least two
-    tokens. Dropout is off; the model's mode is left as it was.
+    tokens. Dropout is off; the model's mode comes back at the end.
     """
     was_training = model.training
     model.eval()
     config, encoder = model.config, model.encoder
-    passes = encoder.stack.check_depth(depth)
+    passes = encoder.stack.check_depth(passes)
     sums, texts = np.zeros((passes + 1, len(MEASURES))), 0
     for batch in batches:
         ids, mask, labels = batch["input_ids"], batch["attention_mask"], batch["labels"]
@@ -47,23 +53,22 @@ def states_by_pass(
         settled = logits[min(config.recurrent_depth, passes) - 1].argmax(dim=1)
         for t, state in enumerate(out.pass_states):
             h = state.double()
-            measured = [_mean(h.norm(dim=-1) / config.hidden_size**0.5, real)]
-            if t:
+            measured = {
+                "norm": _mean(h.norm(dim=-1) / config.hidden_size**0.5, real),
+                "token_correlation": _token_correlation(h, real),
+            }
+            if t > 0:
                 before, found = out.pass_states[t - 1].double(), logits[t - 1]
                 first = config.prelude_layers + (t - 1) * config.num_hidden_layers
-                measured += [
-                    _mean(F.cosine_similarity(h, before, dim=-1), real),
-                    _mean((h - before).norm(dim=-1) / before.norm(dim=-1), real),
-                    _token_correlation(h, real),
-                    (found.argmax(dim=1) == labels).double(),
-                    F.cross_entropy(found, labels, reduction="none"),
-                    (found.argmax(dim=1) != settled).double(),
-                    _entropy(out.attentions[first : first + config.num_hidden_layers], real),
-                ]
-            else:
-                nothing = torch.full_like(measured[0], math.nan)
-                measured += [nothing, nothing, _token_correlation(h, real)] + [nothing] * 4
-            sums[t] += [float(x.sum()) for x in measured]
+                measured |= {
+                    "cosine": _mean(F.cosine_similarity(h, before, dim=-1), real),
+                    "distance": _mean((h - before).norm(dim=-1) / before.norm(dim=-1), real),
+                    "accuracy": (found.argmax(dim=1) == labels).double(),
+                    "loss": F.cross_entropy(found, labels, reduction="none"),
+                    "changed": (found.argmax(dim=1) != settled).double(),
+                    "entropy": _entropy(out.attentions[first : first + config.num_hidden_layers], real),
+                }
+            sums[t] += [float(measured[name].sum()) if name in measured else math.nan for name in MEASURES]
         texts += len(labels)
     model.train(was_training)
     return pd.DataFrame(sums / texts, columns=list(MEASURES)).rename_axis("iteration").reset_index()
@@ -77,7 +82,7 @@ def _mean(of_token: Tensor, real: Tensor) -> Tensor:
 def _token_correlation(h: Tensor, real: Tensor) -> Tensor:
     """Mean correlation over the pairs of different tokens of each text: (batch, length, hidden) → (batch,).
 
-    With unit vectors u the sum over all pairs is ‖Σu‖², of which each token with itself makes one.
+    With unit vectors u the sum over all pairs is ‖Σu‖²; each of the n pairs of a token with itself contributes one to it.
     """
     unit = F.normalize(h - h.mean(dim=-1, keepdim=True), dim=-1) * real[..., None]
     n = real.sum(dim=1)
@@ -85,7 +90,7 @@ def _token_correlation(h: Tensor, real: Tensor) -> Tensor:
 
 
 def _entropy(attentions: Sequence[Tensor], real: Tensor) -> Tensor:
-    """−Σ p log p over the log of the text's length, mean over layers, heads and real queries: (batch,)."""
+    """−Σ p log p over the logarithm of the text's length, mean over layers, heads and real queries: (batch,)."""
     weights = torch.stack(list(attentions)).double()  # (layers, B, heads, queries, keys)
     of_query = torch.special.entr(weights).sum(dim=-1).mean(dim=(0, 2))  # (B, queries)
     return _mean(of_query, real) / real.sum(dim=1).log()

@@ -1,24 +1,31 @@
-"""What one more pass is worth in layers: φ, from the errors of standard encoders and of loops of one width."""
+"""What more passes are worth: φ, the worth of a pass in layers, and accuracy by the number of operators in a text."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError, nearest
+from rtxlib.runs import store
+from rtxlib.runs.store import Run
+from rtxstudy.evaluation.statistics import CONFIDENCE
 
-PHI = np.round(np.arange(-2.0, 4.0001, 0.02), 2)  # tried; an interval that reaches an end has no end there
+PHI = np.round(np.arange(-2.0, 4.0001, 0.02), 2)  # values tried; an interval that reaches either end is open there
 BETA = np.geomspace(0.05, 8.0, 60)
 
 
 class Worth(NamedTuple):
-    """error = E + A·w^(−beta) with w = layers·iterations^phi, and the interval of φ, ±∞ where the data do not bound it.
+    """error = E + A·w^(−beta) with w = layers·passes^phi, and the interval of φ.
 
-    Bounded on neither side, or best at an end of what is tried, φ and the curve are not determined: NaN.
+    ``low`` is −∞ and ``high`` is +∞ where the data do not bound φ. φ and the curve are NaN where φ is bounded on neither side, or
+    where the best fit lies at an end of the values tried.
     """
 
     phi: float
@@ -30,33 +37,51 @@ class Worth(NamedTuple):
     n: int  # runs
 
 
-def worth_of_passes(runs: pd.DataFrame, confidence: float = 0.95) -> Worth:
+class Range(NamedTuple):
+    """The least and the largest of several values."""
+
+    least: float
+    largest: float
+
+
+def errors(runs: Sequence[Run]) -> pd.DataFrame:
+    """The table that :func:`worth_of_passes` reads: ``model, data, layers, iterations, seed, error``, one row per run.
+
+    ``iterations`` is the number of passes.
+    """
+    table = store.runs_table(runs).rename(columns={"num_hidden_layers": "layers", "recurrent_depth": "iterations"})
+    return table.assign(error=1 - table["accuracy"])[["model", "data", "layers", "iterations", "seed", "error"]]
+
+
+def worth_of_passes(runs: pd.DataFrame) -> Worth:
     """φ by least squares, its interval by profile likelihood.
 
-    runs: one row a run, with ``layers`` N of the block, ``iterations`` r and ``error``. A block of N layers passed r times is
-    taken to be worth N·r^φ layers of their own: φ = 1, a pass is as good as layers; φ = 0, it is worth nothing; below, it
-    harms. After the iso-depth law of arXiv 2604.21106, L = E + A(N_once + r^φ·N_rec)^(−α), without its term for data, with
-    layers in place of parameters (one width, so they are proportional) and nothing outside the loop. E, A ≥ 0.
+    runs: one row per run, with ``layers`` N of the block, ``iterations`` r (its passes) and ``error``. In the model, N layers
+    passed r times are worth N·r^φ layers of their own: with φ = 1 a pass is as good as new layers, with φ = 0 it is worth
+    nothing, with φ < 0 it does harm. This is the iso-depth law of arXiv 2604.21106, L = E + A(N_once + r^φ·N_rec)^(−α), with
+    three changes: no term for the amount of data; layers in place of parameters (proportional, as all runs have one width);
+    nothing outside the loop. E, A ≥ 0.
 
-    φ lies in the interval where (S(φ) − S) / (S / (n − 4)) is at most the quantile of F(1, n − 4), S(φ) being the least sum of
-    squares for this φ and S the least of all (Bates & Watts 1988, ch. 6). Runs count as independent. Raises InputError for a
-    missing column, fewer than two depths of standard encoders, no loop, or fewer than six runs.
+    S(φ) is the least sum of squares for a given φ, and S the least of all. The interval of φ holds every value for which
+    (S(φ) − S) / (S / (n − 4)) is at most the quantile of F(1, n − 4) (Bates & Watts 1988, ch. 6). Runs count as independent.
+    Raises InputError for a missing column, fewer than two depths of standard encoders, no loop, or fewer than six runs.
     """
     for column in ("layers", "iterations", "error"):
         if column not in runs:
             raise InputError(f"The table of runs has no column '{column}'.{nearest(column, runs.columns)}")
     layers, passes, error = (runs[column].to_numpy(dtype=float) for column in ("layers", "iterations", "error"))
     n, looped = len(runs), passes > 1
-    if n < 6 or not looped.any() or len(set(layers[~looped])) < 2:
+    depths = len(set(layers[~looped]))
+    if n < 6 or not looped.any() or depths < 2:
         raise InputError(
             "φ needs standard encoders of at least two depths, at least one loop, and six runs or more; "
-            f"here are {len(set(layers[~looped]))} depths, {looped.sum()} loops and {n} runs."
+            f"here are {depths} depths, {looped.sum()} loops and {n} runs."
         )
     squares, floor, scale = _curves(layers * passes ** PHI[:, None, None], error)  # (φ, beta)
     profile = squares.min(axis=1)
     at = int(profile.argmin())
     least, beta = float(profile[at]), int(squares[at].argmin())
-    limit = least * (1 + stats.f.ppf(confidence, 1, n - 4) / (n - 4))
+    limit = least * (1 + stats.f.ppf(CONFIDENCE, 1, n - 4) / (n - 4))
     inside = np.flatnonzero(profile <= limit)
     low = -np.inf if inside[0] == 0 else float(PHI[inside[0]])
     high = np.inf if inside[-1] == len(PHI) - 1 else float(PHI[inside[-1]])
@@ -65,23 +90,41 @@ def worth_of_passes(runs: pd.DataFrame, confidence: float = 0.95) -> Worth:
     return Worth(float(PHI[at]), low, high, float(floor[at, beta]), float(scale[at, beta]), float(BETA[beta]), n)
 
 
-def without_one_model(runs: pd.DataFrame) -> tuple[float, float]:
-    """The least and the largest φ when all runs of one model after another are left out; NaN where one leaves φ undetermined.
+def without_one_model(runs: pd.DataFrame) -> Range:
+    """The least and the largest φ when the runs of one model are left out, each model in turn; NaN if one leaves φ undetermined.
 
-    How far a fit hangs on single models, one whose training failed now and then say. runs: as for
-    :func:`worth_of_passes`, with ``model``. A model without which there is nothing to fit is kept.
+    The range shows how far the fit depends on single models, such as one whose training sometimes fails. runs: as for
+    :func:`worth_of_passes`, with a column ``model``. A model without which the fit is impossible is not left out.
     """
     found = []
     for model in runs["model"].unique():
         with contextlib.suppress(InputError):
             found.append(worth_of_passes(runs[runs["model"] != model]).phi)
-    return (float(np.min(found)), float(np.max(found))) if found else (np.nan, np.nan)
+    return Range(float(np.min(found)), float(np.max(found))) if found else Range(np.nan, np.nan)
+
+
+def by_composition(runs: Sequence[Run], data: Prepared, results: Path | None = None) -> pd.DataFrame:
+    """Accuracy on the embedded test texts by ``depth``, the number of operators that a text's verdict is composed of.
+
+    Columns: ``model, seed, layers, iterations`` (the passes), ``depth`` (0, 1, …), ``accuracy``, ``n`` (texts). data: the
+    embedded data; the depth of each text stands nowhere else.
+    """
+    composed = data.rows("test")["depth"]
+    parts = []
+    for run in runs:
+        found = store.part(run, "predictions", results).sort_values("row")
+        right = (found["label"] == found["prediction"]).groupby(composed.to_numpy()[found["row"]])
+        part = right.agg(accuracy="mean", n="size").rename_axis("depth").reset_index()
+        m = run.metrics
+        sizes = {"layers": m["num_hidden_layers"], "iterations": m["recurrent_depth"]}
+        parts.append(part.assign(model=m["model"], seed=m["seed"], **sizes))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _curves(w: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sum of squares, E and A of the best E + A·w^(−beta) with E, A ≥ 0, for worths w (φ, 1, runs) and each of BETA.
+    """Sum of squares, E and A (φ, beta) of the best E + A·w^(−beta) with E, A ≥ 0, for w (φ, 1, runs) and each of BETA.
 
-    Two unknowns, so the best is the free one where it is allowed, and else the better of the two with one of them at zero.
+    The fit without constraints is the best where it meets them; otherwise the better of the two fits with E or A at zero is.
     """
     x = w ** -BETA[None, :, None]  # (φ, beta, runs)
     mean = x.mean(axis=-1, keepdims=True)

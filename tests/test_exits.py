@@ -1,0 +1,98 @@
+"""Early exit measured: decoded passes, calibrated thresholds, timings, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from test_recurrence import logits, small
+
+from rtxlib.errors import InputError
+from rtxlib.models import EarlyExit
+from rtxstudy import words
+from rtxstudy.evaluation import exits
+
+
+@pytest.fixture
+def batches() -> list[dict[str, torch.Tensor | None]]:
+    """Two batches, one padded and one not."""
+    torch.manual_seed(3)
+    ids = torch.randint(1, 60, (6, 11))
+    mask = (torch.arange(11) < torch.tensor([11, 4, 7, 9, 5, 6])[:, None]).long()
+    return [
+        {"input_ids": ids * mask, "attention_mask": mask},
+        {"input_ids": ids[:, :3], "attention_mask": None},
+    ]
+
+
+def test_every_pass_decoded_is_the_model_run_at_that_depth(batches: list) -> None:
+    model = small("recurrent-2x3x64", coda_layers=1)
+    decoded = exits.decode_passes(model, batches)
+    for t in (1, 2, 3):
+        alone = torch.cat([logits(model, batch, recurrent_depth=t) for batch in batches])
+        np.testing.assert_allclose(decoded.logits[:, t - 1], alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("criterion", exits.CRITERIA)
+def test_leaving_on_paper_is_leaving_in_the_model(criterion: str, batches: list) -> None:
+    model = small("recurrent-2x3x64", residual="damped")
+    decoded = exits.decode_passes(model, batches)
+    for threshold in (0.0, 0.45, 0.6, 0.75, 0.9, 1.0):
+        rule = EarlyExit(criterion, threshold)
+        real = torch.cat([model(**batch, early_exit=rule).passes for batch in batches])
+        assert exits.leave(decoded.scores[criterion], threshold).tolist() == real.tolist()
+
+
+def test_calibration_takes_the_lowest_threshold_that_keeps_its_promise() -> None:
+    scores = np.array([[0.9, 1.0], [0.8, 1.0], [0.7, 1.0], [0.6, 1.0]])
+    predictions = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])  # leaving early changes the third text alone
+    assert exits.calibrate(scores, predictions, 0.0) == 0.7  # above it 0.9 and 0.8 leave, the third stays
+    assert exits.calibrate(scores, predictions, 0.25) == 0.0
+    never = exits.calibrate(np.array([[1.0, 1.0]]), np.array([[0, 1]]), 0.0)
+    assert never == 1.0
+    rng = np.random.default_rng(0)
+    scores, predictions = rng.random((500, 4)), rng.integers(0, 2, (500, 4))
+    for tolerance in (0.0, 0.05, 0.2):
+        threshold = exits.calibrate(scores, predictions, tolerance)
+        changed = predictions[np.arange(500), exits.leave(scores, threshold) - 1] != predictions[:, -1]
+        assert changed.mean() <= tolerance
+    with pytest.raises(InputError, match="between 0 and 1"):
+        exits.calibrate(scores, predictions, 1.5)
+
+
+def test_timings_are_of_the_work_asked_for(batches: list) -> None:
+    """Twelve passes take longer than one, in the same rounds; the model's mode is left alone."""
+    model = small("recurrent-2x3x64")
+    batches = [{"input_ids": torch.randint(1, 60, (64, 40)), "attention_mask": None}] * 2
+    one, many = exits.milliseconds(model, batches, [{"recurrent_depth": 1}, {"recurrent_depth": 12}])
+    assert 0 < one < many
+    assert not model.training
+
+
+def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
+    row = {"criterion": "confidence", "model": "m", "data": "sst2", "throughput": 2.0, "throughput_least": 1.8, "passes": 1.4}
+    row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
+    row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
+    sentence = words.leaving_early(row)
+    assert "2.00 times the throughput" in sentence and "1.80 in the slowest seed" in sentence and "5 seeds" in sentence
+    assert "accuracy −0.1 points (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
+    assert "not reached" in words.leaving_early(row | {"difference": -0.003})
+    assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
+    assert sentence.endswith("as accurate on these same texts, 2, give 1.90 times and +0.1 points.")
+    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points: early exit is not needed.")
+    assert words.leaving_early(row | {"fixed_passes": math.nan}).endswith("No fixed number of passes is as accurate.")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "says"),
+    [
+        ((0.80, 0.81, 0.82), (0.90, 0.92, 0.91), "the later passes help"),
+        ((0.90, 0.92, 0.91), (0.80, 0.81, 0.82), "the later passes harm"),
+        ((0.80, 0.81, 0.82), (0.81, 0.80, 0.82), "no use of the later passes is shown"),
+        ((0.80,), (0.90,), "one seed, so no interval"),
+    ],
+)
+def test_whether_a_loop_is_used_is_said_by_its_interval(first, last, says: str) -> None:
+    assert says in words.loop_used(first, last, "m", 4)

@@ -1,0 +1,129 @@
+"""What is measured of a run is measured once, kept beside it, and found again in the committed tables without its weights."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from rtxlib import paths
+from rtxlib.data.prepare import prepare
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import DataSpec
+from rtxlib.models import EarlyExit, EncoderForSequenceClassification
+from rtxlib.runs import execute, store
+from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import Run
+from rtxlib.training.recipe import RECIPES
+from rtxstudy.evaluation import measured
+from rtxstudy.evaluation.exits import exit_differences
+from rtxstudy.evaluation.worth import by_composition
+
+RANDOM = RunSpec(
+    "recurrent-1x3x32",
+    DataSpec(source="embedded", rows=240, depth=1, vocab_size=400),
+    dataclasses.replace(RECIPES["smoke"], precision="fp32"),  # in 16 bits a batch rounds differently from a single text
+    0,
+    overrides={"depth_sampling": "uniform"},
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A trained run in a root of its own, shared by the tests of this file."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RTX_HOME", str(tmp_path_factory.mktemp("home")))
+        yield execute.train_run(RANDOM, paths.runs_dir())
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def data(run) -> Prepared:
+    return prepare(RANDOM.data, paths.prepared_dir())
+
+
+def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict[str, pd.DataFrame]:
+    """Every table that is measured of a run, by the name it is stored under."""
+    ways, predictions = measured.early_exits(run, data, results)
+    return {
+        "states": measured.states(RANDOM, run, data, results),
+        "gradients": measured.gradients(run, data, results),
+        "parameter_gradients": measured.parameter_gradients(run, data, results),
+        "state_gradients": measured.state_gradients(RANDOM, run, data, results),
+        "exits": ways,
+        "exit_predictions": predictions,
+    }
+
+
+def test_what_is_measured_of_a_run_is_measured_once_and_kept(run, data, monkeypatch) -> None:
+    first = tables(run, data)
+    monkeypatch.setattr(EncoderForSequenceClassification, "from_pretrained", lambda *_: pytest.fail("measured twice"))
+    for name, table in tables(run, data).items():
+        pd.testing.assert_frame_equal(table, first[name])
+        assert set(table["key"]) == {run.key} and name in store.TABLES
+    states = first["states"]
+    assert set(states["weights"]) == {"initial", "trained"} and states["iteration"].max() == measured.FURTHEST
+    last = states[(states["weights"] == "trained") & (states["iteration"] == 3)]
+    assert last["accuracy"].iloc[0] == pytest.approx(run.metrics["accuracy"])
+
+
+def test_a_run_known_from_the_committed_tables_alone_needs_neither_weights_nor_data(run, data, tmp_path) -> None:
+    first = tables(run, data)
+    store.publish("loop", [run], tmp_path)
+    known = store.published(tmp_path, run.key)
+    assert known.path is None
+    for name, table in tables(known, None, tmp_path).items():
+        pd.testing.assert_frame_equal(table, first[name])
+
+
+def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:
+    ways, predictions = measured.early_exits(run, data)
+    fixed = ways[ways["criterion"] == "fixed"]
+    assert fixed["passes"].tolist() == [1, 2, 3] and (ways["ms_per_text"] > 0).all()
+    assert fixed["accuracy"].iloc[-1] == pytest.approx(run.metrics["accuracy"])
+    chosen = ways[ways["chosen"]]
+    assert chosen["criterion"].tolist() == ["confidence", "agreement", "change"]
+    model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
+    test = data.splits["test"]
+    for row in chosen.itertuples():
+        rule = EarlyExit(row.criterion, row.setting)
+        for text in range(0, len(test), 7):
+            left = model(torch.tensor(test.row(text)[None].astype("int64")), early_exit=rule)
+            kept = predictions.set_index("row").loc[text]
+            assert (int(left.passes), int(left.logits.argmax())) == (kept[f"passes_{row.criterion}"], kept[row.criterion])
+        right = (predictions["label"] == predictions[row.criterion]).mean()
+        assert right == pytest.approx(row.accuracy)
+    saved = exit_differences(ways, predictions)
+    for row in saved.itertuples():
+        own = chosen[chosen["criterion"] == row.criterion].iloc[0]
+        assert row.difference == pytest.approx(own["accuracy"] - fixed["accuracy"].iloc[-1])
+        assert row.throughput == pytest.approx(fixed["ms_per_text"].iloc[-1] / own["ms_per_text"])
+        as_good = fixed[fixed["accuracy"] >= own["accuracy"]]
+        if as_good.empty:
+            assert np.isnan([row.fixed_passes, row.fixed_throughput, row.fixed_difference]).all()
+            continue
+        fewest = as_good.iloc[0]
+        assert row.fixed_passes == fewest["setting"]
+        assert row.fixed_throughput == pytest.approx(fixed["ms_per_text"].iloc[-1] / fewest["ms_per_text"])
+        assert row.fixed_difference == pytest.approx(fewest["accuracy"] - fixed["accuracy"].iloc[-1])
+
+
+def test_early_exits_that_were_broken_off_are_measured_again(run, data) -> None:
+    """Only the table of ways counts as done, and it is written last."""
+    measured.early_exits(run, data)
+    (run.path / "exits.parquet").unlink()
+    ways, predictions = measured.early_exits(run, data)
+    assert len(ways) and len(predictions) == len(data.splits["test"])
+
+
+def test_accuracy_by_composition_is_that_of_the_texts_of_each_depth(run, data) -> None:
+    table = by_composition([run], data)
+    assert table["depth"].tolist() == [0, 1] and table["n"].sum() == len(data.splits["test"])
+    assert (table["accuracy"] * table["n"]).sum() / table["n"].sum() == pytest.approx(run.metrics["accuracy"])
+    assert table["n"].tolist() == data.rows("test")["depth"].value_counts().sort_index().tolist()

@@ -1,0 +1,91 @@
+"""The worth of a pass: a φ that is put in is found again, its interval covers it, and what is said follows the interval."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rtxlib.errors import InputError
+from rtxstudy import words
+from rtxstudy.evaluation.worth import without_one_model, worth_of_passes
+
+DESIGN = [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (4, 2)]
+
+
+def errors(phi: float, noise: float, seed: int, seeds: int = 3) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    rows = [(n, r, 0.05 + 0.15 * (n * r**phi) ** -1.0 + noise * rng.normal()) for n, r in DESIGN for _ in range(seeds)]
+    return pd.DataFrame(rows, columns=["layers", "iterations", "error"])
+
+
+@pytest.mark.parametrize("phi", [-0.5, 0.0, 0.46, 1.0, 1.5])
+def test_phi_is_found_again_without_noise(phi: float) -> None:
+    found = worth_of_passes(errors(phi, 0.0, 0))
+    assert found.phi == pytest.approx(phi, abs=0.021) and found.n == 30
+    np.testing.assert_allclose((found.E, found.A), (0.05, 0.15), atol=0.003)
+    assert found.low <= found.phi <= found.high
+
+
+def test_the_interval_of_phi_covers_it_as_often_as_it_says() -> None:
+    covered = [found.low <= 0.5 <= found.high for found in (worth_of_passes(errors(0.5, 0.006, s)) for s in range(200))]
+    assert 0.90 <= np.mean(covered) <= 0.99  # 95 % within three standard errors of 200 draws
+
+
+def test_a_fit_that_hangs_on_one_failed_model_shows_it() -> None:
+    runs = errors(0.5, 0.002, 0)
+    runs = runs.assign(model=runs["layers"].astype(str) + "x" + runs["iterations"].astype(str))
+    steady = without_one_model(runs)
+    assert steady.least <= worth_of_passes(runs).phi <= steady.largest and steady.largest - steady.least < 0.3
+    failed = runs.assign(error=runs["error"] + 0.1 * (runs["model"] == "4x1"))
+    assert np.ptp(without_one_model(failed)) > 0.5 or np.isnan(without_one_model(failed)).all()
+    assert np.isnan(without_one_model(runs[runs["iterations"] == 1])).all()
+
+
+def test_where_depth_is_worth_nothing_phi_is_not_bounded() -> None:
+    for seed in range(8):
+        noise = np.random.default_rng(seed).normal(size=30)
+        found = worth_of_passes(errors(0.5, 0.0, 0).assign(error=0.2 + 0.01 * noise))
+        assert not (np.isfinite(found.low) and np.isfinite(found.high))
+        assert np.isnan(found.phi) or -2 < found.phi < 4  # never an end of what was tried
+
+
+@pytest.mark.parametrize(
+    ("runs", "says"),
+    [
+        (pd.DataFrame({"layers": [1], "iterations": [1]}), "no column 'error'"),
+        (errors(0.5, 0, 0).query("iterations == 1"), "0 loops"),
+        (errors(0.5, 0, 0).query("layers == 1"), "1 depths"),
+    ],
+)
+def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        worth_of_passes(runs)
+
+
+@pytest.mark.parametrize(
+    ("phi", "low", "high", "says"),
+    [
+        (1.4, 1.1, 2.0, "worth more than as many layers"),
+        (0.5, 0.2, 0.8, "less than as many layers of their own"),
+        (0.9, 0.4, 1.3, "a pass helps; whether as much as layers of their own is open."),
+        (-0.5, -0.9, -0.1, "more passes harm"),
+        (0.1, -0.3, 0.5, "no worth of a pass is shown"),
+        (0.1, -math.inf, 0.5, "no worth of a pass is shown, and it is less than that of layers"),
+        (1.5, 0.98, math.inf, "a pass helps; whether as much as layers of their own is open."),
+    ],
+)
+def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: float, says: str) -> None:
+    fit = {"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24, "least": phi - 0.25, "largest": phi + 0.5}
+    sentence = words.worth(fit)
+    hangs = f"Without the runs of any one model φ lies between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
+    assert sentence.endswith(hangs.replace("-", "−"))
+    assert words.worth(fit | {"least": math.nan}).endswith("one model or another φ is not determined.")
+    assert says in sentence and f"φ = {phi:.2f}".replace("-", "−") in sentence and "n = 24" in sentence
+    assert sentence.count("no bound") == sum(map(math.isinf, (low, high)))
+    nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6})
+    assert "do not determine φ: its interval" in nothing and "nan" not in nothing
+    at_least = words.worth({"data": "sst2", "phi": math.nan, "low": 0.4, "high": math.inf, "n": 6})
+    assert "do not determine φ beyond that it is at least 0.40." in at_least
