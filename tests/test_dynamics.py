@@ -250,7 +250,7 @@ def test_the_interval_of_phi_covers_it_as_often_as_it_says() -> None:
     assert 0.90 <= np.mean(covered) <= 0.99  # 95 % within three standard errors of 200 draws
 
 
-def test_a_fit_that_hangs_on_one_failed_model_shows_it() -> None:
+def test_a_fit_that_depends_on_one_failed_model_shows_it() -> None:
     runs = errors(0.5, 0.002, 0)
     runs = runs.assign(model=runs["layers"].astype(str) + "x" + runs["iterations"].astype(str))
     steady = without_one_model(runs)
@@ -287,27 +287,27 @@ def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> 
 @pytest.mark.parametrize(
     ("phi", "low", "high", "says"),
     [
-        (1.4, 1.1, 2.0, "worth more than as many layers"),
-        (0.5, 0.2, 0.8, "less than as many layers of their own"),
-        (0.9, 0.4, 1.3, "a pass helps; whether as much as layers of their own is open."),
-        (-0.5, -0.9, -0.1, "more passes harm"),
-        (0.1, -0.3, 0.5, "no worth of a pass is shown"),
-        (0.1, -math.inf, 0.5, "no worth of a pass is shown, and it is less than that of layers"),
-        (1.5, 0.98, math.inf, "a pass helps; whether as much as layers of their own is open."),
+        (1.4, 1.1, 2.0, "worth more than as many separate layers"),
+        (0.5, 0.2, 0.8, "help, but less than as many separate layers"),
+        (0.9, 0.4, 1.3, "more passes help; it is open whether they help as much as separate layers."),
+        (-0.5, -0.9, -0.1, "more passes lower the accuracy"),
+        (0.1, -0.3, 0.5, "more passes are not shown to help"),
+        (0.1, -math.inf, 0.5, "not shown to help, and they are worth less than as many separate layers"),
+        (1.5, 0.98, math.inf, "more passes help; it is open whether they help as much as separate layers."),
     ],
 )
 def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: float, says: str) -> None:
     fit = {"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24, "least": phi - 0.25, "largest": phi + 0.5}
     sentence = words.worth(fit)
-    hangs = f"Without the runs of any one model φ lies between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
-    assert sentence.endswith(hangs.replace("-", "−"))
-    assert words.worth(fit | {"least": math.nan}).endswith("one model or another φ is not determined.")
+    depends = f"If the runs of one model are left out, φ is between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
+    assert sentence.endswith(depends.replace("-", "−"))
+    assert words.worth(fit | {"least": math.nan}).endswith("φ is undetermined if the runs of one of the models are left out.")
     assert says in sentence and f"φ = {phi:.2f}".replace("-", "−") in sentence and "n = 24" in sentence
     assert sentence.count("no bound") == sum(map(math.isinf, (low, high)))
     nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6})
-    assert "do not determine φ: its interval" in nothing and "nan" not in nothing
+    assert "do not determine φ; its interval" in nothing and "nan" not in nothing
     at_least = words.worth({"data": "sst2", "phi": math.nan, "low": 0.4, "high": math.inf, "n": 6})
-    assert "do not determine φ beyond that it is at least 0.40." in at_least
+    assert "do not determine φ; it is at least 0.40." in at_least
 
 
 def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
@@ -315,12 +315,12 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
     row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
     sentence = words.leaving_early(row)
-    assert "2.00 times the throughput" in sentence and "1.80 in the slowest seed" in sentence and "5 seeds" in sentence
-    assert "accuracy −0.1 points (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
+    assert "2.00 times the throughput" in sentence and "1.80 times in the slowest seed" in sentence and "5 seeds" in sentence
+    assert "accuracy differs by −0.1 points (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
     assert "not reached" in words.leaving_early(row | {"difference": -0.003})
     assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
-    assert sentence.endswith("as accurate on these same texts, 2, give 1.90 times and +0.1 points.")
-    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points: early exit is not needed.")
+    assert sentence.endswith("on these texts is 2, with 1.90 times the throughput and +0.1 points of accuracy.")
+    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points of accuracy; early exit is not needed.")
     assert words.leaving_early(row | {"fixed_passes": math.nan}).endswith("No fixed number of passes is as accurate.")
 
 
@@ -329,8 +329,8 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     [
         ((0.80, 0.81, 0.82), (0.90, 0.92, 0.91), "the later passes help"),
         ((0.90, 0.92, 0.91), (0.80, 0.81, 0.82), "the later passes harm"),
-        ((0.80, 0.81, 0.82), (0.81, 0.80, 0.82), "no use of the later passes is shown"),
-        ((0.80,), (0.90,), "one seed, so no interval"),
+        ((0.80, 0.81, 0.82), (0.81, 0.80, 0.82), "the later passes are not shown to help"),
+        ((0.80,), (0.90,), "one seed gives no interval"),
     ],
 )
 def test_whether_a_loop_is_used_is_said_by_its_interval(first, last, says: str) -> None:
