@@ -144,9 +144,10 @@ def matched(profile: Profile) -> dict[str, str]:
 def arms_of_width(profile: Profile) -> list[dict[str, str]]:
     """The encoders of notebook 05, each with its reason: rows with the columns model and why."""
     alike = matched(profile)
+    layers, passed = preset(profile.wide).effective_depth, preset(profile.deep).effective_depth
     return [
-        {"model": profile.wide, "why": f"wide, with {preset(profile.wide).effective_depth} layers of its own"},
-        {"model": profile.deep, "why": f"narrower and recurrent, with {preset(profile.deep).effective_depth} layers to pass through"},
+        {"model": profile.wide, "why": f"wide, with {layers} layers of its own"},
+        {"model": profile.deep, "why": f"narrower and recurrent, with {passed} layers to pass through"},
         {"model": profile.standard, "why": "the standard encoder of the study"},
         {"model": profile.recurrent, "why": "the recurrent encoder of the study"},
         {"model": alike["parameters"], "why": "standard, with the recurrent encoder's width and parameters"},

@@ -342,11 +342,11 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
     assert found.loc["layers of their own", "difference"] == pytest.approx(0.4)
     one = words.over_blocks(tables.over_blocks(runs).iloc[0])
     assert one.startswith("**2 passes** through the same layers minus **one pass through them**: −20.0 points")
-    assert "over 4 blocks" in one and one.endswith("10 texts of sst2): 2 passes are worse.")
+    assert "over 4 blocks" in one and one.endswith("10 texts of sst2): 2 passes are less accurate.")
     row = {"passes": 3, "against": "layers of their own", "blocks": 1, "difference": 0.02, "low": 0.01, "high": 0.03}
     assert words.over_blocks(row | {"n_items": 1234, "data": "sst2"}).endswith(
-        "**3 times as many layers of their own**: +2.0 points of accuracy on average over 1 block "
-        "(95 % interval +1.0 to +3.0 points, 1,234 texts of sst2): 3 passes are better."
+        "**3 times as many separate layers**: +2.0 points of accuracy on average over 1 block "
+        "(95 % interval +1.0 to +3.0 points, 1,234 texts of sst2): 3 passes are more accurate."
     )
     assert tables.over_blocks([run for run in runs if run.metrics["recurrent_depth"] == 1]).empty
 
@@ -357,10 +357,10 @@ def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) ->
     device = timed["device"].iloc[0]
     assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
     said = words.limits(mixed.assign(study="recurrent"))
-    assert f"timed on {device} (bf16), {device} (fp32), texts on {device};" in said
+    assert f"timed on {device} (bf16), {device} (fp32), inference on {device}." in said
     old = words.limits(mixed.drop(columns="latency_device").assign(study="recurrent"))
-    assert "texts with 1 thread; no other device" in old
-    assert "Not run at this size: what the loop does (03); sizes" in said and "beside the standard one" not in said
+    assert "inference with 1 thread. No other device" in old
+    assert "Not part of this profile: what the loop does (03); sizes" in said and "beside the standard one" not in said
 
 
 def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
@@ -400,16 +400,16 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
     said = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.01)
     for sentence in (
         "- **yes**: sst2",
-        "- the yes on sst2 is a narrow one: with some seed left out the interval begins at −1.2 points",
-        "**recurrent-3x2x256** holds **100%** of the parameters",
-        "What do the extra passes buy? At the same width and the same parameters, **recurrent-3x2x256** minus **standard-3x256**",
-        "What would as many layers of their own have bought? At the same width, **standard-6x256** minus **standard-3x256**",
-        f"And without a neural network? **standard-6x384** minus **{classical.NAME}**",
+        "- The yes on sst2 is narrow: if one of the seeds is left out, the interval begins at −1.2 points.",
+        "**recurrent-3x2x256** has **100%** of the parameters of standard-6x384",
+        "What do the extra passes gain? At the same width and with the same parameters, **recurrent-3x2x256** minus **standard-3x256**",
+        "What would as many separate layers gain? At the same width, **standard-6x256** minus **standard-3x256**",
+        f"Does it need a neural network? **standard-6x384** minus **{classical.NAME}**",
         f"\n**recurrent-3x2x256** minus **{classical.NAME}**",
     ):
         assert sentence in said
     alone = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared[:1], 0.01)
-    assert "buy?" not in alone and "neural" not in alone
+    assert "gain?" not in alone and "neural" not in alone
     assert "narrow" not in words.answer("standard-6x384", "recurrent-3x2x256", runs, compared.assign(low_without=-0.009), 0.01)
 
 

@@ -20,19 +20,8 @@ from rtxlib.errors import InputError
 from rtxlib.runs.metrics import confusion_counts
 from rtxstudy.evaluation.pareto import frontier
 from rtxstudy.evaluation.statistics import summarise
-from rtxstudy.figures import (
-    accuracy,
-    data,
-    domains,
-    gradients,
-    interactive,
-    labels,
-    save,
-    sensitivity,
-    style,
-    tradeoff,
-    training,
-)
+from rtxstudy.figures import accuracy, data, domains, gradients, interactive, save, sensitivity, tradeoff, training
+from rtxstudy.figures.shared import labels, looks, notes, style, wrapping
 
 TWO = ["standard-6x384", "recurrent-3x2x256"]
 TWELVE = [
@@ -284,8 +273,8 @@ def test_labels_of_scattered_and_crowded_points_neither_overlap_nor_leave_the_ax
     ax.set(xlim=(0, 1), ylim=(0, 1))
     x, y = 0.5 + crowd * rng.normal(size=(2, points)).clip(-1.4, 1.4)
     words = [f"{i}×{2 * i}×256 · 1{i}.0M" for i in range(points)]
-    notes = labels.place(ax, x, y, words, [6.0] * points, ["black"] * points)
-    boxes = [(text, box) for text, box in texts_of(figure) if text in notes]
+    written = labels.place(ax, x, y, words, [6.0] * points, ["black"] * points)
+    boxes = [(text, box) for text, box in texts_of(figure) if text in written]
     assert len(boxes) == points and overlapping(boxes, 0.5) == []
     frame = ax.get_window_extent().extents
     for _, box in boxes:
@@ -297,11 +286,11 @@ def test_labels_at_the_ends_of_lines_keep_their_order_and_their_distance():
     ax = axes[0, 0]
     ax.set(ylim=(0, 1))
     heights = [0.5, 0.501, 0.502, 0.9, 0.499]
-    notes = labels.at_line_ends(ax, heights, [f"line {i}" for i in range(5)], ["black"] * 5)
-    labels.spread(ax, notes)
-    assert overlapping([(t, b) for t, b in texts_of(figure) if t in notes], 0.5) == []
-    assert [note.get_text() for note in notes] == ["line 4", "line 0", "line 1", "line 2", "line 3"]
-    assert abs(notes[-1].xyann[1]) < 1e-6, "a label with room stays at its line"
+    written = labels.at_line_ends(ax, heights, [f"line {i}" for i in range(5)], ["black"] * 5)
+    labels.spread(ax, written)
+    assert overlapping([(t, b) for t, b in texts_of(figure) if t in written], 0.5) == []
+    assert [label.get_text() for label in written] == ["line 4", "line 0", "line 1", "line 2", "line 3"]
+    assert abs(written[-1].xyann[1]) < 1e-6, "a label with room stays at its line"
 
 
 def test_the_dots_are_the_seeds_and_their_mean_and_one_seed_has_no_bar():
@@ -361,15 +350,13 @@ def test_parts_of_a_check_are_segments_of_its_bar_and_no_lines_of_their_own():
 
 
 def test_colours_of_text_can_be_read_and_families_differ_by_marker_too():
-    looks = style.looks(
-        ["standard-2x64", "recurrent-1x2x64", "recurrent-1x2x64 unshared", "majority class", "mine"]
-    )
-    assert [seen.family for seen in looks.values()] == ["standard", "recurrent", "unshared", "classical", "other"]
-    assert len({seen.marker for seen in looks.values()}) == len({seen.colour for seen in looks.values()}) == 5
-    for seen in style.looks(TWELVE).values():
-        assert style.contrast(style.ink(seen.shade), "white") >= 4.5
-    assert style.contrast("black", "white") == pytest.approx(21)
-    assert [style.short(name) for name in ("standard-6x384", "recurrent-3x2x256 mixed", "bert-base")] == [
+    found = looks.looks(["standard-2x64", "recurrent-1x2x64", "recurrent-1x2x64 unshared", "majority class", "mine"])
+    assert [seen.family for seen in found.values()] == ["standard", "recurrent", "unshared", "classical", "other"]
+    assert len({seen.marker for seen in found.values()}) == len({seen.colour for seen in found.values()}) == 5
+    for seen in looks.looks(TWELVE).values():
+        assert looks.contrast(looks.ink(seen.shade), "white") >= 4.5
+    assert looks.contrast("black", "white") == pytest.approx(21)
+    assert [looks.short(name) for name in ("standard-6x384", "recurrent-3x2x256 mixed", "bert-base")] == [
         "6×384",
         "3×2×256 mixed",
         "bert-base",
@@ -377,17 +364,17 @@ def test_colours_of_text_can_be_read_and_families_differ_by_marker_too():
 
 
 def test_numbers_are_written_as_people_read_them():
-    assert [style.count(n) for n in (578, 709_000, 1_810_000, 25_912_706, 3e9)] == [
+    assert [notes.count(n) for n in (578, 709_000, 1_810_000, 25_912_706, 3e9)] == [
         "578",
         "709k",
         "1.81M",
         "25.9M",
         "3.00G",
     ]
-    assert [style.share(s) for s in (0, 0.00003, 0.0006, 0.0257, 1)] == ["0.0%", "<0.01%", "0.06%", "2.6%", "100.0%"]
-    assert style.interval_note([5, 5]) == "bars: 95%\xa0interval over seeds (n\xa0=\xa05)"
-    assert style.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03 to 5), none for a single run")
-    assert style.interval_note([1]) == "one seed each, so no interval"
+    assert [notes.share(s) for s in (0, 0.00003, 0.0006, 0.0257, 1)] == ["0.0%", "<0.01%", "0.06%", "2.6%", "100.0%"]
+    assert notes.interval_note([5, 5]) == "bars: 95%\xa0interval over seeds (n\xa0=\xa05)"
+    assert notes.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03 to 5), none for a single run")
+    assert notes.interval_note([1]) == "one seed each, so no interval"
 
 
 @pytest.mark.parametrize(("most", "kind", "mime"), [(10**9, "svg", "svg+xml"), (10, "png", "png")])
@@ -460,7 +447,7 @@ def test_the_interactive_bubble_tells_every_number_on_hover_and_asks_for_nothing
 
 def test_text_is_wrapped_evenly_within_its_width_and_keeps_no_break_spaces():
     text = "Marks are means over the seeds of a model and bars are intervals (n\xa0=\xa05)."
-    lines = labels.wrap(text, 200, 10)
-    assert " ".join(lines) == text and max(labels.extent(line, 10)[0] for line in lines) <= 200
+    lines = wrapping.wrap(text, 200, 10)
+    assert " ".join(lines) == text and max(wrapping.extent(line, 10)[0] for line in lines) <= 200
     assert min(len(line) for line in lines) > 0.5 * max(len(line) for line in lines)
-    assert labels.wrap("", 200, 10) == []
+    assert wrapping.wrap("", 200, 10) == []

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from test_figures import on_its_page, refuses
 
 from rtxlib.errors import InputError
-from rtxstudy.figures import depth, exits, lines, loop, style
+from rtxstudy.figures import depth, exits, gradients, loop
+from rtxstudy.figures.shared import looks, notes
 
 SHARED, UNSHARED, STANDARD = "recurrent-3x2x256", "recurrent-3x2x256 unshared", "standard-4x384"
 MANY = [SHARED, UNSHARED, STANDARD, "recurrent-1x4x64", "recurrent-1x6x64", "standard-6x64", "recurrent-2x3x128 gated"]
@@ -130,12 +131,12 @@ CERTAIN = read_out(["sst2"], [SHARED], 3).assign(accuracy=0.999)
 
 # what is drawn: the figure function, its table, and what else it takes
 CASES = {
-    "gradient_by_layer": (loop.gradient_by_layer, by_layer([STANDARD, SHARED, UNSHARED], 3), {}),
-    "gradient_by_layer, one": (loop.gradient_by_layer, by_layer([SHARED], 1), {}),
-    "gradient_by_layer, many": (loop.gradient_by_layer, by_layer(MANY, 2), {}),
-    "gradient_bound": (loop.gradient_bound, bounds([SHARED], 3), {}),
-    "gradient_bound, one seed": (loop.gradient_bound, bounds([SHARED, UNSHARED], 1), {}),
-    "gradient_bound, many": (loop.gradient_bound, bounds([f"{SHARED} and a word or two", *MANY[3:]], 3), {}),
+    "gradient_by_layer": (gradients.gradient_by_layer, by_layer([STANDARD, SHARED, UNSHARED], 3), {}),
+    "gradient_by_layer, one": (gradients.gradient_by_layer, by_layer([SHARED], 1), {}),
+    "gradient_by_layer, many": (gradients.gradient_by_layer, by_layer(MANY, 2), {}),
+    "gradient_bound": (gradients.gradient_bound, bounds([SHARED], 3), {}),
+    "gradient_bound, one seed": (gradients.gradient_bound, bounds([SHARED, UNSHARED], 1), {}),
+    "gradient_bound, many": (gradients.gradient_bound, bounds([f"{SHARED} and a word or two", *MANY[3:]], 3), {}),
     "states_by_pass": (loop.states_by_pass, states([SHARED, UNSHARED, STANDARD], 3), {}),
     "states_by_pass, one seed": (loop.states_by_pass, states([SHARED], 1), {}),
     "states_by_pass, kin": (loop.states_by_pass, states([f"{SHARED} {form}" for form in FORMS[:4]], 3), {}),
@@ -156,8 +157,8 @@ CASES = {
     "exits, two data": (exits.exits, with_data(leaving(3), "sst2", "yelp"), {}),
 }
 NEEDED = {
-    loop.gradient_by_layer: ("model", "seed", "depth", "iteration", "norm"),
-    loop.gradient_bound: ("model", "seed", "iteration", "ratio", "least", "bound", "gain"),
+    gradients.gradient_by_layer: ("model", "seed", "depth", "iteration", "norm"),
+    gradients.gradient_bound: ("model", "seed", "iteration", "ratio", "least", "bound", "gain"),
     loop.states_by_pass: ("model", "seed", "iteration", *MEASURES),
     loop.stability: ("form", "weights", "seed", "iteration", "norm"),
     depth.accuracy_by_pass: ("data", "model", "seed", "iteration", "accuracy"),
@@ -200,7 +201,7 @@ def test_an_empty_table_a_missing_column_and_a_run_that_stands_twice_are_refused
 
 def test_gradients_by_layer_are_means_in_order_and_later_layers_of_a_pass_are_hollow() -> None:
     table = by_layer([STANDARD, SHARED], 3)
-    ax = loop.gradient_by_layer(table.sample(frac=1, random_state=0)).axes[0]
+    ax = gradients.gradient_by_layer(table.sample(frac=1, random_state=0)).axes[0]
     for _, runs in table.groupby("model"):
         means = runs.groupby("depth")["norm"].mean()
         assert drawn(ax, means.index.to_numpy(), means.to_numpy(), aside=0)
@@ -208,7 +209,7 @@ def test_gradients_by_layer_are_means_in_order_and_later_layers_of_a_pass_are_ho
     hollow = [line.get_xdata() for line in ax.get_lines() if line.get_markerfacecolor() == "white"]
     assert sorted(np.concatenate(hollow)) == [2, 3, 5, 6]
     assert "hollow" in words_of(ax.figure)
-    assert "hollow" not in words_of(loop.gradient_by_layer(by_layer([STANDARD], 1)))
+    assert "hollow" not in words_of(gradients.gradient_by_layer(by_layer([STANDARD], 1)))
 
 
 def drawn_points(ax: Axes, x: pd.Series, y: pd.Series) -> bool:
@@ -223,18 +224,18 @@ def drawn_points(ax: Axes, x: pd.Series, y: pd.Series) -> bool:
 
 def test_the_bound_is_grey_beside_the_mean_ratio_and_the_least_text_of_any_seed() -> None:
     table = bounds([SHARED, UNSHARED], 3)
-    figure = loop.gradient_bound(table)
+    figure = gradients.gradient_bound(table)
     for ax, (name, runs) in zip(figure.axes, table.groupby("model", sort=False), strict=True):
         of = runs.groupby("iteration")
         assert ax.get_title(loc="left") == name and ax.get_yscale() == "log"
-        assert drawn(ax, range(5), of["ratio"].mean(), style.looks([name])[name].shade)
+        assert drawn(ax, range(5), of["ratio"].mean(), looks.looks([name])[name].shade)
         assert drawn(ax, range(5), of["least"].min())
-        assert drawn(ax, range(5), 0.5 ** (4 - np.arange(5)), style.GREY)
-        assert drawn(ax, range(5), 1.5 ** (4 - np.arange(5)), style.GREY)
+        assert drawn(ax, range(5), 0.5 ** (4 - np.arange(5)), looks.GREY)
+        assert drawn(ax, range(5), 1.5 ** (4 - np.arange(5)), looks.GREY)
         assert {text.get_text() for text in ax.texts} >= {"mean", "least text", "bound claimed", "identity's gain"}
     with pytest.raises(InputError, match="above zero in 'least'"):
-        loop.gradient_bound(table.assign(least=0.0))
-    loop.gradient_bound(table.assign(bound=table["bound"].where(table["iteration"] > 0, 0.0)))  # promises nothing
+        gradients.gradient_bound(table.assign(least=0.0))
+    gradients.gradient_bound(table.assign(bound=table["bound"].where(table["iteration"] > 0, 0.0)))  # promises nothing
 
 
 def test_each_measure_has_a_panel_and_one_that_was_never_taken_has_none() -> None:
@@ -269,7 +270,7 @@ def test_a_form_that_overflows_for_any_seed_is_drawn_up_to_there_and_marked() ->
         assert drawn(ax, range(1, last + 1), means, aside=0)
         assert [line.get_xdata()[0] for line in ax.get_lines() if line.get_marker() == "x"] == [last]
         assert {text.get_text() for text in ax.texts} >= {f"every (to {last})", "damped", "(1 + α)^t"}
-        assert drawn(ax, range(1, 13), means.iloc[0] * 1.5 ** np.arange(12), style.GREY, aside=0)
+        assert drawn(ax, range(1, 13), means.iloc[0] * 1.5 ** np.arange(12), looks.GREY, aside=0)
     assert "cross" in words_of(figure)
     assert "cross" not in words_of(loop.stability(growth(["every"], 1), alpha=0.5, trained_depth=4))
     table.loc[(table["form"] == "damped") & (table["weights"] == "trained"), "norm"] = 2 * loop.CEILING
@@ -282,9 +283,9 @@ def test_a_form_that_overflows_for_any_seed_is_drawn_up_to_there_and_marked() ->
 
 
 def test_forms_differ_in_colour_or_line_and_all_in_their_marker_and_unknown_ones_take_what_is_free() -> None:
-    looks = loop._forms(pd.Series([*FORMS[:6], "mine", "yours"]))
-    assert len(looks) == len({marker for *_, marker in looks.values()}) == 8
-    assert len({(colour, line) for colour, line, _ in looks.values()}) == 8
+    seen = loop._forms(pd.Series([*FORMS[:6], "mine", "yours"]))
+    assert len(seen) == len({marker for *_, marker in seen.values()}) == 8
+    assert len({(colour, line) for colour, line, _ in seen.values()}) == 8
     with pytest.raises(InputError, match="8 forms"):
         loop.stability(growth([*FORMS, "mine"], 1), alpha=0.5, trained_depth=4)
     with pytest.raises(InputError, match="Did you mean 'trained'"):
@@ -316,7 +317,7 @@ def test_lines_of_composition_darken_with_the_passes_and_are_named_after_what_va
     names = {"8 layers × 1", "4 layers × 2", "2 layers × 4", "1 layer × 8"}
     assert {text.get_text() for text in arithmetic.texts} == names
     assert arithmetic.get_title(loc="left") == "fixed arithmetic: layers × passes = 8"
-    shades = [style.contrast(line.get_color(), "white") for line in parameters.get_lines()]
+    shades = [looks.contrast(line.get_color(), "white") for line in parameters.get_lines()]
     assert shades == sorted(shades) and len({line.get_marker() for line in parameters.get_lines()}) == 4
     for ax, (_, arm) in zip((parameters, arithmetic), table.groupby("arm", sort=False), strict=True):
         for _, runs in arm.groupby("iterations"):
@@ -330,7 +331,7 @@ def test_worth_draws_the_law_for_layers_of_their_own_and_for_one_layer_passed_ag
     ax = depth.worth(table, fits).axes[0]
     assert ax.get_title(loc="left") == "sst2: φ = 0.60 (0.41 to 0.90), n = 42"
     curves = [line for line in ax.get_lines() if len(line.get_xdata()) > 20 and line.get_marker() == "None"]
-    own, loops = style.looks(["standard", "recurrent"]).values()
+    own, loops = looks.looks(["standard", "recurrent"]).values()
     for line, exponent, seen in zip(curves, (1, 0.6), (own, loops), strict=True):
         x, y = line.get_data()
         assert line.get_color() == seen.colour and x[0] == 1 and x[-1] == pytest.approx(12)
@@ -432,6 +433,6 @@ def test_a_panel_is_named_after_its_data_and_where_there_are_several_its_model()
 
 
 def test_the_note_on_seeds_says_how_many() -> None:
-    assert lines.seeds_note([1, 1]) == "one seed each"
-    assert lines.seeds_note([5]) == "small points: each seed (n\xa0=\xa05)"
-    assert lines.seeds_note([3, 1]) == "small points: each seed (n\xa0=\xa01 to 3)"
+    assert notes.seeds_note([1, 1]) == "one seed each"
+    assert notes.seeds_note([5]) == "small points: each seed (n\xa0=\xa05)"
+    assert notes.seeds_note([3, 1]) == "small points: each seed (n\xa0=\xa01 to 3)"

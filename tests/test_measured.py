@@ -15,7 +15,7 @@ from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification
-from rtxlib.runs import execute, store
+from rtxlib.runs import store, train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
@@ -39,7 +39,7 @@ def run(tmp_path_factory):
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RTX_HOME", str(tmp_path_factory.mktemp("home")))
-        yield execute.train_run(RANDOM, paths.runs_dir())
+        yield train.train_run(RANDOM, paths.runs_dir())
     torch.set_num_threads(threads)
 
 
@@ -50,12 +50,13 @@ def data(run) -> Prepared:
 
 def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict[str, pd.DataFrame]:
     """Every table that is measured of a run, by the name it is stored under."""
-    ways, predictions = measured.early_exits(run, data, results)
+    ways = measured.early_exits(run, data, results)
+    predictions = store.part(run, "exit_predictions", results)
     return {
-        "states": measured.states(RANDOM, run, data, results),
+        "states": measured.states(run, data, results),
         "gradients": measured.gradients(run, data, results),
         "parameter_gradients": measured.parameter_gradients(run, data, results),
-        "state_gradients": measured.state_gradients(RANDOM, run, data, results),
+        "state_gradients": measured.state_gradients(run, data, results),
         "exits": ways,
         "exit_predictions": predictions,
     }
@@ -83,7 +84,7 @@ def test_a_run_known_from_the_committed_tables_alone_needs_neither_weights_nor_d
 
 
 def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:
-    ways, predictions = measured.early_exits(run, data)
+    ways, predictions = measured.early_exits(run, data), store.part(run, "exit_predictions")
     fixed = ways[ways["criterion"] == "fixed"]
     assert fixed["passes"].tolist() == [1, 2, 3] and (ways["ms_per_text"] > 0).all()
     assert fixed["accuracy"].iloc[-1] == pytest.approx(run.metrics["accuracy"])
@@ -118,7 +119,7 @@ def test_early_exits_that_were_broken_off_are_measured_again(run, data) -> None:
     """Only the table of ways counts as done, and it is written last."""
     measured.early_exits(run, data)
     (run.path / "exits.parquet").unlink()
-    ways, predictions = measured.early_exits(run, data)
+    ways, predictions = measured.early_exits(run, data), store.part(run, "exit_predictions")
     assert len(ways) and len(predictions) == len(data.splits["test"])
 
 

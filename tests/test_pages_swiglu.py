@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.feedforward import FeedForward
-from rtxstudy.figures import style
+from rtxstudy.figures.shared import looks
 from rtxstudy.pages import static
 from rtxstudy.pages.widget import SWIGLU_SETTINGS, SwigluExplorer
 from rtxstudy.report import html
@@ -234,10 +234,10 @@ def test_what_is_compared_is_drawn_told_apart_without_colour_and_counted(opened:
     for label in ("ReLU", "GELU", "SiLU", "GeGLU"):
         opened.tab.get_by_label(label, exact=True).check()
     assert opened.numbers() == pytest.approx(shown(START, names), abs=6e-6)
-    looks = curves.evaluate_all(
+    drawn_as = curves.evaluate_all(
         "all => all.map(one => { const s = getComputedStyle(one); return s.strokeDasharray + ' ' + s.strokeWidth })"
     )
-    assert len(looks) == 5 and len(set(looks)) == 5
+    assert len(drawn_as) == 5 and len(set(drawn_as)) == 5
     opened.tab.get_by_label("GELU", exact=True).uncheck()
     assert curves.count() == 4 and "gelu" not in opened.numbers()
 
@@ -380,7 +380,7 @@ def test_it_fits_and_reads_on_desk_and_phone_by_day_and_night(
     texts = page.tab.evaluate(TEXTS)
     assert len(texts) > 100
     for words, colour, behind, size, left, right in texts:
-        assert style.contrast(colour, behind) >= 4.5, (words, colour, behind)
+        assert looks.contrast(colour, behind) >= 4.5, (words, colour, behind)
         assert size >= 12 and left >= 0 and right <= width, (words, size, left, right)
     assert page.tab.evaluate("document.getAnimations().length") == 0
     assert page.complaints == []

@@ -19,8 +19,8 @@ from rtxlib.models.presets import build, preset
 from rtxstudy import words
 from rtxstudy.evaluation import tour
 from rtxstudy.evaluation.gradients import gradients_by_pass
-from rtxstudy.figures import style
 from rtxstudy.figures import tour as draw
+from rtxstudy.figures.shared import looks
 
 VOCABULARY = 50
 
@@ -231,7 +231,7 @@ NEEDED = {
 def test_a_figure_asks_a_question_fits_its_page_and_overlaps_no_text(function, table, more) -> None:
     _, texts = on_its_page(lambda: function(table, **more))
     for text in texts:
-        assert text.get_size() >= 10 and style.contrast(text.get_color(), "white") >= 4.5, text.get_text()
+        assert text.get_size() >= 10 and looks.contrast(text.get_color(), "white") >= 4.5, text.get_text()
 
 
 @pytest.mark.parametrize("function", NEEDED, ids=lambda function: function.__name__)
@@ -261,7 +261,7 @@ def test_every_line_of_a_table_is_drawn_where_it_says() -> None:
                 assert drawn(ax, part[x].to_numpy(), part[column].to_numpy(), aside=0)
     table = turns(10_000.0, 160_000.0)
     ax = draw.frequencies(table, longest=512).axes[0]
-    assert ax.get_yscale() == "log" and drawn(ax, [0, 1], [512, 512], style.GREY)
+    assert ax.get_yscale() == "log" and drawn(ax, [0, 1], [512, 512], looks.GREY)
     for _, part in table.groupby("base"):
         assert drawn(ax, part["pair"].to_numpy(), part["period"].to_numpy(), aside=0)
 
@@ -270,9 +270,9 @@ def test_the_guides_of_the_signal_are_r_its_root_and_the_gain_of_the_identity() 
     table = signals([0.0, 0.5], 3)
     signal, first = draw.gradient_signal(table).axes
     r = np.array([1, 2, 4, 8])
-    assert drawn(signal, r, r, style.GREY) and drawn(signal, r, r**0.5, style.GREY)
+    assert drawn(signal, r, r, looks.GREY) and drawn(signal, r, r**0.5, looks.GREY)
     for alpha, part in table.groupby("alpha"):
-        assert drawn(first, r, (1 + alpha) ** (r - 1), style.GREY, aside=0)
+        assert drawn(first, r, (1 + alpha) ** (r - 1), looks.GREY, aside=0)
         means = part.groupby("passes")[["signal", "first"]].mean()
         assert drawn(signal, r, means["signal"].to_numpy()) and drawn(first, r, means["first"].to_numpy())
     with pytest.raises(InputError, match="above zero in 'first'"):

@@ -42,7 +42,7 @@ def worth(errors: pd.DataFrame) -> pd.DataFrame:
     """
     return pd.DataFrame(
         [
-            {"data": data} | worth_of_passes(own)._asdict() | dict(zip(("least", "largest"), without_one_model(own), strict=True))
+            {"data": data} | worth_of_passes(own)._asdict() | without_one_model(own)._asdict()
             for data, own in errors.groupby("data", sort=False)
         ]
     )

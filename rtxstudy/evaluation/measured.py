@@ -51,7 +51,7 @@ def parameter_gradients(run: Run, data: Prepared | None, results: Path | None = 
     return _kept(run, "parameter_gradients", results, lambda model: gradients_by_parameter(model, _training_sample(data)))
 
 
-def state_gradients(spec: RunSpec, run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+def state_gradients(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
     """How much of the gradient reaches the state after each pass, before training (``weights`` "initial") and after ("trained").
 
     See :func:`gradients_of_states`.
@@ -59,12 +59,12 @@ def state_gradients(spec: RunSpec, run: Run, data: Prepared | None, results: Pat
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         sample = _training_sample(data)
-        return _before_and_after(spec, model, data, lambda either: gradients_of_states(either, sample))
+        return _before_and_after(run, model, data, lambda either: gradients_of_states(either, sample))
 
     return _kept(run, "state_gradients", results, measure)
 
 
-def states(spec: RunSpec, run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+def states(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
     """The state after each pass on the test texts, before training (``weights`` "initial") and after ("trained").
 
     A shared block is passed :data:`FURTHEST` times, which is further than in training. See :func:`states_by_pass`.
@@ -73,7 +73,7 @@ def states(spec: RunSpec, run: Run, data: Prepared | None, results: Path | None 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         texts, _ = _batches(data.splits["test"], data.tokenizer.pad_token_id)
         passes = FURTHEST if model.config.block_sharing == "shared" else model.config.recurrent_depth
-        return _before_and_after(spec, model, data, lambda either: states_by_pass(either, texts, passes))
+        return _before_and_after(run, model, data, lambda either: states_by_pass(either, texts, passes))
 
     return _kept(run, "states", results, measure)
 
@@ -81,15 +81,16 @@ def states(spec: RunSpec, run: Run, data: Prepared | None, results: Path | None 
 # ---------------------------------------- early exit
 
 
-def early_exits(run: Run, data: Prepared | None, results: Path | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What early exit costs and saves on the test texts: a table of the ways to run a model, and the labels that each gives.
+def early_exits(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """What early exit costs and saves on the test texts: a table of the ways to run a model.
 
-    The first table has one row per way: ``criterion`` ("fixed": the same number of passes for all texts), ``setting`` (that
+    It has one row per way: ``criterion`` ("fixed": the same number of passes for all texts), ``setting`` (that
     number, or the threshold), ``chosen`` (whether the threshold is the one calibrated on validation texts, where it may change at
     most :data:`TOLERANCE` of the labels), mean ``passes``, ``accuracy``, ``ms_per_text`` (all ways timed in turns), ``device``.
 
-    The second table has one row per text: ``row``, ``label``, ``fixed`` (the label after R passes), and for each criterion the
-    label ``<criterion>`` at the chosen threshold and the number of passes ``passes_<criterion>``.
+    Beside it the run keeps the table "exit_predictions", one row per text: ``row``, ``label``, ``fixed`` (the label after R
+    passes), and for each criterion the label ``<criterion>`` at the chosen threshold and the number of passes
+    ``passes_<criterion>``.
     """
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
@@ -98,7 +99,7 @@ def early_exits(run: Run, data: Prepared | None, results: Path | None = None) ->
         store.write_table(run.path / "exit_predictions.parquet", _named(run, predictions))
         return ways
 
-    return _kept(run, "exits", results, measure), store.part(run, "exit_predictions", results)
+    return _kept(run, "exits", results, measure)
 
 
 class _Way(NamedTuple):
@@ -181,13 +182,13 @@ def _named(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _before_and_after(
-    spec: RunSpec,
+    run: Run,
     model: EncoderForSequenceClassification,
     data: Prepared,
     measure: Callable[[EncoderForSequenceClassification], pd.DataFrame],
 ) -> pd.DataFrame:
     """The table of the model as it was before training, above that of the trained one, told apart by ``weights``."""
-    initial, trained = measure(fresh_model(spec, data)), measure(model)
+    initial, trained = measure(fresh_model(RunSpec.from_canonical(run.spec), data)), measure(model)
     return pd.concat([initial.assign(weights="initial"), trained.assign(weights="trained")], ignore_index=True)
 
 

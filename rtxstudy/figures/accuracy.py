@@ -1,4 +1,4 @@
-"""How right the models are: accuracies with intervals, paired differences, and which classes they confuse."""
+"""How accurate the models are: accuracies with intervals, paired differences, confusion matrices."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from matplotlib.ticker import FuncFormatter
 
 from rtxlib.errors import InputError
 from rtxstudy.evaluation.statistics import summarise
-from rtxstudy.figures import style
-from rtxstudy.figures.labels import extent
-from rtxstudy.figures.style import GREY, INK, canvas, looks, require, styled
+from rtxstudy.figures.shared.checks import one_row_each, require
+from rtxstudy.figures.shared.labels import bare_rows, beside
+from rtxstudy.figures.shared.looks import DASHED, GREY, INK, looks, on
+from rtxstudy.figures.shared.notes import interval_note
+from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.style import BODY, canvas, styled
+from rtxstudy.figures.shared.wrapping import extent
 
 _CLEAR = "#0072b2"  # of a difference whose interval excludes zero
 
@@ -22,13 +26,13 @@ _CLEAR = "#0072b2"  # of a difference whose interval excludes zero
 def accuracy_intervals(
     runs: pd.DataFrame, value: str = "accuracy", title: str = "How accurate is each model, and how sure is that?"
 ) -> Figure:
-    """A row a model, best first: every seed as a small point, their mean, and its 95 % t-interval over seeds.
+    """One row per model, best first: every seed as a small point, their mean, and its 95 % t-interval over seeds.
 
-    ``runs``: ``model``, ``seed``, ``value`` (0..1), one row a run, and optionally ``data``, a panel for each, and
-    ``n_test``. Models without a neural network (their name holds "tf-idf" or "majority") stand among the rest; the
-    best of them also draws a line down its panel, and a majority class far below all others is named at the edge, so
-    that it does not squeeze them. A model with one run has no interval; a row without ``data`` belongs to the only
-    one there is. Raises ``InputError`` for a missing column, an empty table, or a seed that stands twice.
+    ``runs``: ``model``, ``seed``, ``value`` (0..1), one row per run; optionally ``data`` (one panel for each) and
+    ``n_test``. The best model without a neural network ("tf-idf" or "majority" in its name) also draws a line down
+    its panel. A majority class far below all others is named at the edge, so that the other marks keep their room. A
+    model with one run has no interval. A row without ``data`` belongs to the only data set of the table. Raises
+    ``InputError`` for a missing column, an empty table, or a seed that occurs twice.
     """
     require(runs, ("model", "seed", value), "accuracy_intervals")
     if "data" in runs and runs["data"].isna().any():  # baselines carry no data of their own
@@ -41,7 +45,7 @@ def accuracy_intervals(
     panels = list(runs.groupby("data", sort=False)) if "data" in runs else [("", runs)]
     sizes = [part["model"].nunique() for _, part in panels]
     look = looks(runs["model"])
-    uncertain = style.interval_note(summarise(runs, by, value)["n"])
+    uncertain = interval_note(summarise(runs, by, value)["n"])
     note = f"Large marks: mean; small points: each seed; {uncertain}" if "bars" in uncertain else uncertain.capitalize()
     if any(seen.family == "classical" for seen in look.values()):
         note += "; dashed: the best without a neural network"
@@ -58,18 +62,17 @@ def accuracy_intervals(
         edge = _edge(rows)
         best = rows.loc[classical, "mean"].max()  # NaN without any
         if best >= (edge or 0):
-            ax.axvline(best, color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
+            ax.axvline(best, color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
         for y, row in enumerate(rows.itertuples(index=False)):
             colour, marker = look[row.model].colour, look[row.model].marker
             words = f"{100 * row.mean:.1f}"
             if row.n > 1:
                 seeds = part.loc[part["model"] == row.model, value]
-                ax.plot(
-                    seeds, np.full(row.n, y + 0.27), ".", color=colour, markersize=5.5, alpha=0.75, markeredgewidth=0
-                )
+                small = {"markersize": 5.5, "alpha": 0.75, "markeredgewidth": 0}
+                ax.plot(seeds, np.full(row.n, y + 0.27), ".", color=colour, **small)
                 ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
                 words += f" ± {100 * (row.high - row.mean):.1f}"
-            style.beside(ax, y, f"{words}  (n = {row.n})")
+            beside(ax, y, f"{words}  (n = {row.n})")
             if edge is None or row.mean >= edge:
                 ax.plot(row.mean, y, marker, color=colour, markersize=8, markeredgecolor="white", markeredgewidth=0.8)
             else:
@@ -82,11 +85,11 @@ def accuracy_intervals(
                     va="center_baseline",
                     color=GREY,
                 )
-        style.bare_rows(ax, rows["model"])
+        bare_rows(ax, rows["model"])
         ax.margins(x=0.08)
         ax.locator_params(axis="x", nbins=5)
-        ax.xaxis.set_major_formatter(style.Percent())
-        style.grid(ax, "x")
+        ax.xaxis.set_major_formatter(Percent())
+        grid(ax, "x")
         if name:
             tests = part["n_test"].dropna().unique() if "n_test" in part else []
             size = f" ({int(tests[0]):,} test texts)" if len(tests) == 1 else ""
@@ -96,7 +99,7 @@ def accuracy_intervals(
 
 
 def _edge(rows: pd.DataFrame) -> float | None:
-    """The mean below which a majority class would squeeze all others into a corner; None where it does not."""
+    """The least mean that is drawn as a mark; None if all are. A majority class below it would squeeze the others."""
     floor = rows["model"].str.contains("majority")
     ends = rows.loc[~floor, ["mean", "low", "high"]].to_numpy()
     if not floor.any() or not len(ends):
@@ -109,14 +112,14 @@ def _edge(rows: pd.DataFrame) -> float | None:
 def paired_differences(table: pd.DataFrame, title: str = "Is the difference larger than the noise?") -> Figure:
     """Differences in accuracy with their intervals about a line at zero; filled where the interval excludes zero.
 
-    ``table``: ``comparison`` (words such as "A − B", which say what positive means), ``difference``, ``low``,
-    ``high`` (0.01 = one percentage point), ``n_seeds``, ``n_items``, as
-    :func:`rtxstudy.evaluation.statistics.paired_difference` gives them. A row whose ``low`` is missing is a point
-    alone. Raises ``InputError`` for a missing column, an empty table, or a comparison that stands twice.
+    ``table``: ``comparison`` ("A − B": positive means that A is the more accurate), ``difference``, ``low``, ``high``
+    (0.01 = one percentage point), ``n_seeds``, ``n_items``, as
+    :func:`rtxstudy.evaluation.statistics.paired_difference` gives them. A row without ``low`` is drawn without an
+    interval. Raises ``InputError`` for a missing column, an empty table, or a comparison that occurs twice.
     """
     columns = ("comparison", "difference", "low", "high", "n_seeds", "n_items")
     require(table, columns, "paired_differences")
-    style.one_row_each(table, ("comparison",), "paired_differences")
+    one_row_each(table, ("comparison",), "paired_differences")
     sizes = [
         f"{seeds}\xa0seed{'s' if seeds > 1 else ''}\xa0×\xa0{items:,}\xa0texts"
         for seeds, items in zip(table["n_seeds"], table["n_items"], strict=True)
@@ -135,8 +138,8 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         "annotation_clip": False,
         "xycoords": ("axes fraction", "data"),
         "va": "bottom",
+        "bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6},
     }
-    words["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6}
     for y, (row, n) in enumerate(zip(table.itertuples(index=False), sizes, strict=True)):
         bounded = np.isfinite(row.low)
         clear = bounded and (row.low > 0 or row.high < 0)
@@ -157,12 +160,12 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         ax.annotate(str(row.comparison), (0, y), (0, 9), **words)
         ax.annotate(numbers if same else f"{numbers}\n{n}", (1, y), (0, 9 if same else 6), ha="right", **words)
     ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
-    reach = max(float(np.nanmax(np.abs(ends))), 0.001) * 1.12  # zero in the middle: neither side looks the larger
+    reach = max(float(np.nanmax(np.abs(ends))), 0.001) * 1.12  # zero in the middle, so that neither side looks larger
     ax.set(xlim=(-reach, reach), ylim=(len(table) - 0.6, -0.75), yticks=[])
     ax.set_xlabel("difference in accuracy (percentage points)")
     ax.locator_params(axis="x", nbins=7)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: _signed(share, "0")))
-    style.grid(ax, "x")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _signed(value, "0")))
+    grid(ax, "x")
     ax.spines["left"].set_visible(False)
     return figure
 
@@ -175,14 +178,14 @@ def _signed(share: float, zero: str = "0.0") -> str:
 
 @styled
 def confusion(table: pd.DataFrame, title: str = "Which classes are mistaken for which?") -> Figure:
-    """A matrix a model: the share of each true class (rows) that was predicted as each class (columns), and the count.
+    """One matrix per model: the share of each true class (rows) predicted as each class (columns), and the count.
 
     ``table``: ``truth``, ``prediction``, ``rows`` (counts over all seeds) and optionally ``model``, as
     :func:`rtxlib.runs.metrics.confusion_counts` gives them. Raises ``InputError`` for a missing column, an
-    empty table, or a pair of classes that stands twice.
+    empty table, or a pair of classes that occurs twice.
     """
     require(table, ("truth", "prediction", "rows"), "confusion")
-    style.one_row_each(table, [c for c in ("model", "truth", "prediction") if c in table], "confusion")
+    one_row_each(table, [c for c in ("model", "truth", "prediction") if c in table], "confusion")
     panels = list(table.groupby("model", sort=False)) if "model" in table else [("", table)]
     names = list(dict.fromkeys([*table["truth"], *table["prediction"]]))
     words = [str(name).replace(" ", "\n") for name in names]
@@ -197,7 +200,7 @@ def confusion(table: pd.DataFrame, title: str = "Which classes are mistaken for 
         sharex=True,
         sharey=True,
     )
-    room = (400 if columns == 1 else 185) / len(names)  # points across a cell, about
+    room = (400 if columns == 1 else 185) / len(names)  # width of a cell in points, roughly
     for place, ax in enumerate(axes.flat):
         if place >= len(panels):
             ax.set_visible(False)
@@ -226,8 +229,8 @@ def confusion(table: pd.DataFrame, title: str = "Which classes are mistaken for 
                 cell,
                 ha="center",
                 va="center",
-                color=style.on(colormaps["Blues"](part_of_class)[:3]),
-                size=style.BODY if extent(cell, style.BODY)[0] < room - 4 else 8.0,
+                color=on(colormaps["Blues"](part_of_class)[:3]),
+                size=BODY if extent(cell, BODY)[0] < room - 4 else 8.0,
             )
         ax.set(
             xlabel="predicted" if place + columns >= len(panels) else "",

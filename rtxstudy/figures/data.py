@@ -1,17 +1,21 @@
-"""Figures about the data: lengths, labels, overlap between splits, and what each filter took."""
+"""Figures of the data: lengths, labels, overlap between splits, and what each cleaning step dropped."""
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from rtxstudy.figures import style
-from rtxstudy.figures.labels import extent
-from rtxstudy.figures.style import GREY, INK, canvas, require, share, styled
+from rtxstudy.figures.shared.checks import require
+from rtxstudy.figures.shared.labels import bare_rows, side_label
+from rtxstudy.figures.shared.looks import GREY, INK, on, square
+from rtxstudy.figures.shared.notes import share
+from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.style import BODY, WIDTH, canvas, styled
+from rtxstudy.figures.shared.wrapping import extent
 
 BLUE, PALE, AMBER = "#3a8fc0", "#f7e4d8", "#d55e00"
 _SEGMENTS = ("#a6cfe8", "#3a8fc0", "#17537a", "#0b2b40")  # of a bar in parts, light to dark
@@ -22,9 +26,9 @@ _LABEL_COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#0072b
 def length_histogram(
     table: pd.DataFrame, limit: int | None = None, by: str = "split", title: str = "How long are the texts?"
 ) -> Figure:
-    """Distribution of lengths in tokens, one strip for each value of ``by``, with its n and its median.
+    """Distribution of lengths in tokens: one histogram for each value of ``by``, with its n and its median.
 
-    ``table``: ``by``, ``tokens``, and ``rows`` where it holds counts rather than one row a text. ``limit``: the
+    ``table``: ``by``, ``tokens``, and ``rows`` if it holds counts rather than one row per text. ``limit``: the
     length at which texts are cut, drawn as a line with the share of texts that reach it. Raises ``InputError`` for a
     missing column or an empty table.
     """
@@ -56,16 +60,16 @@ def length_histogram(
         ax.set_title(words, loc="left")
         ax.set_xlim(0, max(edges[-1], limit or 0) + step)
         ax.locator_params(axis="y", nbins=3)
-        ax.yaxis.set_major_formatter(style.Percent())
-        style.grid(ax, "y")
+        ax.yaxis.set_major_formatter(Percent())
+        grid(ax, "y")
     axes[-1, 0].set_xlabel("length (tokens)")
-    style.side_label(figure, "texts (%)")
+    side_label(figure, "texts (%)")
     return figure
 
 
 @styled
 def label_balance(table: pd.DataFrame, by: str = "split", title: str = "Are the classes balanced?") -> Figure:
-    """Share of each label within each value of ``by``: one bar in parts, each named inside, or in a key if it is small.
+    """Share of each label within each value of ``by``, as one bar in parts. A part too small for its name has a key.
 
     ``table``: ``by``, ``label_name``, ``rows`` (counts). Raises ``InputError`` for a missing column or an empty
     table.
@@ -75,49 +79,39 @@ def label_balance(table: pd.DataFrame, by: str = "split", title: str = "Are the 
     counts = table.pivot_table(index=by, columns="label_name", values="rows", aggfunc="sum", fill_value=0)
     counts = counts.reindex(index=groups, columns=labels, fill_value=0)
     shares = counts.div(counts.sum(axis=1), axis=0)
-    room = style.WIDTH * 72 - 130  # points across which a whole bar extends, about
-    colours = dict(zip(labels, (_LABEL_COLOURS[i % len(_LABEL_COLOURS)] for i in range(len(labels))), strict=True))
+    room = WIDTH * 72 - 130  # width of a whole bar in points, roughly
+    colours = dict(zip(labels, itertools.cycle(_LABEL_COLOURS), strict=False))
 
     def inside(label: str, part: float) -> str:
         choices = (f"{label} {part:.1%}", f"{part:.1%}", f"{part:.0%}", "")
-        return next(words for words in choices if extent(words, style.BODY)[0] < part * room - 4 or not words)
+        return next(words for words in choices if extent(words, BODY)[0] < part * room - 4 or not words)
 
     unnamed = any(not inside(label, part).startswith(str(label)) for label in labels for part in shares[label])
-    key = [
-        Line2D([], [], color=c, marker="s", linestyle="none", markersize=8, label=name) for name, c in colours.items()
-    ]
+    key = [square(colour, name) for name, colour in colours.items()]
     figure, axes = canvas(title, "", 0.45 + 0.42 * len(groups), key=key if unnamed else ())
     ax = axes[0, 0]
     start = np.zeros(len(groups))
     for label in labels:
         parts = shares[label].to_numpy()
-        ax.barh(
-            range(len(groups)), parts, left=start, color=colours[label], edgecolor="white", linewidth=1.5, height=0.72
-        )
+        colour = colours[label]
+        ax.barh(range(len(groups)), parts, left=start, color=colour, edgecolor="white", linewidth=1.5, height=0.72)
         for y, (left, part) in enumerate(zip(start, parts, strict=True)):
-            ax.text(
-                left + part / 2,
-                y,
-                inside(label, part),
-                ha="center",
-                va="center_baseline",
-                color=style.on(colours[label]),
-            )
+            ax.text(left + part / 2, y, inside(label, part), ha="center", va="center_baseline", color=on(colour))
         start = start + parts
-    style.bare_rows(ax, [f"{group}\nn = {int(counts.loc[group].sum()):,}" for group in groups])
+    bare_rows(ax, [f"{group}\nn = {int(counts.loc[group].sum()):,}" for group in groups])
     ax.set(xlim=(0, 1), xlabel="share of rows (%)")
-    ax.xaxis.set_major_formatter(style.Percent())
+    ax.xaxis.set_major_formatter(Percent())
     return figure
 
 
 @styled
 def overlap(table: pd.DataFrame, title: str = "Do texts of one split recur in another?") -> Figure:
-    """Every check of the audit as bars: the share of rows that it finds, with their number, grouped by check.
+    """The checks of the audit as bars, grouped by check: the share of rows that each check finds, and their number.
 
-    ``table``: ``check``, ``left``, ``right`` (empty where a check looks at one split alone), ``rows`` (found),
-    ``share`` (0..1 of the left split's rows). A check called "inside, 1–3 words" is a part of the check "inside" and
-    drawn as a segment of its bar. Splits where a check finds nothing share one line. Raises ``InputError`` for a
-    missing column or an empty table.
+    ``table``: ``check``, ``left``, ``right`` (empty for a check of one split), ``rows`` (found), ``share`` (0..1 of
+    the left split's rows). A check called "inside, 1–3 words" is a part of the check "inside" and is drawn as a
+    segment of its bar. Splits in which a check finds nothing share one line. Raises ``InputError`` for a missing
+    column or an empty table.
     """
     require(table, ("check", "left", "right", "rows", "share"), "overlap")
     keys = set(zip(table["check"], table["left"], table["right"], strict=True))
@@ -133,7 +127,7 @@ def overlap(table: pd.DataFrame, title: str = "Do texts of one split recur in an
         if rest:
             names = f"none: {', '.join(rest)}" if len(rest) <= 2 else f"none in the other {len(rest)}"
             lines.append((check, "none" if found.empty else names, None))
-    key = [Line2D([], [], color=c, marker="s", linestyle="none", markersize=8, label=k) for k, c in shades.items()]
+    key = [square(colour, name) for name, colour in shades.items()]
     figure, axes = canvas(
         title,
         "Share of a split's rows that each check finds, and their number.",
@@ -164,18 +158,19 @@ def overlap(table: pd.DataFrame, title: str = "Do texts of one split recur in an
     ax.set_yticks([y for y, _ in ticks], [words for _, words in ticks])
     ax.set(xlim=(0, max(float(table["share"].max()), 1e-4) * 1.4), ylim=(len(lines) - 0.4, -0.7), xticks=[])
     ax.tick_params(axis="y", length=0)
-    ax.spines[["left", "bottom"]].set_visible(False)  # every bar carries its number, so no scale
+    ax.spines[["left", "bottom"]].set_visible(False)  # no scale: every bar has its number beside it
     return figure
 
 
 def _pair(row: pd.Series) -> str:
+    """The splits of a row of the audit: ``train in test``, or ``train`` for a check of one split."""
     left, right = row["left"], row["right"]
     return str(left) if pd.isna(right) or right in ("", left) else f"{left} in {right}"
 
 
 @styled
 def filter_funnel(table: pd.DataFrame, title: str = "What did each cleaning step take away?") -> Figure:
-    """Rows left after each step, in order; what it dropped in outline, what it changed in words.
+    """Rows left after each cleaning step, in order. The outlined part is what it dropped; a label says what it changed.
 
     ``table``: ``step``, ``rows_in``, ``rows_changed``, ``rows_out``. Raises ``InputError`` for a missing column or
     an empty table.
@@ -196,7 +191,7 @@ def filter_funnel(table: pd.DataFrame, title: str = "What did each cleaning step
         words += [f"{int(dropped):,} dropped"] if dropped > 0 else []
         words += [f"{int(row.rows_changed):,} changed"] if row.rows_changed > 0 else []
         ax.annotate(" · ".join(words), (row.rows_in, y), (5, 0), textcoords="offset points", va="center_baseline")
-    style.bare_rows(ax, [textwrap.fill(str(step), 26) for step in table["step"]])
+    bare_rows(ax, [textwrap.fill(str(step), 26) for step in table["step"]])
     ax.set(xlim=(0, float(table["rows_in"].max()) * 2.6), xticks=[])
     ax.spines["bottom"].set_visible(False)
     return figure

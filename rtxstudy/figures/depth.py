@@ -1,4 +1,4 @@
-"""What depth is worth: more passes of one checkpoint, more passes for deeper sentences, and a pass measured in layers."""
+"""What passes are worth: accuracy by pass, by the depth of a text's composition, and a pass measured in layers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from rtxlib.errors import InputError
 from rtxstudy.evaluation.statistics import summarise
-from rtxstudy.figures import lines, style
-from rtxstudy.figures.labels import at_line_ends, place, spread
-from rtxstudy.figures.style import Look, canvas, ink, looks, require, styled
+from rtxstudy.figures.shared.checks import one_row_each, require
+from rtxstudy.figures.shared.labels import at_line_ends, place, spread
+from rtxstudy.figures.shared.lines import apart, mean_line, seed_points, trained_line
+from rtxstudy.figures.shared.looks import Look, ink, looks
+from rtxstudy.figures.shared.notes import interval_note, seeds_note
+from rtxstudy.figures.shared.scales import Percent, grid, percent_axis
+from rtxstudy.figures.shared.style import canvas, styled
 
-_MARKERS = "oDs^vPX*"  # of one pass, of the next larger number of passes, …
+_MARKERS = "oDs^vPX*"  # one for each number of passes, fewest passes first
 
 
 @styled
@@ -28,20 +32,20 @@ def accuracy_by_pass(
     trained_depth: int,
     title: str = "How many passes does one checkpoint need, and can it go beyond those it was trained for?",
 ) -> Figure:
-    """Accuracy when a checkpoint is read out after each number of passes, a panel a data set and a line a model.
+    """Accuracy of a checkpoint after each number of passes: one panel per data set, one line per model.
 
-    ``table``: ``data``, ``model``, ``seed``, ``iteration``, ``accuracy`` (0..1), one row a run and number of passes.
-    Bars are 95 % intervals over seeds; the upright line marks ``trained_depth``. Raises ``InputError`` for a missing
-    column, an empty table, or a run's iteration that stands twice.
+    ``table``: ``data``, ``model``, ``seed``, ``iteration`` (passes taken), ``accuracy`` (0..1), one row per run and
+    pass. Bars are 95 % intervals over seeds; the vertical line marks ``trained_depth``. Raises ``InputError`` for a
+    missing column, an empty table, or a pass of a run that occurs twice.
     """
     require(table, ("data", "model", "seed", "iteration", "accuracy"), "accuracy_by_pass")
-    style.one_row_each(table, ("data", "model", "seed", "iteration"), "accuracy_by_pass")
+    one_row_each(table, ("data", "model", "seed", "iteration"), "accuracy_by_pass")
     means = summarise(table, ["data", "model", "iteration"]).sort_values("iteration")
     look = looks(table["model"])
     panels = list(table["data"].unique())
     figure, axes = canvas(
         title,
-        f"Mean accuracy on the test texts; {style.interval_note(means['n'])}.",
+        f"Mean accuracy on the test texts; {interval_note(means['n'])}.",
         0.4 + len(panels) * max(2.3 if len(panels) > 1 else 3.2, 0.5 + 0.19 * len(look)),
         rows=len(panels),
         sharex=True,
@@ -53,13 +57,13 @@ def accuracy_by_pass(
             part = means[(means["data"] == data) & (means["model"] == name)]
             if part.empty:
                 continue
-            lines.mean_line(ax, part["iteration"] + lines.apart(j, len(look)), part, seen)
+            mean_line(ax, part["iteration"] + apart(j, len(look)), part, seen)
             ends.append((part["mean"].iloc[-1], name, ink(seen.shade)))
-        lines.trained_line(ax, trained_depth, named=i == 0)
-        lines.percent_axis(ax)
+        trained_line(ax, trained_depth, named=i == 0)
+        percent_axis(ax)
         ax.set_title(str(data), loc="left", weight="bold")
         ax.set_ylabel("accuracy (%)")
-        style.grid(ax, "y")
+        grid(ax, "y")
         labels.append((ax, at_line_ends(ax, *zip(*ends, strict=True))))
     axes[-1, 0].set(
         xlabel="passes taken", xlim=(table["iteration"].min() - 0.4, max(table["iteration"].max(), trained_depth) + 0.4)
@@ -72,16 +76,16 @@ def accuracy_by_pass(
 
 @styled
 def composition(table: pd.DataFrame, title: str = "Do more passes read deeper sentences?") -> Figure:
-    """Accuracy by the depth of a text's composition, a panel an arm and a line, the darker the more, a number of passes.
+    """Accuracy by the depth of a text's composition: one panel per arm, one line per number of passes.
 
-    ``table``: ``arm`` (such as "fixed parameters", "fixed arithmetic"), ``layers``, ``iterations``, ``depth`` (0 up),
-    ``seed``, ``accuracy`` (0..1), one row a run and depth. Bars are 95 % intervals over seeds. Where an arm varies its
-    layers too, lines are called "8 layers × 1". Raises ``InputError`` for a missing column, an empty table, more than
-    eight numbers of passes, or a row that stands twice.
+    A darker line has more passes. ``table``: ``arm`` (such as "fixed parameters", "fixed arithmetic"), ``layers``,
+    ``iterations`` (passes), ``depth`` (from 0), ``seed``, ``accuracy`` (0..1), one row per run and depth. Bars are
+    95 % intervals over seeds. If an arm also varies its layers, its lines are called "8 layers × 1". Raises
+    ``InputError`` for a missing column, an empty table, more than eight numbers of passes, or a row that occurs twice.
     """
     line = ["arm", "layers", "iterations"]
     require(table, (*line, "depth", "seed", "accuracy"), "composition")
-    style.one_row_each(table, (*line, "depth", "seed"), "composition")
+    one_row_each(table, (*line, "depth", "seed"), "composition")
     passes = sorted(table["iterations"].unique())
     if len(passes) > len(_MARKERS):
         raise InputError(
@@ -94,7 +98,7 @@ def composition(table: pd.DataFrame, title: str = "Do more passes read deeper se
     most = table.groupby("arm")[["layers", "iterations"]].apply(lambda rows: len(rows.drop_duplicates())).max()
     figure, axes = canvas(
         title,
-        f"The darker the line, the more passes, R. Mean accuracy; {style.interval_note(means['n'])}.",
+        f"The darker the line, the more passes, R. Mean accuracy; {interval_note(means['n'])}.",
         0.4 + len(panels) * max(2.4, 0.5 + 0.19 * most),
         rows=len(panels),
         sharex=True,
@@ -106,7 +110,7 @@ def composition(table: pd.DataFrame, title: str = "Do more passes read deeper se
         several, ends = of_arm["layers"].nunique() > 1, []
         found = list(of_arm.groupby(["iterations", "layers"], sort=False))
         for i, ((r, layers), part) in enumerate(found):
-            lines.mean_line(ax, part["depth"] + lines.apart(i, len(found)), part, seen[r])
+            mean_line(ax, part["depth"] + apart(i, len(found)), part, seen[r])
             words = f"{layers} layer{'s' if layers != 1 else ''} × {r}" if several else f"R = {r}"
             ends.append((part["mean"].iloc[-1], words, ink(seen[r].shade)))
         constant = (of_arm["layers"] * of_arm["iterations"]).unique()
@@ -118,9 +122,9 @@ def composition(table: pd.DataFrame, title: str = "Do more passes read deeper se
             head += [f"{layers} layer{'s' if layers != 1 else ''}, passed R times"]
         ax.set_title(": ".join(head), loc="left", weight="bold")
         ax.set_ylabel("accuracy (%)")
-        style.grid(ax, "y")
+        grid(ax, "y")
         labels.append((ax, at_line_ends(ax, *zip(*ends, strict=True))))
-    lines.percent_axis(axes[0, 0])
+    percent_axis(axes[0, 0])
     axes[-1, 0].set(
         xlabel="depth of composition of the text", xlim=(table["depth"].min() - 0.35, table["depth"].max() + 0.35)
     )
@@ -132,19 +136,19 @@ def composition(table: pd.DataFrame, title: str = "Do more passes read deeper se
 
 @styled
 def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one more pass worth, in layers?") -> Figure:
-    """Test error by effective layers, of encoders whose layers are their own and of loops, with the fitted law's curves.
+    """Test error by effective layers, for standard encoders and for loops, with the curves of the fitted law.
 
-    ``table``: ``data``, ``model``, ``layers``, ``iterations``, ``seed``, ``error`` (0..1), one row a run; what takes
-    one pass is a standard encoder. ``fits``, a row a data set: ``data``, ``phi`` with its interval ``low`` to ``high``
-    (infinite or NaN where the data set no limit), ``E``, ``A``, ``beta`` of the law error = E + A·w^(−beta), and ``n``,
-    the runs it rests on. A block of N layers passed r times is w = N·r^phi layers: the curves are those of r = 1 and
-    of N = 1; the second is left out at φ = 1, where it is the first. Raises ``InputError`` for a missing column, an
-    empty table, a run or fit that stands twice, or a data set without its fit.
+    ``table``: ``data``, ``model``, ``layers``, ``iterations`` (passes), ``seed``, ``error`` (0..1), one row per run.
+    A run of one pass is a standard encoder. ``fits``, one row per data set: ``data``, ``phi`` with its interval
+    ``low`` to ``high`` (infinite or NaN without a limit), ``E``, ``A``, ``beta`` of the law error = E + A·w^(−beta),
+    and ``n`` runs. A block of N layers passed r times counts as w = N·r^phi layers. One curve has r = 1, the other
+    N = 1; the second is left out at φ = 1, where both are the same. Raises ``InputError`` for a missing column, an
+    empty table, a run or fit that occurs twice, or a data set without its fit.
     """
     require(table, ("data", "model", "layers", "iterations", "seed", "error"), "worth")
     require(fits, ("data", "phi", "low", "high", "E", "A", "beta", "n"), "worth")
-    style.one_row_each(table, ("data", "model", "layers", "iterations", "seed"), "worth")
-    style.one_row_each(fits, ("data",), "worth")
+    one_row_each(table, ("data", "model", "layers", "iterations", "seed"), "worth")
+    one_row_each(fits, ("data",), "worth")
     panels = list(table["data"].unique())
     if lacking := [data for data in panels if data not in set(fits["data"])]:
         raise InputError(f"The figure 'worth' has no fit for '{lacking[0]}'; give a row of fits for each data set.")
@@ -153,7 +157,7 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
     figure, axes = canvas(
         title,
         "A block of N layers passed r times is worth N·r^φ layers; φ\xa0=\xa01: as good as so many layers of their own, "
-        f"φ\xa0=\xa00: nothing. Large marks: mean; {lines.seeds_note(means['n'])}; φ with its 95%\xa0interval.",
+        f"φ\xa0=\xa00: nothing. Large marks: mean; {seeds_note(means['n'])}; φ with its 95%\xa0interval.",
         0.45 + (3.6 if len(panels) == 1 else (2.7 if len(panels) == 2 else 2.2) * len(panels)),
         rows=len(panels),
         sharex=True,
@@ -168,7 +172,7 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
         for seen, wanted in ((own, runs["iterations"] == 1), (loop, runs["iterations"] > 1)):
             if part["n"].max() > 1:
                 of = runs[wanted]
-                lines.seed_points(ax, of["layers"] * of["iterations"], of["error"], seen.colour)
+                seed_points(ax, of["layers"] * of["iterations"], of["error"], seen.colour)
             of = part[(part["iterations"] == 1) if seen is own else (part["iterations"] > 1)]
             ax.plot(
                 of["layers"] * of["iterations"],
@@ -181,9 +185,9 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
             )
         ax.set_title(f"{data}: {_exponent(fit)}, n = {int(fit['n']):,}", loc="left", weight="bold")
         ax.set_ylabel("test error (%)")
-        ax.yaxis.set_major_formatter(style.Percent())
+        ax.yaxis.set_major_formatter(Percent())
         ax.margins(y=0.14)
-        style.grid(ax, "y")
+        grid(ax, "y")
         written.append((ax, part, curves))
     last = axes[-1, 0]
     last.set_xscale("log", base=2)
@@ -196,7 +200,7 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
         of = part[part["iterations"] > 1]
         if of.empty:
             continue
-        for row in part[part["iterations"] == 1].itertuples(index=False):  # labels keep off these marks too
+        for row in part[part["iterations"] == 1].itertuples(index=False):  # labels must not cover these marks
             segments.append(((row.layers * 0.96, row.mean), (row.layers * 1.04, row.mean)))
         words = [f"{layers}×{r}" for layers, r in zip(of["layers"], of["iterations"], strict=True)]
         x, y = (of["layers"] * of["iterations"]).to_numpy(dtype=float), of["mean"].to_numpy()
@@ -205,11 +209,12 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
 
 
 def _curved(seen: Look, words: str) -> Line2D:
+    """The handle of a mark and its curve in the key."""
     return Line2D([], [], color=seen.colour, marker=seen.marker, markersize=6.5, linewidth=1.5, label=words)
 
 
 def _curves(ax: Axes, fit: pd.Series, most: float, own: Look, loop: Look) -> list:
-    """The fitted law for layers of their own, and for one layer passed r times; returns the segments drawn."""
+    """Draw the fitted law of a standard encoder and of one layer passed r times; returns the segments drawn."""
     if not np.isfinite(fit[["E", "A", "beta"]].to_numpy(dtype=float)).all():
         return []
     x = np.geomspace(1, max(most, 1.01), 80)
@@ -225,7 +230,7 @@ def _curves(ax: Axes, fit: pd.Series, most: float, own: Look, loop: Look) -> lis
 
 
 def _exponent(fit: pd.Series) -> str:
-    """``φ = 0.62 (0.41 to 0.90)``, or as much of it as the data determine."""
+    """``φ = 0.62 (0.41 to 0.90)``, or the part of it that the data determine."""
     if not np.isfinite(fit["phi"]):
         return "φ is not determined"
 

@@ -1,27 +1,27 @@
-"""How cost grows: time with the work, memory with the length of a text."""
+"""Growth of cost: time by the amount of work, memory by the length of a text."""
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import pandas as pd
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rtxstudy.figures import lines, style
-from rtxstudy.figures.style import GREY, canvas, ink, require, styled
+from rtxstudy.figures.shared.checks import positive, require
+from rtxstudy.figures.shared.looks import GREY, OKABE, ink
+from rtxstudy.figures.shared.scales import grid, logarithmic
+from rtxstudy.figures.shared.style import canvas, styled
 
-_OKABE = [to_hex(colour) for colour in mpl.color_sequences["okabe_ito"]]
 _MARKS = ("o", "D", "s", "^")
-_SHADES = (_OKABE[5], _OKABE[6], _OKABE[3], _OKABE[7])
+_SHADES = (OKABE["blue"], OKABE["vermillion"], OKABE["green"], OKABE["purple"])
 
 
 @styled
 def time_by_work(table: pd.DataFrame, title: str = "What does eight times the work cost?") -> Figure:
-    """Measured time against units of work, a line a kind of work, through a fixed part and a slope fitted to all its points.
+    """Measured time against units of work: one line per kind of work, the fit of a fixed time and a slope.
 
-    ``table``: ``work`` (rows, iterations, layers, …), ``units`` (of work), ``ms`` (measured), ``fixed_ms`` and ``slope_ms``
-    (the fit, the same in all rows of one work). Raises ``InputError`` for a missing column or an empty table.
+    ``table``: ``work`` (rows, passes, layers, …), ``units`` (of work), ``ms`` (measured), ``fixed_ms`` and
+    ``slope_ms`` (the fit, the same in all rows of one kind of work). Raises ``InputError`` for a missing column or an
+    empty table.
     """
     require(table, ("work", "units", "ms", "fixed_ms", "slope_ms"), "time_by_work")
     key, drawn = [], []
@@ -40,27 +40,26 @@ def time_by_work(table: pd.DataFrame, title: str = "What does eight times the wo
         ax.plot(part["units"], part["ms"], marker, color=shade, markersize=7, markeredgecolor="white")
     ax.set(xlabel="units of work (1 = the least)", ylabel="forward and backward (ms)", xlim=(0, None))
     ax.set_ylim(bottom=0)
-    style.grid(ax, "y")
+    grid(ax, "y")
     return figure
 
 
 @styled
 def memory_by_length(table: pd.DataFrame, title: str = "How much memory does a long text take?") -> Figure:
-    """Memory that attention adds against the length of a text, both axes logarithmic; the slope is the exponent.
+    """The memory that attention adds, by the length of a text. Both axes are logarithmic; the slope is the exponent.
 
-    ``table``: ``path`` (how attention is computed), ``tokens``, ``mb`` (positive), ``exponent`` (fitted, the same in all rows
-    of one path). Raises ``InputError`` for a missing column, an empty table, or memory not above zero.
+    ``table``: ``path`` (how attention is computed), ``tokens``, ``mb`` (positive), ``exponent`` (fitted, the same in
+    all rows of one path). Raises ``InputError`` for a missing column, an empty table, or memory not above zero.
     """
     require(table, ("path", "tokens", "mb", "exponent"), "memory_by_length")
-    lines.positive(table, ("mb",), "memory_by_length")
+    positive(table, ("mb",), "memory_by_length")
     figure, axes = canvas(
         title, "One layer, one text; the exponent is the slope of a straight line through the points.", 3.4, rows=1
     )
     ax = axes[0, 0]
     for (path, part), shade, marker in zip(table.groupby("path", sort=False), _SHADES, _MARKS, strict=False):
-        ax.plot(
-            part["tokens"], part["mb"], color=shade, marker=marker, linewidth=1.6, markersize=7, markeredgecolor="white"
-        )
+        mark = {"marker": marker, "markersize": 7, "markeredgecolor": "white"}
+        ax.plot(part["tokens"], part["mb"], color=shade, linewidth=1.6, **mark)
         last = part.iloc[-1]
         ax.annotate(
             f"{path}: N^{last['exponent']:.2f}",
@@ -72,7 +71,7 @@ def memory_by_length(table: pd.DataFrame, title: str = "How much memory does a l
             weight="bold",
         )
     for axis in (ax.xaxis, ax.yaxis):
-        style.logarithmic(axis)
+        logarithmic(axis)
     tokens = sorted(table["tokens"].unique())
     ax.set_xticks(tokens, [f"{t // 1024}k" if t >= 1024 else str(t) for t in tokens])
     ax.set(xlabel="tokens of the text (k = 1,024)", ylabel="memory added (MB)")

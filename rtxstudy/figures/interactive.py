@@ -1,4 +1,4 @@
-"""The bubble plot to point at: plotly, for JupyterLab and for the report."""
+"""The interactive bubble plot: plotly, for JupyterLab and the report."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from rtxstudy.figures import style
-from rtxstudy.figures.labels import wrap
+from rtxstudy.figures.shared.looks import FAINT, INK, looks
+from rtxstudy.figures.shared.scales import wide
+from rtxstudy.figures.shared.wrapping import wrap
 from rtxstudy.figures.tradeoff import COSTS, UNITS, drawable
 
 _SYMBOLS = {"o": "circle", "D": "diamond", "s": "square", "X": "x", "^": "triangle-up"}
@@ -24,14 +25,14 @@ _HOVER = {
 def bubble(
     table: pd.DataFrame, cost: str = "ms_median", title: str = "What does accuracy cost in time and in parameters?"
 ) -> go.Figure:
-    """The bubble plot of :func:`rtxstudy.figures.tradeoff.bubble` with every number on hover and families to switch off.
+    """The bubble plot of :func:`rtxstudy.figures.tradeoff.bubble`: hovering shows all numbers, a click hides a family.
 
-    ``table``: as there; further columns among ``COSTS`` are added to what hovering shows. The figure has no width of
-    its own, so it fits a notebook, a report and a phone; it asks for nothing from the network beyond the plotly.js
-    that shows it. Raises ``InputError`` for a missing column, an empty table, or a model that stands twice.
+    ``table``: as there; hovering also shows further columns among ``COSTS``. The figure has no fixed width, so it
+    fits a notebook, a report and a phone. It needs nothing from the network but the plotly.js that shows it. Raises
+    ``InputError`` for a missing column, an empty table, or a model that occurs twice.
     """
     table, left_out = drawable(table, ("parameters", cost), "interactive bubble")
-    look = style.looks(table["model"])
+    look = looks(table["model"])
     x, y = table[cost] / UNITS.get(cost, 1), 100 * table["mean"]
     figure = go.Figure()
     for family in dict.fromkeys(seen.family for seen in look.values()):
@@ -64,7 +65,7 @@ def bubble(
             },
             hoverinfo="skip",
         )
-    heading = wrap(title, 330, 16, "bold")  # 330 px: what a phone leaves beside the margins
+    heading = wrap(title, 330, 16, "bold")  # 330 px: the width of a phone without the margins
     below = wrap(COSTS[cost] + (f".{left_out}" if left_out else ""), 290, 13)
     figure.update_layout(
         template="plotly_white",
@@ -72,9 +73,9 @@ def bubble(
         height=448 + 21 * (len(heading) + len(below)),
         paper_bgcolor="white",
         plot_bgcolor="white",
-        font={"family": "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif", "size": 13, "color": style.INK},
+        font={"family": "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif", "size": 13, "color": INK},
         margin={"l": 54, "r": 14, "t": 60 + 21 * len(heading), "b": 78 + 18 * len(below)},
-        # plotly's own buttons appear above the title, which keeps clear of them
+        # plotly's buttons appear above the title, so it keeps a distance to the top
         title={
             "text": "<b>" + "<br>".join(heading) + "</b>",
             "font": {"size": 16},
@@ -83,15 +84,15 @@ def bubble(
         },
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"},
         hoverlabel={"align": "left", "bgcolor": "white", "font": {"size": 12}},
-        xaxis={"title": {"text": "<br>".join(below), "font": {"size": 13}}, "gridcolor": style.FAINT} | _scale(x),
-        yaxis={"title": {"text": "accuracy (%)", "font": {"size": 13}}, "gridcolor": style.FAINT},
+        xaxis={"title": {"text": "<br>".join(below), "font": {"size": 13}}, "gridcolor": FAINT} | _scale(x),
+        yaxis={"title": {"text": "accuracy (%)", "font": {"size": 13}}, "gridcolor": FAINT},
     )
     return figure
 
 
 def _scale(values: pd.Series) -> dict:
-    """A logarithmic axis with whole numbers at 1, 2 and 5 of each decade, where the values span much."""
-    if not style.wide(values):
+    """The settings of a logarithmic axis with plain numbers at 1, 2 and 5 of each decade; none if it need not be one."""
+    if not wide(values):
         return {}
     decades = range(int(np.floor(np.log10(values.min()))) - 1, int(np.ceil(np.log10(values.max()))) + 1)
     ticks = [float(f"{lead}e{decade}") for decade in decades for lead in (1, 2, 5)]
@@ -99,7 +100,7 @@ def _scale(values: pd.Series) -> dict:
 
 
 def _words(row: pd.Series) -> str:
-    """What hovering over a bubble shows: the model, its accuracy and every cost in the table."""
+    """The label of a bubble on hover: the model, its accuracy and every cost in the table."""
     interval = f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]" if np.isfinite(row["low"]) else ""
     lines = [f"<b>{row['model']}</b>", f"accuracy {100 * row['mean']:.1f}%{interval}, n = {int(row['n'])}"]
     lines += [

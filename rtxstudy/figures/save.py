@@ -1,11 +1,10 @@
-"""A figure of record: SVG, PDF, PNG and its source data under one stem, and the HTML that shows it."""
+"""Saving a figure: SVG, PDF, PNG and the table behind it under one name, and the HTML that shows it."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,23 +14,24 @@ import pandas as pd
 from matplotlib.figure import Figure
 from PIL import Image
 
+from rtxlib.atomic import replacing
 from rtxlib.errors import InputError
 
-MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG so that a report of many figures stays small
+MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG, so that a report of many figures stays small
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
-_DOTS = 200  # an inch
+_DOTS = 200  # per inch
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A saved figure as a notebook shows it: the last expression of a cell draws it, alt text included."""
+    """A saved figure. As the last expression of a cell it is shown, with its alt text."""
 
     folder: Path
     stem: str
     alt: str
     caption: str | None = None
 
-    def __repr__(self) -> str:  # without the folder: an executed notebook should not tell whose machine it ran on
+    def __repr__(self) -> str:  # without the folder, so that an executed notebook holds no path of a machine
         return f"{self.stem}: {self.alt}"
 
     def _repr_html_(self) -> str:
@@ -44,20 +44,19 @@ class Shown:
 
 
 def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str, caption: str | None = None) -> Shown:
-    """Write ``stem``.svg, .pdf, .png (200 dots an inch) and .csv (``table``, the figure's numbers) into ``folder``.
+    """Write ``stem``.svg, .pdf, .png (200 dots per inch) and .csv (``table``, the figure's numbers) into ``folder``.
 
-    The same figure and table give the same bytes in every run: no dates, and SVG names that are hashes of a fixed
-    salt. Each file appears whole or not at all. Closes the figure. Raises ``InputError`` without an alt text, or for
-    a stem that is a path.
+    The same figure and table give the same bytes in every run: the files hold no dates, and names in the SVG are
+    hashes with a fixed salt. Each file is written whole or not at all. Closes the figure. Raises ``InputError``
+    without an alt text, or for a stem that is a path.
     """
     if not alt.strip():
         raise InputError(f"Figure '{stem}' needs an alt text: one or two sentences that say what it shows.")
     if Path(stem).name != stem:
         raise InputError(f"A figure's stem is a plain file name, not '{stem}'.")
-    folder.mkdir(parents=True, exist_ok=True)
     settings = {"svg.hashsalt": "rtxlib", "svg.fonttype": "path", "pdf.fonttype": 42}
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once, so that the three files agree
+    figure.set_layout_engine("none")  # one layout for all three files
     with mpl.rc_context(settings):
         for kind, metadata in _METADATA.items():
             drawn = io.BytesIO()
@@ -70,7 +69,7 @@ def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str,
 
 
 def _with_palette(figure: Figure) -> bytes:
-    """A PNG with 256 colours, as many as lines and letters need, in a third of the bytes."""
+    """The figure as a PNG with 256 colours, which are enough for lines and letters."""
     pixels = io.BytesIO()
     figure.savefig(pixels, format="rgba", dpi=_DOTS, facecolor="white")
     size = tuple(int(inches * _DOTS) for inches in figure.get_size_inches())
@@ -81,9 +80,5 @@ def _with_palette(figure: Figure) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with replacing(path) as part:
         part.write_bytes(data)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

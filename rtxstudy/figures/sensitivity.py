@@ -1,4 +1,4 @@
-"""What moves the result: amount of data, length of texts, and the grid of width, layers and iterations."""
+"""What changes the result: the amount of data, the length of the texts, and the grid of width, layers and passes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rtxlib.errors import InputError, nearest
-from rtxstudy.figures import style
-from rtxstudy.figures.labels import at_line_ends, extent, spread
-from rtxstudy.figures.style import canvas, count, ink, looks, require, styled
+from rtxstudy.figures.shared.checks import known, one_row_each, require
+from rtxstudy.figures.shared.labels import at_line_ends, spread
+from rtxstudy.figures.shared.lines import apart
+from rtxstudy.figures.shared.looks import ink, looks, on
+from rtxstudy.figures.shared.notes import count, interval_note
+from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.style import BODY, WIDTH, canvas, styled
+from rtxstudy.figures.shared.wrapping import extent
 
 _LENGTHS = {"shortest": "shortest 30%", "all": "all texts", "longest": "longest 30%"}
 
 
 @styled
 def data_size(table: pd.DataFrame, title: str = "How much data does each model need?") -> Figure:
-    """Mean accuracy by number of training rows, a line a model, with 95 % intervals over seeds.
+    """Mean accuracy by number of training rows: one line per model, with 95 % intervals over seeds.
 
     ``table``: ``model``, ``train_rows``, ``mean``, ``low``, ``high``, ``n`` (as ``statistics.summarise`` gives
-    them), one row a model and size. Raises ``InputError`` for a missing column, an empty table, or a pair that
-    stands twice.
+    them), one row per model and size. Raises ``InputError`` for a missing column, an empty table, or a pair that
+    occurs twice.
     """
     require(table, ("model", "train_rows", "mean", "low", "high", "n"), "data_size")
     sizes = sorted(table["train_rows"].unique())
@@ -33,29 +37,28 @@ def data_size(table: pd.DataFrame, title: str = "How much data does each model n
 
 @styled
 def text_length(table: pd.DataFrame, title: str = "Does the length of the texts decide who wins?") -> Figure:
-    """Mean accuracy on the shortest 30 %, all, and the longest 30 % of texts, a line a model, with 95 % intervals.
+    """Mean accuracy on the shortest 30 %, all, and the longest 30 % of texts: one line per model, with 95 % intervals.
 
-    ``table``: ``model``, ``lengths`` ("shortest", "all", "longest"), ``mean``, ``low``, ``high``, ``n``, one row a
+    ``table``: ``model``, ``lengths`` ("shortest", "all", "longest"), ``mean``, ``low``, ``high``, ``n``, one row per
     model and length. Raises ``InputError`` for a missing column, an empty table, an unknown length, or a pair that
-    stands twice.
+    occurs twice.
     """
     require(table, ("model", "lengths", "mean", "low", "high", "n"), "text_length")
-    if unknown := sorted(set(table["lengths"]) - set(_LENGTHS)):
-        raise InputError(f"'{unknown[0]}' is none of {', '.join(_LENGTHS)}.{nearest(str(unknown[0]), _LENGTHS)}")
+    known(table["lengths"], _LENGTHS)
     present = [length for length in _LENGTHS if length in set(table["lengths"])]
     table = table.assign(place=table["lengths"].map(present.index))
     return _lines(table, [_LENGTHS[length] for length in present], "texts, by number of tokens", title, "text_length")
 
 
 def _lines(table: pd.DataFrame, ticks: list[str], xlabel: str, title: str, figure_name: str) -> Figure:
-    """Accuracy at evenly spaced places, a line a model, set slightly apart so that intervals do not hide each other."""
-    style.one_row_each(table, ("model", "place"), figure_name)
-    figure, axes = canvas(title, f"Mean accuracy; {style.interval_note(table['n'])}.", 3.7)
+    """Accuracy at evenly spaced places: one line per model, shifted slightly so that no interval hides another."""
+    one_row_each(table, ("model", "place"), figure_name)
+    figure, axes = canvas(title, f"Mean accuracy; {interval_note(table['n'])}.", 3.7)
     ax, look = axes[0, 0], looks(table["model"])
     ends = []
     for i, (name, seen) in enumerate(look.items()):
         part = table[table["model"] == name].sort_values("place")
-        x = part["place"].to_numpy(dtype=float) + (i - (len(look) - 1) / 2) * min(0.06, 0.4 / len(look))
+        x = part["place"].to_numpy(dtype=float) + apart(i, len(look), 0.06)
         ax.vlines(x, part["low"], part["high"], color=seen.shade, linewidth=1.8, alpha=0.55)
         ax.plot(
             x,
@@ -70,23 +73,23 @@ def _lines(table: pd.DataFrame, ticks: list[str], xlabel: str, title: str, figur
         ends.append((part["mean"].iloc[-1], name, ink(seen.shade)))
     ax.set_xticks(range(len(ticks)), ticks)
     ax.set(xlim=(-0.35, len(ticks) - 0.65), xlabel=xlabel, ylabel="accuracy (%)")
-    ax.yaxis.set_major_formatter(style.Percent())
-    style.grid(ax, "y")
+    ax.yaxis.set_major_formatter(Percent())
+    grid(ax, "y")
     spread(ax, at_line_ends(ax, *zip(*ends, strict=True)))
     return figure
 
 
 @styled
 def grid_heat_map(table: pd.DataFrame, title: str = "What do width, layers and iterations buy?") -> Figure:
-    """Mean accuracy over width (across) and layers in the block (up), a panel for each number of iterations.
+    """Mean accuracy by width (across) and layers in the block (up): one panel for each number of passes.
 
     ``table``: ``hidden_size``, ``num_hidden_layers``, ``recurrent_depth``, ``mean``, ``n`` and optionally
-    ``parameters`` (written below the accuracy), one row a cell; cells that were not run stay grey. Raises
-    ``InputError`` for a missing column, an empty table, or a cell that stands twice.
+    ``parameters`` (written below the accuracy), one row per cell. Cells without a row are grey. Raises
+    ``InputError`` for a missing column, an empty table, or a cell that occurs twice.
     """
     columns_of = ("recurrent_depth", "num_hidden_layers", "hidden_size")
     require(table, (*columns_of, "mean", "n"), "grid_heat_map")
-    style.one_row_each(table, columns_of, "grid_heat_map")
+    one_row_each(table, columns_of, "grid_heat_map")
     depths, layers, widths = (sorted(table[column].unique()) for column in columns_of)
     layers = layers[::-1]  # most layers on top
     cells = table.set_index(list(columns_of))
@@ -105,7 +108,7 @@ def grid_heat_map(table: pd.DataFrame, title: str = "What do width, layers and i
         sharey=True,
     )
     shade = colormaps["YlGnBu"].resampled(256)
-    room = (style.WIDTH * 72 - 60) / columns / len(widths) - 6
+    room = (WIDTH * 72 - 60) / columns / len(widths) - 6
     for place, ax in enumerate(axes.flat):
         if place >= len(depths):
             ax.set_visible(False)
@@ -135,19 +138,17 @@ def grid_heat_map(table: pd.DataFrame, title: str = "What do width, layers and i
                 words,
                 ha="center",
                 va="center",
-                color=style.on(shade(depth[i, j])[:3]),
-                size=style.BODY if extent(words, style.BODY)[0] < room else 8.5,
+                color=on(shade(depth[i, j])[:3]),
+                size=BODY if extent(words, BODY)[0] < room else 8.5,
                 linespacing=1.15,
             )
             if values[i, j] == most:
-                ax.add_patch(
-                    Rectangle((j + 0.03, i + 0.03), 0.94, 0.94, fill=False, edgecolor="#d55e00", linewidth=2.4)
-                )
-        ax.set_facecolor("#ededed")  # cells that were not run
+                frame = {"fill": False, "edgecolor": "#d55e00", "linewidth": 2.4}
+                ax.add_patch(Rectangle((j + 0.03, i + 0.03), 0.94, 0.94, **frame))
+        ax.set_facecolor("#ededed")  # the colour of cells without a run
         lowest = place + columns >= len(depths)
-        ax.set(
-            xlabel="width (hidden size)" if lowest else "", ylabel="layers in the block" if place % columns == 0 else ""
-        )
+        ax.set_xlabel("width (hidden size)" if lowest else "")
+        ax.set_ylabel("layers in the block" if place % columns == 0 else "")
         ax.set_title(f"{depths[place]} iteration{'s' if depths[place] > 1 else ''}", loc="left", weight="bold")
         ax.tick_params(length=0, rotation=0, labelbottom=lowest)
     return figure

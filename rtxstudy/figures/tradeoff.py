@@ -1,4 +1,4 @@
-"""What accuracy costs: time, parameters and arithmetic, and which models nothing beats."""
+"""What accuracy costs: time, parameters and arithmetic, and the models on the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from matplotlib.figure import Figure
 
 from rtxlib.errors import InputError
 from rtxstudy.evaluation.pareto import frontier
-from rtxstudy.figures import style
-from rtxstudy.figures.labels import place
-from rtxstudy.figures.style import GREY, canvas, count, family_key, ink, looks, require, short, styled
+from rtxstudy.figures.shared.checks import one_row_each, require
+from rtxstudy.figures.shared.labels import bare_rows, place
+from rtxstudy.figures.shared.looks import GREY, family_key, ink, looks, short
+from rtxstudy.figures.shared.notes import count, interval_note
+from rtxstudy.figures.shared.scales import Percent, grid, logarithmic, wide
+from rtxstudy.figures.shared.style import canvas, styled
 
 LARGEST = 17.0  # radius of the largest bubble, points
 COSTS = {
@@ -29,18 +32,18 @@ UNITS = {"parameters": 1e6, "non_embedding_parameters": 1e6, "forward_flops": 1e
 def bubble(
     table: pd.DataFrame, cost: str = "ms_median", title: str = "What does accuracy cost in time and in parameters?"
 ) -> Figure:
-    """A bubble a model: inference time across, mean accuracy up, area in proportion to the parameters.
+    """One bubble per model: inference time across, mean accuracy up, area in proportion to the parameters.
 
     ``table``: ``model``, ``mean``, ``low``, ``high``, ``n`` (accuracy over seeds, as ``statistics.summarise`` gives
-    them), ``parameters`` and ``cost`` (a key of ``COSTS``), one row a model. The upright line through a bubble is
-    the 95 % interval, absent for one seed. Raises ``InputError`` for a missing column, an empty table, or a model
-    that stands twice.
+    them), ``parameters`` and ``cost`` (a key of ``COSTS``), one row per model. The vertical line through a bubble is
+    the 95 % interval; one seed has none. Raises ``InputError`` for a missing column, an empty table, or a model that
+    occurs twice.
     """
     table, left_out = drawable(table, ("parameters", cost), "bubble")
     figure, axes = canvas(
         title,
         "Area, and the number beside each bubble: parameters; "
-        f"{style.interval_note(table['n'], 'upright lines')}.{left_out}",
+        f"{interval_note(table['n'], 'upright lines')}.{left_out}",
         4.0 if len(table) < 8 else 4.8,  # more room for more labels
         key=family_key(table["model"]),
     )
@@ -61,10 +64,10 @@ def bubble(
 def pareto_frontier(
     table: pd.DataFrame, cost: str = "ms_median", title: str = "Which models are the best for what they cost?"
 ) -> Figure:
-    """Accuracy against one cost; models on the frontier are solid, the region that they beat is shaded.
+    """Accuracy against one cost. Models on the frontier are solid; the region that they beat is shaded.
 
-    ``table``: ``model``, ``mean``, ``low``, ``high``, ``n``, ``cost`` (a key of ``COSTS``), one row a model. The
-    frontier is that of the means. Raises ``InputError`` for a missing column, an empty table, or a model that stands
+    ``table``: ``model``, ``mean``, ``low``, ``high``, ``n``, ``cost`` (a key of ``COSTS``), one row per model. The
+    frontier is that of the means. Raises ``InputError`` for a missing column, an empty table, or a model that occurs
     twice.
     """
     table, left_out = drawable(table, (cost,), "pareto_frontier")
@@ -72,7 +75,7 @@ def pareto_frontier(
     figure, axes = canvas(
         title,
         "Solid: no other model is at once as cheap and as accurate. Hollow, in the shaded region: another is. "
-        f"Marks: mean; {style.interval_note(table['n'], 'upright lines')}.{left_out}",
+        f"Marks: mean; {interval_note(table['n'], 'upright lines')}.{left_out}",
         4.0 if len(table) < 8 else 4.8,  # more room for more labels
         key=family_key(table["model"]),
     )
@@ -99,8 +102,8 @@ def accuracy_per_million(
 ) -> Figure:
     """Mean accuracy in percentage points over millions of parameters, counted with and without the token embedding.
 
-    ``table``: ``model``, ``mean``, ``low``, ``high``, ``n``, ``parameters``, ``non_embedding_parameters``, one row a
-    model. Raises ``InputError`` for a missing column, an empty table, or a model that stands twice.
+    ``table``: ``model``, ``mean``, ``low``, ``high``, ``n``, ``parameters``, ``non_embedding_parameters``, one row
+    per model. Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
     """
     table, left_out = drawable(table, ("parameters", "non_embedding_parameters"), "accuracy_per_million")
     table = table.assign(
@@ -119,20 +122,14 @@ def accuracy_per_million(
         ax.plot(row.whole, y, marker, color=colour, markerfacecolor="white", markersize=8, markeredgewidth=1.5)
         ax.plot(row.bare, y, marker, color=colour, markersize=8)
         for value, offset, side in ((row.whole, -8, "right"), (row.bare, 8, "left")):
-            ax.annotate(
-                f"{value:#.3g}".rstrip("."),
-                (value, y),
-                (offset, 0),
-                textcoords="offset points",
-                ha=side,
-                va="center_baseline",
-            )
-    if style.wide([*table["whole"], *table["bare"]]):
-        style.logarithmic(ax.xaxis)
+            at = {"textcoords": "offset points", "ha": side, "va": "center_baseline"}
+            ax.annotate(f"{value:#.3g}".rstrip("."), (value, y), (offset, 0), **at)
+    if wide([*table["whole"], *table["bare"]]):
+        logarithmic(ax.xaxis)
     ax.margins(x=0.16)
-    style.bare_rows(ax, table["model"])
+    bare_rows(ax, table["model"])
     ax.set_xlabel("accuracy per million parameters (percentage points)")
-    style.grid(ax, "x")
+    grid(ax, "x")
     return figure
 
 
@@ -140,10 +137,10 @@ def accuracy_per_million(
 def latency_against_flops(
     table: pd.DataFrame, cost: str = "ms_median", title: str = "Does less arithmetic mean less waiting?"
 ) -> Figure:
-    """Time against arithmetic, a point a model; with ``ms_p95`` in the table a line up to the 95th percentile.
+    """Time against arithmetic: one point per model, with a line up to the 95th percentile if the table has ``ms_p95``.
 
-    ``table``: ``model``, ``forward_flops`` (per text), ``cost`` (``ms_median`` or ``ms_per_text``), one row a model.
-    Raises ``InputError`` for a missing column, an empty table, or a model that stands twice.
+    ``table``: ``model``, ``forward_flops`` (per text), ``cost`` (``ms_median`` or ``ms_per_text``), one row per
+    model. Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
     """
     table, left_out = drawable(table, ("forward_flops", cost), "latency_against_flops", ("model",))
     tails = cost == "ms_median" and "ms_p95" in table
@@ -163,8 +160,8 @@ def latency_against_flops(
             segments.append(((x[i], y[i]), (x[i], row.ms_p95)))
         ax.plot(x[i], y[i], marker, color=colour, markersize=8, alpha=0.8, markeredgecolor="white", markeredgewidth=0.8)
     for axis, values in ((ax.xaxis, x), (ax.yaxis, y)):
-        if style.wide(values):
-            style.logarithmic(axis)
+        if wide(values):
+            logarithmic(axis)
     ax.margins(0.14)
     ax.set(xlabel=COSTS["forward_flops"], ylabel=COSTS[cost])
     ax.grid(True)
@@ -180,9 +177,9 @@ def drawable(
     figure: str,
     others: tuple[str, ...] = ("model", "mean", "low", "high", "n"),
 ) -> tuple[pd.DataFrame, str]:
-    """The rows that have every cost, and a sentence that names those left out for want of one."""
+    """The rows that have every cost, and a sentence that names the models left out."""
     require(table, (*others, *costs), figure)
-    style.one_row_each(table, ("model",), figure)
+    one_row_each(table, ("model",), figure)
     whole = (table[list(costs)] > 0).all(axis=1)
     if not whole.any():
         raise InputError(f"The figure '{figure}' has no model with a value above zero in {' and '.join(costs)}.")
@@ -191,7 +188,7 @@ def drawable(
 
 
 def _marks(ax: Axes, table: pd.DataFrame, x: np.ndarray, filled: np.ndarray | None = None) -> list:
-    """The family's mark at each mean, and the interval as an upright line; returns those lines, to keep labels off."""
+    """Draw each mean with its family's mark and its interval as a vertical line; returns the lines, for labels."""
     look, segments = looks(table["model"]), []
     for i, row in enumerate(table.itertuples(index=False)):
         colour, marker = look[row.model].colour, look[row.model].marker
@@ -214,12 +211,12 @@ def _marks(ax: Axes, table: pd.DataFrame, x: np.ndarray, filled: np.ndarray | No
 
 
 def _frame(ax: Axes, x: np.ndarray, cost: str, margin: float) -> None:
-    """Axes of a trade-off: room for the marks, a logarithmic cost where it spans much, units on both."""
-    if style.wide(x):
-        style.logarithmic(ax.xaxis)
+    """The axes of a trade-off: room for the marks, units, and a logarithmic cost if its values are far apart."""
+    if wide(x):
+        logarithmic(ax.xaxis)
     ax.margins(margin)
     ax.autoscale_view()
     ax.set(xlabel=COSTS[cost], ylabel="accuracy (%)")
-    ax.yaxis.set_major_formatter(style.Percent())
+    ax.yaxis.set_major_formatter(Percent())
     ax.grid(True)
     ax.tick_params(length=0)

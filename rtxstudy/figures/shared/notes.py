@@ -1,0 +1,43 @@
+"""Numbers and intervals as the notes and labels of figures write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def interval_note(counts: Iterable[int], mark: str = "bars") -> str:
+    """What the marks of uncertainty are, from the number of seeds of each mean.
+
+    ``bars: 95% interval over seeds (n = 5)``, or that one seed has no interval.
+    """
+    counts = {int(number) for number in counts}
+    if counts == {1}:
+        return "one seed each, so no interval"
+    n = _range(counts - {1})
+    return f"{mark}: 95%\xa0interval over seeds (n\xa0=\xa0{n})" + (", none for a single run" if 1 in counts else "")
+
+
+def seeds_note(counts: Iterable[int]) -> str:
+    """``small points: each seed (n = 5)``, or that there is one seed each."""
+    counts = {int(number) for number in counts}
+    return "one seed each" if counts == {1} else f"small points: each seed (n\xa0=\xa0{_range(counts)})"
+
+
+def _range(counts: set[int]) -> str:
+    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+
+
+def count(number: float) -> str:
+    """A large number with three digits: ``10972162`` → ``11.0M``."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            scaled = number / size
+            return f"{scaled:.{0 if scaled >= 100 else 1 if scaled >= 10 else 2}f}{unit}"
+    return f"{number:.0f}"
+
+
+def share(value: float) -> str:
+    """A share of 0..1 in per cent. Only zero itself is written as 0.0%."""
+    if value == 0 or value >= 0.0095:
+        return f"{value:.1%}"
+    return f"{value:.2%}" if value >= 0.0001 else "<0.01%"

@@ -1,0 +1,38 @@
+"""Sentences computed from numbers, so that a report never says more than its tables show.
+
+A notebook calls them as ``words.verdict(row)``. Each takes a row or a table and returns Markdown.
+
+- :mod:`~rtxstudy.words.data`: the data of a notebook, and what their audit found
+- :mod:`~rtxstudy.words.comparisons`: one model against another, or against an aim
+- :mod:`~rtxstudy.words.costs`: what accuracy costs
+- :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
+- :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
+- :mod:`~rtxstudy.words.answers`: the answer of the whole study
+- :mod:`~rtxstudy.words.limitations`: what the runs cannot show, and the data behind them
+- :mod:`~rtxstudy.words.numbers`: how a number is written in a sentence
+"""
+
+from rtxstudy.words.answers import answer as answer
+from rtxstudy.words.comparisons import carried as carried
+from rtxstudy.words.comparisons import over_blocks as over_blocks
+from rtxstudy.words.comparisons import reached as reached
+from rtxstudy.words.comparisons import verdict as verdict
+from rtxstudy.words.costs import cost_ratio as cost_ratio
+from rtxstudy.words.costs import frontiers as frontiers
+from rtxstudy.words.data import overlap as overlap
+from rtxstudy.words.data import setting as setting
+from rtxstudy.words.limitations import SPLITS as SPLITS
+from rtxstudy.words.limitations import data_used as data_used
+from rtxstudy.words.limitations import limits as limits
+from rtxstudy.words.loop import leaving_early as leaving_early
+from rtxstudy.words.loop import loop_used as loop_used
+from rtxstudy.words.loop import worth as worth
+from rtxstudy.words.numbers import between as between
+from rtxstudy.words.numbers import points as points
+from rtxstudy.words.passes import clear_forms as clear_forms
+from rtxstudy.words.passes import composition as composition
+from rtxstudy.words.passes import gradient_reach as gradient_reach
+from rtxstudy.words.passes import learning_pass as learning_pass
+from rtxstudy.words.passes import passes_read as passes_read
+from rtxstudy.words.passes import stability as stability
+from rtxstudy.words.passes import state_changes as state_changes

@@ -1,0 +1,32 @@
+"""What accuracy costs: one model beside another, and the models that no other beats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+
+def cost_ratio(runs: pd.DataFrame, model: str, other: str) -> str:
+    """What one model costs beside another: medians over the runs of each."""
+    columns = ["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_per_text"]
+    cost = runs.groupby("model")[columns].median()
+    ratio = cost.loc[model] / cost.loc[other]
+    return (
+        f"**{model}** has {ratio['parameters']:.0%} of the parameters of **{other}** ({ratio['non_embedding_parameters']:.0%} "
+        f"outside the token table). It does {ratio['forward_flops']:.0%} of the arithmetic. It takes {ratio['ms_median']:.0%} of "
+        f"the time for one text and {ratio['ms_per_text']:.0%} in full batches."
+    )
+
+
+def frontiers(summary: pd.DataFrame, on: Mapping[str, Sequence[bool]]) -> str:
+    """Which models no other model beats on accuracy and cost; ``on``: name of the cost → which rows are on the frontier."""
+    lines = []
+    for cost, best in on.items():
+        part = summary[best]
+        recurrent = (part["family"] == "recurrent").sum()
+        lines.append(
+            f"- Accuracy against **{cost}**: no other model beats {len(part)} of the {len(summary)} models on both counts, "
+            f"of which {recurrent} {'is' if recurrent == 1 else 'are'} recurrent ({', '.join(part['model'])})."
+        )
+    return "\n".join(lines)

@@ -1,0 +1,65 @@
+"""What a report says about its basis: what the runs cannot show, and the data behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from rtxstudy.words.numbers import between, counted
+
+SPLITS = {"train": "training", "validation": "validation", "test": "test"}
+PARTS = {  # a study that a profile may leave out, and what it would show
+    "recurrent": "the recurrent encoder beside the standard one (notebook 03)",
+    "loop": "what the loop does (03)",
+    "sensitivity": "sizes, amounts of data and lengths of text (04)",
+    "width_vs_depth": "encoders matched in parameters and in arithmetic (05)",
+    "domains": "the domain task (06)",
+    "transfer": "sentiment on other texts (06)",
+    "pretraining": "pretrained encoders (07)",
+}
+
+
+def limits(runs: pd.DataFrame) -> str:
+    """What these runs cannot show, as a Markdown list."""
+    seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
+    basis = "1 seed" if seeds.max() == 1 else f"{between(seeds, 'd')} seeds"
+    devices = sorted(set(runs["device"] + " (" + runs["dtype"] + ")"))
+    timed = runs.dropna(subset="latency_threads")
+    clocks = timed.get("latency_device", pd.Series(np.nan, timed.index))  # old runs do not record the device
+    threads = sorted(timed.loc[clocks.isna(), "latency_threads"].unique())
+    clocks = [f"on {name}" for name in sorted(clocks.dropna().unique())]
+    clocks += [f"with {counted(int(count), 'thread')}" for count in threads]
+    lines = [
+        f"- Each number rests on {basis}."
+        + (" A number of one seed has no interval, and its differences may be noise." if seeds.min() == 1 else ""),
+        f"- Training was timed on {', '.join(devices)}, inference {' or '.join(clocks)}. No other device was measured.",
+        f"- The models are trained on {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
+        _origin(runs),
+    ]
+    if absent := [what for study, what in PARTS.items() if study not in set(runs["study"])]:
+        lines.append(f"- Not part of this profile: {'; '.join(absent)}.")
+    if runs["data"].str.startswith("embedded").any():
+        lines.append("- The embedded texts come from a generator: they show that the code works, not how people write.")
+    return "\n".join(lines)
+
+
+def _origin(runs: pd.DataFrame) -> str:
+    """What the models had read before their training here."""
+    pretrained = runs.loc[runs["family"] == "pretrained", "model"].unique()
+    if not len(pretrained):
+        return "- All encoders are trained from scratch."
+    return (
+        f"- {', '.join(pretrained)} start{'s' if len(pretrained) == 1 else ''} from published weights. It is not known "
+        "whether the texts behind these weights include some of the test texts. All other encoders are trained from "
+        "scratch."
+    )
+
+
+def data_used(sources: pd.DataFrame) -> str:
+    """One line per data set behind a report: ``data, source, revision, tokenizer`` and the rows of each split."""
+    lines = []
+    for row in sources.to_dict("records"):
+        revision = f" at revision {row['revision']}" if row["revision"] else ""
+        rows = ", ".join(f"{row[f'{split} rows']:,} {word}" for split, word in SPLITS.items())
+        lines.append(f"- **{row['data']}**: {row['source']}{revision}; {rows} texts; tokenizer {row['tokenizer']}")
+    return "\n".join(["Data used:", "", *lines])

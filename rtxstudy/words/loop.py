@@ -1,0 +1,95 @@
+"""Sentences on the passes of a recurrent encoder: early exit, the use of later passes, and the worth of a pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rtxstudy.evaluation.statistics import mean_interval
+from rtxstudy.words.numbers import counted, number, points, signed
+
+FASTER = 1.5  # the goal of early exit: times the throughput of all passes …
+LOST = 0.002  # … for a loss of accuracy of at most this, on average
+
+
+def leaving_early(row: Mapping[str, Any]) -> str:
+    """A row of :func:`rtxstudy.evaluation.measured.exit_differences` in words.
+
+    It says what was measured, whether that reaches the goal, and whether a fixed number of passes does as well.
+    """
+    interval = "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
+    goal = row["throughput"] >= FASTER and row["difference"] >= -LOST
+    if math.isnan(row["fixed_passes"]):
+        instead = "No fixed number of passes is as accurate."
+    else:
+        instead = (
+            f"The smallest fixed number of passes that is as accurate on these texts is {row['fixed_passes']:.0f}, with "
+            f"{row['fixed_throughput']:.2f} times the throughput and {points(row['fixed_difference'])} of accuracy"
+            + ("; early exit is not needed." if row["fixed_throughput"] >= row["throughput"] else ".")
+        )
+    return (
+        f"Early exit by **{row['criterion']}** ({row['model']} on {row['data']}, {counted(row['n_seeds'], 'seed')}) has "
+        f"{row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} times in the slowest "
+        f"seed, and takes {row['passes']:.2f} passes on average. Its accuracy differs by {points(row['difference'])}"
+        f"{interval}. The goal, {FASTER} times the throughput for a loss of at most {100 * LOST:.1f} points, is "
+        f"{'reached' if goal else 'not reached'}. {instead}"
+    )
+
+
+def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes: int) -> str:
+    """Whether a model is more accurate after all its passes than after one; accuracies (seeds,) of the same runs.
+
+    A loop that the model ignores shows first in labels that are as good after one pass as after all.
+    """
+    gained = mean_interval(np.subtract(last, first))
+    interval = f", 95 % interval over {gained.n} seeds {signed(gained.low)} to {signed(gained.high)}"
+    if gained.n == 1:
+        interval, shown = "", "one seed gives no interval"
+    elif gained.low > 0:
+        shown = "the later passes help on these texts"
+    elif gained.high < 0:
+        shown = "the later passes harm on these texts"
+    else:
+        shown = "the interval contains zero, so the later passes are not shown to help"
+    return (
+        f"**{model}** reaches an accuracy of {np.mean(first):.3f} after the first pass and of {np.mean(last):.3f} after "
+        f"{passes} ({points(gained.mean)}{interval}): {shown}."
+    )
+
+
+def worth(fit: Mapping[str, Any]) -> str:
+    """Two sentences on φ: what it is, and how much it depends on single models.
+
+    ``fit`` holds the fields of :class:`rtxstudy.evaluation.worth.Worth`, the name of its ``data``, and ``least`` and
+    ``largest`` of :func:`rtxstudy.evaluation.worth.without_one_model`.
+    """
+    low, high = fit["low"], fit["high"]
+    if math.isnan(fit["phi"]):
+        ends = [f"{word} {number(end, '.2f')}" for word, end in (("at least", low), ("at most", high)) if math.isfinite(end)]
+        known = f"; it is {' and '.join(ends)}" if ends else "; its interval has no limits"
+        return f"These {fit['n']} runs on **{fit['data']}** do not determine φ{known}."
+    ends = " to ".join(number(end, ".2f") if math.isfinite(end) else "no bound" for end in (low, high))
+    if low > 1:
+        shown = "more passes are worth more than as many separate layers"
+    elif high < 0:
+        shown = "more passes lower the accuracy"
+    elif low > 0 and high < 1:
+        shown = "more passes help, but less than as many separate layers"
+    elif low > 0:
+        shown = "more passes help; it is open whether they help as much as separate layers"
+    elif high < 1:
+        shown = "more passes are not shown to help, and they are worth less than as many separate layers"
+    else:
+        shown = "more passes are not shown to help"
+    if math.isnan(fit["least"]):
+        depends = "φ is undetermined if the runs of one of the models are left out"
+    else:
+        least, largest = (number(fit[end], ".2f") for end in ("least", "largest"))
+        depends = f"If the runs of one model are left out, φ is between {least} and {largest}"
+    return (
+        f"On **{fit['data']}** φ = {number(fit['phi'], '.2f')} (95 % interval {ends}, n = {fit['n']} runs): {shown}. "
+        f"{depends}."
+    )

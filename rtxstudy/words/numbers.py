@@ -1,0 +1,32 @@
+"""Numbers as sentences write them: with a real minus sign, and differences of accuracies in percentage points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def number(value: float, spec: str) -> str:
+    """``value`` in the format ``spec``, with a real minus sign."""
+    return format(value, spec).replace("-", "−")
+
+
+def signed(difference: float) -> str:
+    """A difference of accuracies in percentage points, without the word: "+1.3"."""
+    return number(100 * difference, "+.1f")
+
+
+def points(difference: float) -> str:
+    """A difference of accuracies in percentage points: "+1.3 points"."""
+    return f"{signed(difference)} points"
+
+
+def between(values: Iterable[float], spec: str) -> str:
+    """The range of some values, "0.14 to 0.22", or one number if both ends read alike."""
+    values = list(values)
+    low, high = number(min(values), spec), number(max(values), spec)
+    return low if low == high else f"{low} to {high}"
+
+
+def counted(n: int, noun: str) -> str:
+    """A count with its noun: "1 seed", "5 seeds"."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
