@@ -97,8 +97,8 @@ def findings() -> str:
         f"**On SST-2 the recurrent encoder replaces the deeper one.** Three layers passed twice are "
         f"{-100 * replaced['difference']:.1f} points less accurate than six layers of their own, and they need less than "
         "half of the parameters.",
-        f"**But depth does not pay on SST-2.** The same three layers, passed only once, are at least as accurate as both: "
-        f"{runs(ONCE)['accuracy'].mean():.3f}. Counting words, without a neural network, does as well as six layers.",
+        f"**But depth does not pay on SST-2.** The same three layers, passed only once, are at least as accurate as both, "
+        f"at {runs(ONCE)['accuracy'].mean():.3f}. Counting words, without a neural network, does as well as six layers.",
         f"**Pretraining pays.** An encoder of the same depth and width that others have pretrained, MiniLM, is "
         f"{100 * pretrained['difference']:.1f} points more accurate after fine-tuning on the same texts.",
     )
