@@ -43,8 +43,12 @@ class Runs(Sequence[Run]):
         return Runs(self.runs + other.runs, self.specs + other.specs, self.results)
 
     def where(self, **wanted: Any) -> Runs:
-        """The runs whose metrics have these values: ``runs.where(model="standard-6x384", train_fraction=0.5)``."""
-        return self._only([all(run.metrics[name] == value for name, value in wanted.items()) for run in self])
+        """The runs whose metrics have these values: ``runs.where(model="standard-6x384", seed=range(3))``.
+
+        A range stands for any of its numbers.
+        """
+        allowed = {name: value if isinstance(value, range) else (value,) for name, value in wanted.items()}
+        return self._only([all(run.metrics[name] in values for name, values in allowed.items()) for run in self])
 
     def of(self, specs: Collection[RunSpec]) -> Runs:
         """The runs of these specs."""
