@@ -40,20 +40,20 @@ def test_the_two_architectures_are_told_apart_row_by_row() -> None:
     one, two = anatomy(on_meta("minilm-l6"), "bert"), anatomy(on_meta("modernbert-base"), "modernbert")
     assert list(one) == list(two)
     expected = {
-        "Position encoding": ("512 places", "rotary (RoPE), base 160,000; 10,000 in local layers"),
+        "Position encoding": ("512 positions", "rotary (RoPE), base 160,000; 10,000 in local layers"),
         "Layer normalization": ("post-norm: LayerNorm(x + f(x))", "pre-norm: x + f(LayerNorm(x))"),
-        "Norm before the first attention": ("the embedding's alone", "the embedding's alone"),
+        "Norm before the first attention": ("only the embedding's", "only the embedding's"),
         "LayerNorm bias": ("yes, in 13 of 13", "no, in 0 of 45"),
         "Attention mechanism": ("separate Q/K/V: 3 matrices", "combined QKV: one (2304, 768) matrix"),
-        "Attention reach": ("every layer sees all", "8 of 22 layers, one in 3, see all tokens; the others 64 to each"),
+        "Attention reach": ("every layer sees all", "8 of 22 layers, one in 3, see all tokens; the others see 64 to each"),
         "Feed-forward network": ("standard", "gated (GLU): W₃·(GELU(W₁x) ⊙ W₂x)"),
         "Activation": ("GELU, x·Φ(x), exact", "GELU, x·Φ(x), exact"),
         "MLP dimensions": ("symmetric: 384 → 1536 → 384", "asymmetric: 768 → 2304 → 1152 → 768"),
-        "Sequence length": ("512 tokens, of which a sentence embedding reads 256", "8192 tokens"),
+        "Sequence length": ("512 tokens; a sentence embedding reads the first 256", "8192 tokens"),
         "Layers": ("6", "22"),
         "Hidden size": ("384, in 12 heads", "768, in 12 heads"),
         "Pooling of a sentence": ("mean of the real tokens' states, scaled to length one",) * 2,
-        "Parameters": ("22,713,216, 11,720,448 of them", "149,014,272, 38,682,624 of them"),
+        "Parameters": ("22,713,216, including 11,720,448", "149,014,272, including 38,682,624"),
     }
     assert list(expected) == list(one)
     for row, (of_minilm, of_modernbert) in expected.items():
@@ -89,9 +89,9 @@ def lose_a_layer(encoder: Encoder) -> None:
     [
         (swap_activation, "Activation", "SiLU, x·σ(x)"),
         (cut_positions, "Sequence length", "40 tokens"),
-        (cut_positions, "Position encoding", "40 places"),
+        (cut_positions, "Position encoding", "40 positions"),
         (drop_a_bias, "LayerNorm bias", "yes, in 6 of 7 norms"),
-        (end_in_a_norm, "Layer normalization", "one more after the last layer"),
+        (end_in_a_norm, "Layer normalization", "one more norm after the last layer"),
         (widen, "MLP dimensions", "asymmetric: 48 → 192 → 24 → 48"),
         (lose_a_layer, "Layers", "2"),
     ],
@@ -141,14 +141,14 @@ def test_an_unknown_reference_is_refused() -> None:
 FALSE = {
     "parameters of minilm-l3": "17.4M",
     "parameters of modernbert-base": "149.0M",
-    "MiniLM beside BERT-base: parameters": "0.16, 0.21, 0.30 (L3, L6, L12)",
+    "MiniLM's parameters relative to BERT-base": "0.16, 0.21, 0.30 (L3, L6, L12)",
     "ModernBERT's layers, in the diagram": "22",
     "ModernBERT's layers, in the table": "22 (base), 28 (large)",
     "MiniLM's norms, in the diagram": "before 0 of 12 sub-layers",
     "ModernBERT's norms, in the text": "before 43 of 44 sub-layers",
     "ModernBERT's norms outside the layers, in the diagram": "embeddings.norm and final_norm",
     "base of ModernBERT's rotary angles": "rotary (RoPE), base 160,000; 10,000 in local layers",
-    "combined Q/K/V has fewer parameters": "1,769,472 combined, 1,769,472 apart",
+    "combined Q/K/V has fewer parameters": "1,769,472 combined, 1,769,472 separate",
     "ModernBERT's gate": "GELU",
 }
 
