@@ -1,8 +1,8 @@
-"""``make bench``: every comparison, as a table and as ``reports/benchmarks.json``.
+"""``make bench``: every comparison, printed as a table and kept in ``reports/benchmarks.json``.
 
     python -m benchmarks [training prediction embedding growth command pages] [--rounds 5] [--short]
 
-Rows that a call does not measure again are kept as they are. On a busy machine the ratios hold, the rates do not.
+A call keeps the rows that it does not measure again. On a busy machine the ratios still hold; the rates do not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROOMS = ("training", "prediction", "embedding", "growth", "command", "pages")
 
 
 def rows_of(room: str, rounds: int, short: bool) -> Iterator[Row]:
-    """The rows of one file, and its figures drawn."""
+    """The rows of one file; growth also draws its figures."""
     if room != "growth":
         yield from importlib.import_module(f"benchmarks.{room}").rows(rounds, short)
         return
@@ -69,9 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time rtxlib beside its peers.")
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--short", action="store_true", help="little work, to see whether everything runs; kept nowhere"
-    )
+    parser.add_argument("--short", action="store_true", help="little work, to see whether everything runs; not saved")
     given = parser.parse_args()
     for room in given.rooms:
         if room not in ROOMS:
@@ -91,21 +89,21 @@ def main() -> None:
             measured.add(row.name)
             if not given.short:
                 write(file, list(kept.values()))
-        # A row's name says what the peer was best at, so an older run may have left one of another name.
+        # The name of a row holds the peer's best batch size, so an earlier run may have left a row of another name.
         kept = {name: row for name, row in kept.items() if row["room"] != room or name in measured}
         if not given.short:
             write(file, list(kept.values()))
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:
-    """The file, whole or not at all."""
+    """Write the file atomically, rooms in their order."""
     file.parent.mkdir(parents=True, exist_ok=True)
     ordered = sorted(rows, key=lambda row: ROOMS.index(row["room"]))
     store.write_json(file, {"machine": machine(), "rows": ordered})
 
 
 def machine() -> str:
-    """What the figures were taken on."""
+    """The machine that the numbers come from."""
     return f"{provenance.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
 
 

@@ -1,4 +1,4 @@
-"""What a person waits for: the first answer of ``rtx``, and a report whose runs are all there."""
+"""What a person waits for: the first answer of ``rtx``, and a report whose runs are all in the store."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from statistics import median
 
-from benchmarks.measure import Row, not_measured, seconds, versions
-from rtxlib.training.device import device_name, pick_device
+from benchmarks.measure import Row, not_measured, row, seconds
 
 HELP_SECONDS, REPORT_SECONDS = 0.5, 90.0
 
@@ -22,44 +20,25 @@ def _rtx() -> str:
     return found
 
 
-def _beside_limit(name: str, taken: list[float], limit: float, settings: str) -> Row:
-    """A row whose peer is a limit in seconds."""
-    return Row(
-        name,
-        median(taken),
-        limit,
-        "s",
-        limit / median(taken),
-        1.0,
-        len(taken),
-        device_name(pick_device()),
-        versions("click", "papermill", "nbconvert"),
-        settings,
-        (limit / max(taken), limit / min(taken)),
-    )
-
-
 def rows(rounds: int, short: bool) -> Iterator[Row]:
-    rtx = _rtx()
-    call = lambda *words: subprocess.run([rtx, *words], capture_output=True, text=True)  # noqa: E731
-    call("--help")  # the files are read once, and compiled
+    rtx, packages = _rtx(), ("click", "papermill", "nbconvert")
+
+    def call(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run([rtx, *words], capture_output=True, text=True)
+
+    call("--help")  # the first call compiles the files and fills the page cache
     taken = [seconds(lambda: call("--help")) for _ in range(2 * rounds + 1)]
-    yield _beside_limit(
-        "rtx --help", taken, HELP_SECONDS, "a process each, files in the page cache; the peer is the limit"
-    )
+    settings = "a process each, files in the page cache; the peer is the limit"
+    limits = [HELP_SECONDS] * len(taken)
+    yield row("rtx --help", taken, limits, "s", 1.0, packages, settings, less_is_better=True)
+
     name, profile = "the report again, every run in the store", "smoke" if short else "demo"
     done: list[subprocess.CompletedProcess] = []
-    taken = [
-        seconds(lambda: done.append(call("report", "--profile", profile, "--no-training")))
-        for _ in range(1 if short else 3)
-    ]
+    report = ("report", "--profile", profile, "--no-training")
+    taken = [seconds(lambda: done.append(call(*report))) for _ in range(1 if short else 3)]
     if any(one.returncode for one in done):
         why = next(one for one in done if one.returncode).stderr.strip().splitlines()[-1]
         yield not_measured(name, "s", 1.0, f"make report PROFILE={profile} first ({why})")
         return
-    yield _beside_limit(
-        name,
-        taken,
-        REPORT_SECONDS,
-        f"rtx report --profile {profile} --no-training, all notebooks; the peer is the limit",
-    )
+    settings = f"rtx {' '.join(report)}, all notebooks; the peer is the limit"
+    yield row(name, taken, [REPORT_SECONDS] * len(taken), "s", 1.0, packages, settings, less_is_better=True)

@@ -1,7 +1,7 @@
-"""Sentence embeddings: texts a second of ``rtxlib.training.embed`` and of sentence-transformers.
+"""Sentence embeddings: texts per second of ``rtxlib.training.embed`` and of sentence-transformers.
 
-Both read the same files of all-MiniLM-L6-v2 and the same texts, tokenise them, work in float32, and must agree within 1e-5.
-The peer runs as it comes (batches of 32) and with the batch size that is fastest for it here; it sorts texts by length itself.
+Both read the same files of all-MiniLM-L6-v2 and the same texts, tokenise them, compute in float32, and must agree within 1e-5.
+The peer runs with its default batches of 32 and with the batch size that is fastest for it here. It sorts texts by length itself.
 """
 
 from __future__ import annotations
@@ -43,16 +43,14 @@ def _beside(
         name, given = texts(source, count // 8 if short else count)
         outputs = embed(given, encoder, tokenizer)
         best = fastest(lambda size, given=given: peer("sentences", folder, given, size), SIZES, outputs, 1e-5, name)
-        for size in dict.fromkeys((SIZES[0], best)):
+        words = {SIZES[0]: "default", best: "best"} if best != SIZES[0] else {best: "default and best"}
+        for size, word in words.items():
             found = take_turns(
                 {
                     "ours": lambda given=given: len(given) / seconds(lambda: embed(given, encoder, tokenizer)),
                     "peer": lambda given=given, size=size: len(given) / peer("sentences", folder, given, size)[0],
                 },
                 rounds,
-            )
-            word = " and ".join(
-                word for word, holds in (("default", size == SIZES[0]), ("best", size == best)) if holds
             )
             yield row(
                 f"embedding, {len(given)} {name}, beside SentenceTransformer's {word} batches of {size}",

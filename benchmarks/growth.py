@@ -1,4 +1,4 @@
-"""How cost grows with work: time against rows, iterations and layers, and memory against the length of a text."""
+"""How cost grows with work: time against rows, passes and layers, and memory against the length of a text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from benchmarks.measure import Row, not_measured, seconds, versions
 from rtxlib.models import build
 from rtxlib.training.device import device_name, pick_device
 
-TIMES = (1, 2, 4, 8)  # the work, in units of the least
+TIMES = (1, 2, 4, 8)  # the work, in units of the smallest
 ROWS, TOKENS = 64, 16  # of a batch
 LENGTHS = {"sdpa": (2048, 4096, 8192, 16384, 32768), "eager": (512, 1024, 2048, 4096, 8192)}
 _MEASURE = "import sys; from benchmarks.growth import peak_bytes; print(peak_bytes(sys.argv[1], int(sys.argv[2])))"
 
 
 def works() -> dict[str, Callable[[int], Callable[[], object]]]:
-    """Kind of work -> for so many units of it, a forward and backward pass that does them."""
+    """Kind of work -> a function from the number of units to a forward and backward pass that does so much work.
+
+    The kinds are the names of stored rows, so passes are called iterations there.
+    """
     device = pick_device()
 
     def steps(model: torch.nn.Module, batches: int = 1) -> Callable[[], object]:
@@ -54,7 +57,7 @@ def time_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
         for _ in range(3 * rounds):
             for k, run in runs.items():
                 taken[k].append(1000 * seconds(run))
-        least = np.array([min(taken[k]) for k in TIMES])  # the machine's other work only ever adds
+        least = np.array([min(taken[k]) for k in TIMES])  # other work on the machine only adds time
         slope, fixed = np.polyfit(TIMES, least, 1)
         early, late = (least[2] - least[0]) / 3, (least[3] - least[2]) / 4
         yield (
@@ -77,7 +80,10 @@ def time_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
 
 
 def peak_bytes(path: str, length: int) -> int:
-    """Memory that a forward pass over one text of so many tokens adds; in a process of its own, on a CPU its resident peak."""
+    """Bytes that a forward pass over one text of ``length`` tokens adds: on a CPU to the peak of the process' resident memory.
+
+    path: the attention, "sdpa" or "eager". The process must be a fresh one.
+    """
     device = pick_device()
     model = build("standard-1x64", vocab_size=100, position="rotary", max_position_embeddings=length).eval().to(device)
     model.config._attn_implementation = path
@@ -91,11 +97,11 @@ def peak_bytes(path: str, length: int) -> int:
 
 
 def _forget_peak(device: torch.device) -> None:
-    """Start anew from what is held now; importing torch took more than a short text does."""
+    """Restart the peak from the memory held now, because importing torch took more than a short text takes."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     else:
-        Path("/proc/self/clear_refs").write_text("5")  # Linux: the resident peak becomes what is resident
+        Path("/proc/self/clear_refs").write_text("5")  # Linux: sets the peak to the resident memory of now
 
 
 def _peak(device: torch.device) -> int:
@@ -113,15 +119,9 @@ def memory_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
             continue
         found = []
         for length in LENGTHS[path]:
-            peaks = [
-                int(
-                    subprocess.run(
-                        [sys.executable, "-c", _MEASURE, path, str(length)], capture_output=True, text=True, check=True
-                    ).stdout
-                )
-                for _ in range(min(rounds, 3))
-            ]
-            found.append(median(peaks))
+            measure = [sys.executable, "-c", _MEASURE, path, str(length)]
+            answers = [subprocess.check_output(measure, text=True) for _ in range(min(rounds, 3))]
+            found.append(median(map(int, answers)))
         exponent = float(np.polyfit(np.log(LENGTHS[path]), np.log(found), 1)[0])
         yield (
             Row(

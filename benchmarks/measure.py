@@ -1,4 +1,4 @@
-"""A row of the benchmark table, and how two ways of doing one thing take turns."""
+"""One row of the benchmark table, and timing in turns."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from rtxlib.training.device import device_name, pick_device
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. ``ratio`` is turned so that higher is better and ``aim`` is what it should reach.
+    """One comparison of ours with a peer.
 
-    ``ours`` and ``peer`` are medians in ``unit``; ``ratio`` is the median of each round's own ratio, so that a machine that
-    slows down for a while slows both, and ``spread`` its lowest and highest. None stands for what was not measured.
+    ``ours`` and ``peer`` are medians in ``unit``. ``ratio`` is the median over rounds of each round's ratio, so a machine that
+    slows down for a while slows both sides; a higher ratio is better, whatever the unit. ``spread`` holds the lowest and the
+    highest ratio, and ``aim`` the ratio to reach. None means not measured.
     """
 
     name: str
@@ -41,7 +42,7 @@ def versions(*packages: str) -> str:
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """How long a call takes; on a GPU, until the device has finished."""
+    """Seconds that a call takes; on a GPU the clock stops when the device has finished."""
     device = pick_device()
     started = time.perf_counter()
     run()
@@ -51,7 +52,7 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """What each way measures of itself, ``rounds`` times; the order is turned round each time."""
+    """The values that each way returns over ``rounds`` rounds; the order of the ways alternates between rounds."""
     found: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds):
         for name in ways if number % 2 else reversed(ways):
@@ -66,9 +67,9 @@ def fastest(
     tolerance: float,
     what: str,
 ) -> int:
-    """The batch size at which ``run``, which gives seconds and outputs, is quickest.
+    """The batch size with the fewest seconds. ``run``: batch size -> seconds and outputs.
 
-    Every size is run once, which warms up, and must give what is expected.
+    Every size runs once, which warms up, and its outputs must lie within ``tolerance`` of ``expected``.
     """
     taken = {}
     for size in sizes:
@@ -88,7 +89,7 @@ def row(
     settings: str,
     less_is_better: bool = False,
 ) -> Row:
-    """A row of figures that were taken in turns, one of each a round."""
+    """A row from values that were measured in turns, one of ours and one of the peer per round."""
     ratios = [b / a if less_is_better else a / b for a, b in zip(ours, peer, strict=True)]
     return Row(
         name,
@@ -112,5 +113,5 @@ def not_measured(name: str, unit: str, aim: float | None, why: str) -> Row:
 
 
 def verdict(ratio: float | None, aim: float | None) -> str:
-    """Whether the aim is "met" or "missed"; nothing where either is missing."""
+    """Whether the ratio has "met" or "missed" the aim; an empty string where there is no ratio or no aim."""
     return "" if ratio is None or aim is None else "met" if ratio >= aim else "missed"

@@ -1,9 +1,10 @@
-"""The transformer page in headless Chromium: frames a second while a value oscillates, and milliseconds a recompute.
+"""The transformer page in headless Chromium: frames per second while a value oscillates, and milliseconds per recompute.
 
-Oscillating: 8 tokens × d_model 16 × 2 layers, with the stages that are open at first and with one more layer open whole; the
-page aims at 60 frames a second, which is also the most that the browser draws. Recomputing: 32 tokens × d_model 64 × 6 layers of
-encoder and decoder, every number anew; the page aims at less than 100 ms. "computed" is the mathematics alone, "drawn" the
-whole frame with what is in sight. Medians, and the slowest of all rounds.
+Oscillating: 8 tokens × d_model 16 × 2 layers, with the stages that are open at first, and with one more layer fully open. The
+page aims at 60 frames per second, which is also the most that the browser draws.
+
+Recomputing: 32 tokens × d_model 64 × 6 layers of encoder and decoder, where every number changes. The page aims at less than
+100 ms. "computed" is the mathematics alone, "drawn" the whole frame with everything in sight.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any
 from benchmarks.measure import Row, not_measured, row
 from rtxstudy.pages import static
 
-SECONDS = 3.0  # of oscillation a round
-FRAMES_A_SECOND, RECOMPUTE_MS = 60.0, 100.0
-AIM = 0.99  # a browser that draws every frame gives 59.9 or so
+SECONDS = 3.0  # of oscillation per round
+FRAMES_PER_SECOND, RECOMPUTE_MS = 60.0, 100.0
+AIM = 0.99  # a browser that draws every frame reports about 59.9
 _LAYER = ("encoder/0/0/attention/query", "encoder/0/0/attention/output", "encoder/0/0/feedforward/inner")
-PLACES = {  # what is in sight -> where that is, and the stages that are opened
+PLACES = {  # what is in sight -> its selector, and the stages to open
     "as the page opens": (".transformer", ()),
     "at the scores": ("[data-id='encoder/0/0/attention/weights']", ()),
     "a layer open": ("[data-id='encoder/0/0/attention/query']", _LAYER),
@@ -46,7 +47,7 @@ FRAMES = """(seconds) => new Promise((done) => {
   requestAnimationFrame(tick);
 })"""
 
-# The page asks for its frame while the event is handled, so it stands between the two asked for here.
+# The page requests its frame while it handles the event, so its frame comes between the two requested here.
 FRAME = """(value) => new Promise((done) => {
   let started = 0;
   requestAnimationFrame(() => { started = performance.now(); });
@@ -58,7 +59,7 @@ FRAME = """(value) => new Promise((done) => {
 
 
 def opened(browser: Any, folder: Path, state: dict[str, Any], stages: tuple[str, ...] = ()) -> Any:
-    """A page at this state with more stages open, a cell of the first embedding selected and in sight of the attention."""
+    """A page at this state with more stages open and a cell of the first embedding selected."""
     file = folder / "page.html"
     file.write_text(static.page("transformer", state), encoding="utf-8")
     page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -74,7 +75,7 @@ def opened(browser: Any, folder: Path, state: dict[str, Any], stages: tuple[str,
 
 
 def rates(browser: Any, folder: Path, rounds: int, where: str, stages: tuple[str, ...] = ()) -> list[float]:
-    """Frames a second while the selected cell oscillates, with the part of the page ``where`` in sight, once a round."""
+    """Frames per second, once per round, while the selected cell oscillates and the part ``where`` of the page is in sight."""
     page = opened(browser, folder, SMALL, stages)
     page.evaluate("(where) => document.querySelector(where).scrollIntoView()", where)
     page.get_by_role("button", name="Oscillate").click()
@@ -88,7 +89,7 @@ def rates(browser: Any, folder: Path, rounds: int, where: str, stages: tuple[str
 
 
 def recomputes(browser: Any, folder: Path, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of a recompute: "computed" and "drawn"."""
+    """Milliseconds per recompute, by "computed" and "drawn"."""
     page = opened(browser, folder, LARGE)
     code = static.script("transformer/model.js")
     computed = page.evaluate(
@@ -113,7 +114,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         for name, unit in zip(names, ("frames/s", "ms"), strict=True):
             yield not_measured(name, unit, 1.0, "there is no Chromium here; install it, or name it in CHROMIUM")
         return
-    from playwright.sync_api import sync_playwright  # only this needs it
+    from playwright.sync_api import sync_playwright  # only this benchmark needs it
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -122,9 +123,8 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         for what, (place, stages) in PLACES.items():
             found = rates(browser, folder, rounds, place, stages)
             settings = f"8 tokens × 16 × 2 layers, {SECONDS} s a round; {where}"
-            yield row(
-                f"{names[0]}, {what}", found, [FRAMES_A_SECOND] * rounds, "frames/s", AIM, ("playwright",), settings
-            )
+            limits = [FRAMES_PER_SECOND] * rounds
+            yield row(f"{names[0]}, {what}", found, limits, "frames/s", AIM, ("playwright",), settings)
         for what, times in recomputes(browser, folder, 4 * rounds).items():
             settings = f"32 tokens × 64 × 6 layers of encoder and decoder; {where}"
             limits = [RECOMPUTE_MS] * len(times)

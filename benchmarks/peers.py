@@ -1,6 +1,6 @@
-"""What others offer, each called in a process of its own in which nothing of ours is loaded or set.
+"""The peers: each runs in a process of its own, where none of our code is loaded and none of our settings is made.
 
-``Peer`` starts this file as a program and calls its functions there; what they are given and what they answer is pickled.
+``Peer`` starts this file as a program and calls its functions there; arguments and answers are pickled.
 """
 
 from __future__ import annotations
@@ -26,17 +26,11 @@ if TYPE_CHECKING:
 
 
 def trainer(
-    config: Any,
-    folder: Path,
-    batch: int,
-    warm_up: int,
-    steps: int,
-    padded_to: int | None,
-    settings: dict[str, Any],
+    config: Any, folder: Path, batch: int, warm_up: int, steps: int, padded_to: int | None, settings: dict[str, Any]
 ) -> float:
-    """Rows a second of the Trainer over ``steps`` steps after ``warm_up`` untimed ones, on a new model of this configuration.
+    """Rows per second of the Trainer on a new model: ``steps`` timed steps after ``warm_up`` untimed ones.
 
-    folder: what :func:`save_training` left. padded_to: tokens of every row; None: of the longest in its batch.
+    folder: written by :func:`save_training`. padded_to: the length to which every row is padded; None: the longest in its batch.
     """
     import torch
     from transformers import (
@@ -91,7 +85,7 @@ def trainer(
 
 
 def plain_loop(folder: Path, dtype: torch.dtype, texts: list[str], size: int, length: int) -> tuple[float, np.ndarray]:
-    """Seconds and logits of what a person writes: batches in the order of the texts, padded to the longest of each."""
+    """Seconds and logits of the loop that people write: batches in the order of the texts, each padded to its longest text."""
     import torch
 
     model, tokenizer = _classifier(folder)
@@ -105,9 +99,7 @@ def plain_loop(folder: Path, dtype: torch.dtype, texts: list[str], size: int, le
     return _now() - begun, np.concatenate(found)
 
 
-def text_pipeline(
-    folder: Path, dtype: torch.dtype, texts: list[str], size: int, length: int
-) -> tuple[float, np.ndarray]:
+def text_pipeline(folder: Path, dtype: torch.dtype, texts: list[str], size: int, length: int) -> tuple[float, np.ndarray]:
     """Seconds and probabilities of ``pipeline``."""
     from transformers import pipeline
 
@@ -122,7 +114,7 @@ def text_pipeline(
 
 
 def alone(folder: Path, dtype: torch.dtype, texts: list[str], length: int) -> list[float]:
-    """Milliseconds of the forward pass over each text by itself."""
+    """Milliseconds of a forward pass over each text alone."""
     import torch
 
     model, tokenizer = _classifier(folder)
@@ -167,7 +159,7 @@ def _autocast(dtype: torch.dtype) -> torch.autocast:
 
 
 def _now() -> float:
-    """Seconds, once the device has finished."""
+    """The clock in seconds, read after the device has finished."""
     import torch
 
     if torch.cuda.is_available():
@@ -176,7 +168,7 @@ def _now() -> float:
 
 
 def _serve() -> None:
-    """Answer one call after another; what libraries print goes where errors go."""
+    """Answer one call after another. Libraries print to standard output, so it is redirected to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:
@@ -192,13 +184,13 @@ def _serve() -> None:
 
 
 class Peer:
-    """A process for peers: ``peer("plain_loop", …)``. A context manager, which ends it."""
+    """A process for peers, called as ``peer("plain_loop", …)``. A context manager; leaving it ends the process."""
 
     def __enter__(self) -> Self:
         from rtxlib.process import SETTINGS
 
         unset = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-        # One GPU, as ours has: over several the Trainer would spread one batch and call that a step.
+        # One GPU, as ours has: the Trainer would split each batch over several.
         unset["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         program = [sys.executable, "-P", str(Path(__file__).resolve())]
         self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=unset)
@@ -218,7 +210,7 @@ class Peer:
 
 
 def save_training(folder: Path, data: Prepared) -> Path:
-    """The folder, with the tokenizer and the training rows as :func:`trainer` reads them."""
+    """Write the tokenizer and the training rows into the folder, as :func:`trainer` reads them; returns the folder."""
     data.tokenizer.save_pretrained(folder)
     rows = data.splits["train"]
     np.savez(folder / "rows.npz", ids=rows.ids, offsets=rows.offsets, labels=rows.labels)

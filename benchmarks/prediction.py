@@ -1,4 +1,4 @@
-"""Prediction: texts a second beside ``pipeline`` and a plain loop over transformers, and the time of one text alone."""
+"""Prediction: texts per second beside ``pipeline`` and a plain loop over transformers, and the latency of one text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LENGTH = 256
 
 
 class Same(NamedTuple):
-    """One BERT of 6 layers × 384 with random weights: ours, and a folder with it from which the peer reads it."""
+    """One BERT of 6 layers × 384 with random weights: ours, and the folder from which the peer reads the same weights."""
 
     model: EncoderForSequenceClassification
     tokenizer: PreTrainedTokenizerBase
@@ -38,7 +38,7 @@ class Same(NamedTuple):
 
 
 def same_models(tokenizer: PreTrainedTokenizerBase, folder: Path, peer: Peer) -> Same:
-    """Ours is on the device at hand, in evaluation mode."""
+    """Our model is on the device that this machine has, in evaluation mode."""
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -88,7 +88,10 @@ def _throughput(name: str, given: list[str], same: Same, precision: str, rounds:
     }
     for what, (function, expected) in loops.items():
         tolerance = 1e-4 if precision == "fp32" else 0.2
-        run = lambda size, function=function: same.peer(function, same.folder, DTYPES[precision], given, size, LENGTH)  # noqa: E731
+
+        def run(size: int, function: str = function) -> tuple[float, np.ndarray]:
+            return same.peer(function, same.folder, DTYPES[precision], given, size, LENGTH)
+
         size = fastest(run, SIZES, expected, tolerance, what)
         ways = {
             "ours": lambda: len(given) / seconds(predict),
@@ -108,11 +111,10 @@ def _throughput(name: str, given: list[str], same: Same, precision: str, rounds:
 
 
 def _alone(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Row:
-    """Median milliseconds of a forward pass over one text, all texts a round."""
+    """Milliseconds of a forward pass over one text: the median over all texts in each round."""
     device = pick_device()
-    batches = [
-        same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given
-    ]
+    cut = {"truncation": True, "max_length": LENGTH, "return_tensors": "pt"}
+    batches = [same.tokenizer(text, **cut).to(device) for text in given]
 
     def ours() -> float:
         with torch.inference_mode(), autocast(precision, device), prepacked(same.model):
@@ -121,7 +123,8 @@ def _alone(name: str, given: list[str], same: Same, precision: str, rounds: int)
     def theirs() -> float:
         return median(same.peer("alone", same.folder, DTYPES[precision], given, LENGTH))
 
-    ours(), theirs()  # the shapes are compiled
+    ours()  # both compile the shapes in their first call
+    theirs()
     found = take_turns({"ours": ours, "peer": theirs}, rounds)
     return row(
         f"latency of one text, {name}, {precision}",

@@ -1,4 +1,4 @@
-"""The tables of docs/: every comparison, and what 10,000 runs and 10⁹ reviews would cost by arithmetic from them.
+"""The generated tables of docs/: every comparison, and the cost of 10,000 runs and of 10⁹ reviews, computed from them.
 
 python -m benchmarks.scale            # prints them
 python -m benchmarks.scale --write    # puts them into the pages
@@ -20,7 +20,7 @@ PAGES = (ROOT / "docs" / "cluster.md", ROOT / "docs" / "speed.md")
 MACHINES = {"a laptop of 2 cores": 2, "one machine of 64": 64, "a cluster of 1,000": 1000}
 RUNS, REVIEWS = 10_000, 10**9
 MODELS = ("standard-6x384", "recurrent-3x2x256")
-# The rows of the benchmarks that are used: reviews, and phrases of a dozen tokens.
+# The benchmark rows behind the arithmetic: reviews, and phrases of about a dozen tokens.
 READ = "prediction, 60 Yelp reviews, bf16, beside a plain loop over transformers"
 SHORT = "prediction, 400 SST-2 phrases, bf16, beside a plain loop over transformers"
 
@@ -42,7 +42,7 @@ def line(what: str, unit: str, core_hours: float, stored: str) -> str:
 
 
 def arithmetic() -> str:
-    """The table, as Markdown. Perfect scaling is assumed: runs, and files of reviews, do not wait for each other."""
+    """The table of costs, as Markdown. It assumes perfect scaling: runs, and files of reviews, do not wait for each other."""
     runs = pd.read_parquet(ROOT / "data" / "results" / "full" / "runs.parquet")
     runs = runs[(runs["data"] == "sst2") & (runs["recipe"] == "default")]
     bench = {row["name"]: row for row in benchmarks()["rows"]}
@@ -95,7 +95,7 @@ def comparisons() -> str:
 
 
 def page_with(page: Path) -> str:
-    """The page with what is computed between each pair of its marks."""
+    """The text of a page with fresh tables between its marks."""
     text = page.read_text(encoding="utf-8")
     for mark, compute in COMPUTED.items():
         begin, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"

@@ -1,4 +1,4 @@
-"""The texts that are timed: real ones of the Hub where it answers, those of the embedded generator otherwise."""
+"""The texts that are timed: real ones where the Hub answers, generated ones otherwise."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FILES = {
 
 @cache
 def hub_answers() -> bool:
-    """Whether the Hub's data can be had here."""
+    """Whether the Hub's data are available here."""
     try:
         _hub_texts("sst2", 1)
-    except Exception as error:  # each way of not answering has an exception of its own
-        print(f"The Hub's texts could not be had ({type(error).__name__}); the embedded generator's are used.")
+    except Exception as error:  # every failure of the Hub has its own exception
+        print(f"The Hub's texts are not available ({type(error).__name__}); the embedded generator's are used.")
         return False
     return True
 
@@ -37,14 +37,14 @@ def _hub_texts(name: str, count: int) -> list[str]:
 
 
 def texts(name: str, count: int) -> tuple[str, list[str]]:
-    """So many texts of ``sst2`` or ``yelp_polarity``, and what they are called."""
+    """A name for the texts, and ``count`` texts of ``sst2`` or ``yelp_polarity``."""
     if hub_answers():
         return {"sst2": "SST-2 phrases", "yelp_polarity": "Yelp reviews"}[name], _hub_texts(name, count)
     return "generated reviews", generate(count, 0)["text"].tolist()
 
 
 def prepared(name: str) -> tuple[str, Prepared]:
-    """A prepared data set to train on, and what it is called."""
+    """A name for the data, and a prepared data set to train on."""
     if hub_answers():
         return {"sst2": "SST-2", "yelp_polarity": "Yelp"}[name], prepare(of_source(name), paths.prepared_dir())
     return "generated reviews", prepare(of_source("embedded"), paths.prepared_dir())

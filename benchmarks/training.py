@@ -1,4 +1,4 @@
-"""Training: rows a second beside Hugging Face's Trainer, and the share of the machine's matrix-product peak that is reached."""
+"""Training: rows per second beside Hugging Face's Trainer, and the share of the machine's peak in matrix products."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rtxlib.training.recipe import recipe
 from rtxlib.training.trainer import Trainer
 
 BATCH = 128
-# The Trainer sorts fifty batches at a time by length, longest first, so that any fewer steps would be of other lengths than the
-# data's: it warms up over fifty steps and is timed over the next fifty.
+# The Trainer sorts fifty batches at a time by length, longest first, so fewer steps would see longer texts than the data have.
+# It warms up for fifty steps and is timed over the next fifty.
 STEPS = 50
 PUBLISHED_BATCH, PUBLISHED_LENGTH, PUBLISHED_STEPS = 16, 128, 6
 _SIZES = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536}
@@ -35,32 +35,29 @@ PEAK_SIZES = (1024, 2048, 4096)  # square matrices; the fastest counts as the pe
 
 
 def subset(tokens: Tokens, rows: int) -> Tokens:
-    """So many rows drawn at random."""
+    """``rows`` rows drawn at random."""
     index = np.random.default_rng(0).permutation(len(tokens))[:rows]
     ids = [tokens.row(i) for i in index]
     return Tokens(np.concatenate(ids), np.cumsum([0, *map(len, ids)]), tokens.labels[index])
 
 
 def ours(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str) -> float:
-    """Rows a second of our training loop over ``tokens`` once, batches by length."""
+    """Rows per second of our training loop over ``tokens`` once, in batches of similar length."""
     plan = dataclasses.replace(recipe("default"), precision=precision, evaluations_per_epoch=1)
     trained = Trainer(model, tokens, subset(tokens, 1), plan, 0, special_ids(data), pick_device()).run()
     return trained.rows_per_second
 
 
 def peers(vocab: int) -> dict[str, tuple[PreTrainedConfig, Callable[[], PreTrainedModel]]]:
-    """Name -> a configuration of transformers, and a model of ours with the same matrices."""
+    """Name -> a configuration of transformers, and a function that builds our model with the same matrices."""
     return {
-        "BERT": (
-            BertConfig(vocab_size=vocab, **_SIZES),
-            lambda: build("bert-tiny", vocab_size=vocab, **_SIZES),
-        ),
+        "BERT": (BertConfig(vocab_size=vocab, **_SIZES), lambda: build("bert-tiny", vocab_size=vocab, **_SIZES)),
         "standard": (
             ModernBertConfig(
                 vocab_size=vocab,
                 pad_token_id=0,
                 hidden_activation="silu",
-                attention_dropout=0.1,  # ours has 0.1 after embedding, attention and feed-forward too
+                attention_dropout=0.1,  # the same rate as ours, after embedding, attention and feed-forward
                 embedding_dropout=0.1,
                 mlp_dropout=0.1,
                 max_position_embeddings=512,
@@ -74,7 +71,7 @@ def peers(vocab: int) -> dict[str, tuple[PreTrainedConfig, Callable[[], PreTrain
 
 
 def peak(device: torch.device, dtype: torch.dtype) -> float:
-    """Matrix-product GFLOP/s of the device in this format: the fastest of a few sizes, each the median of five."""
+    """GFLOP/s of matrix products on the device in this format: the fastest of a few sizes, each the median of five."""
     rates = []
     for n in PEAK_SIZES:
         a = torch.randn(n, n, device=device).to(dtype)
@@ -84,13 +81,13 @@ def peak(device: torch.device, dtype: torch.dtype) -> float:
 
 
 def counted_flops(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str) -> float:
-    """Floating-point operations of a training row, counted by torch as they are done."""
+    """Floating-point operations per training row, which torch counts while they run."""
     with FlopCounterMode(display=False) as counter:
         ours(model, tokens, data, precision)
     return counter.get_total_flops() / len(tokens)
 
 
-# Where, on which data, the ratio to the Trainer that is aimed at, and the share of the peak.
+# (device, data) -> the aims: the ratio to the Trainer, and the share of the peak.
 AIMS = {("cpu", "sst2"): (1.5, 0.5), ("cuda", "sst2"): (5.0, None), ("cuda", "yelp_polarity"): (2.0, 0.4)}
 
 
@@ -109,7 +106,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
 
 
 def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, steps: int) -> Iterator[Row]:
-    """Two shapes beside the Trainer at its best settings, then the study's own beside the peak."""
+    """Two shapes beside the Trainer at its best settings, then the study's own shape beside the peak."""
     device = pick_device()
     precision = pick_precision("auto", device)
     name, data = prepared(source)
@@ -118,7 +115,7 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
         "bf16": precision == "bf16",
         "fp16": precision == "fp16",
         "train_sampling_strategy": "group_by_length",
-        "torch_compile": device.type == "cuda",  # on a CPU compiling made a step of ours slower (LOG.md)
+        "torch_compile": device.type == "cuda",  # on a CPU compiling makes a step slower (LOG.md)
     }
     for shape, (config, make) in peers(len(data.tokenizer)).items():
         with Peer() as peer, tempfile.TemporaryDirectory() as folder:
@@ -162,7 +159,7 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
 
 
 def _beside_published(rounds: int, steps: int) -> Row:
-    """The study's own shape beside the protocol of the study that this one must surpass."""
+    """The study's own shape beside the training protocol of the published study that this one is to surpass."""
     precision = pick_precision("auto", pick_device())
     name, data = prepared("sst2")
     tokens = subset(data.splits["train"], BATCH * steps)

@@ -1,4 +1,4 @@
-"""What is told of an encoder is what its modules are and do: change one, and the row that speaks of it changes."""
+"""The description of an encoder follows its modules: change one, and its row changes."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def test_the_two_architectures_are_told_apart_row_by_row() -> None:
     one, two = anatomy(on_meta("minilm-l6"), "bert"), anatomy(on_meta("modernbert-base"), "modernbert")
     assert list(one) == list(two)
     expected = {
-        "Position encoding": ("512 places", "rotary (RoPE), base 160,000; 10,000 in local layers"),
+        "Position encoding": ("512 positions", "rotary (RoPE), base 160,000; 10,000 in local layers"),
         "Layer normalization": ("post-norm: LayerNorm(x + f(x))", "pre-norm: x + f(LayerNorm(x))"),
-        "Norm before the first attention": ("the embedding's alone", "the embedding's alone"),
+        "Norm before the first attention": ("only the embedding's", "only the embedding's"),
         "LayerNorm bias": ("yes, in 13 of 13", "no, in 0 of 45"),
         "Attention mechanism": ("separate Q/K/V: 3 matrices", "combined QKV: one (2304, 768) matrix"),
-        "Attention reach": ("every layer sees all", "8 of 22 layers, one in 3, see all tokens; the others 64 to each"),
+        "Attention reach": ("every layer sees all", "8 of 22 layers, one in 3, see all tokens; the others see 64 to each"),
         "Feed-forward network": ("standard", "gated (GLU): W₃·(GELU(W₁x) ⊙ W₂x)"),
         "Activation": ("GELU, x·Φ(x), exact", "GELU, x·Φ(x), exact"),
         "MLP dimensions": ("symmetric: 384 → 1536 → 384", "asymmetric: 768 → 2304 → 1152 → 768"),
-        "Sequence length": ("512 tokens, of which a sentence embedding reads 256", "8192 tokens"),
+        "Sequence length": ("512 tokens; a sentence embedding reads the first 256", "8192 tokens"),
         "Layers": ("6", "22"),
         "Hidden size": ("384, in 12 heads", "768, in 12 heads"),
         "Pooling of a sentence": ("mean of the real tokens' states, scaled to length one",) * 2,
-        "Parameters": ("22,713,216, 11,720,448 of them", "149,014,272, 38,682,624 of them"),
+        "Parameters": ("22,713,216, including 11,720,448", "149,014,272, including 38,682,624"),
     }
     assert list(expected) == list(one)
     for row, (of_minilm, of_modernbert) in expected.items():
@@ -89,9 +89,9 @@ def lose_a_layer(encoder: Encoder) -> None:
     [
         (swap_activation, "Activation", "SiLU, x·σ(x)"),
         (cut_positions, "Sequence length", "40 tokens"),
-        (cut_positions, "Position encoding", "40 places"),
+        (cut_positions, "Position encoding", "40 positions"),
         (drop_a_bias, "LayerNorm bias", "yes, in 6 of 7 norms"),
-        (end_in_a_norm, "Layer normalization", "one more after the last layer"),
+        (end_in_a_norm, "Layer normalization", "one more norm after the last layer"),
         (widen, "MLP dimensions", "asymmetric: 48 → 192 → 24 → 48"),
         (lose_a_layer, "Layers", "2"),
     ],
@@ -112,12 +112,7 @@ def test_rows_are_read_off_the_modules_and_not_off_the_configuration(change, row
         ("recurrent-3x2x64", {}, "LayerNorm bias", "no, in 0 of 7 norms"),
         ("recurrent-3x2x64", {}, "Activation", "SiLU, x·σ(x)"),
         ("standard-1x64", {"position": "alibi"}, "Position encoding", "ALiBi: distance lowers the scores"),
-        (
-            "standard-1x64",
-            {"position": "sinusoidal"},
-            "Position encoding",
-            "absolute: sines and cosines, nothing learned",
-        ),
+        ("standard-1x64", {"position": "sinusoidal"}, "Position encoding", "absolute: sines and cosines, nothing learned"),
         ("standard-1x64", {"position": "none"}, "Position encoding", "none"),
         ("standard-1x64", {}, "Norm before the first attention", "its own, after the embedding's"),
         ("standard-1x64", {"embedding_norm": False}, "Norm before the first attention", "its own"),
@@ -141,14 +136,14 @@ def test_an_unknown_reference_is_refused() -> None:
 FALSE = {
     "parameters of minilm-l3": "17.4M",
     "parameters of modernbert-base": "149.0M",
-    "MiniLM beside BERT-base: parameters": "0.16, 0.21, 0.30 (L3, L6, L12)",
+    "MiniLM's parameters relative to BERT-base": "0.16, 0.21, 0.30 (L3, L6, L12)",
     "ModernBERT's layers, in the diagram": "22",
     "ModernBERT's layers, in the table": "22 (base), 28 (large)",
     "MiniLM's norms, in the diagram": "before 0 of 12 sub-layers",
     "ModernBERT's norms, in the text": "before 43 of 44 sub-layers",
     "ModernBERT's norms outside the layers, in the diagram": "embeddings.norm and final_norm",
     "base of ModernBERT's rotary angles": "rotary (RoPE), base 160,000; 10,000 in local layers",
-    "combined Q/K/V has fewer parameters": "1,769,472 combined, 1,769,472 apart",
+    "combined Q/K/V has fewer parameters": "1,769,472 combined, 1,769,472 separate",
     "ModernBERT's gate": "GELU",
 }
 
@@ -162,7 +157,7 @@ def test_what_the_document_says_of_the_released_models_is_held_against_them() ->
 
 
 def test_a_claim_follows_the_model_it_is_about() -> None:
-    """The document's ModernBERT, built as it says, keeps its words; a MiniLM built otherwise breaks them."""
+    """A ModernBERT built as the notes say fulfils their claims; a MiniLM built differently breaks them."""
     said = {"feedforward": "swiglu", "num_hidden_layers": 12, "rope_theta": 10_000.0, "first_attention_norm": True}
     with torch.device("meta"):
         modern = Encoder(preset("modernbert-base", **said, embedding_norm=False, final_norm=False))
@@ -170,9 +165,8 @@ def test_a_claim_follows_the_model_it_is_about() -> None:
                              max_position_embeddings=256, intermediate_size=384))  # fmt: skip
     holds = claims(odd, modern).set_index("claim")["holds"]
     about_modern = holds[holds.index.str.startswith(("ModernBERT", "base of"))]
-    assert list(about_modern.index[~about_modern]) == [
-        "ModernBERT's layers, in the table"
-    ]  # of presets, not of this one
+    # This one claim is about the presets, not about this encoder.
+    assert list(about_modern.index[~about_modern]) == ["ModernBERT's layers, in the table"]
     about_mini = holds[holds.index.str.startswith("MiniLM's")]
     assert set(about_mini.index[about_mini]) == {
         "MiniLM's norms, in the diagram",
@@ -198,14 +192,14 @@ def test_local_layers_see_their_window_and_every_third_sees_all() -> None:
     for layer in range(1, 8):
         expected = distance >= 0 if layer in (1, 4, 7) else distance <= 3
         assert (seen_by(table, layer, length) == expected).all(), layer
-    assert len(table) == 7 * 20  # one run each
+    assert len(table) == 7 * 20  # one stretch each
     assert (reach(minilm(), 9)[["first", "last"]] == (1, 9)).all(axis=None)
 
 
 def test_tokens_seen_apart_are_runs_of_their_own(monkeypatch) -> None:
     encoder = minilm(num_hidden_layers=1)
     weights = torch.tensor([[0.5, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.2, 0.8, 0.0], [0.4, 0.0, 0.3, 0.3]])
-    heads = torch.stack([weights.triu(), weights.tril()])  # what one head does not see, the other does
+    heads = torch.stack([weights.triu(), weights.tril()])  # each head sees what the other does not
     monkeypatch.setattr(encoder.stack.blocks[0][0].attention, "_attend", lambda q, *_, **__: (q, heads[None]))
     runs = [tuple(row) for row in reach(encoder, 4).to_numpy()]
     assert runs == [(1, 1, 1, 1), (1, 1, 3, 3), (1, 2, 2, 2), (1, 3, 2, 3), (1, 4, 1, 1), (1, 4, 3, 4)]
@@ -220,7 +214,7 @@ def test_post_norm_keeps_the_length_of_a_state_and_pre_norm_lets_it_grow() -> No
     post, pre = minilm(num_hidden_layers=6), modernbert(initializer_range=0.2)
     kept = norms_by_layer(post, [padded()])
     assert list(kept["layer"]) == [0, 1, 2, 3, 4, 5, 6]
-    assert np.allclose(kept["norm"], 1, atol=1e-3)  # what LayerNorm gives before its weights have learnt anything
+    assert np.allclose(kept["norm"], 1, atol=1e-3)  # LayerNorm's output with fresh weights
     grown = norms_by_layer(pre, [padded()])["norm"]
     assert (np.diff(grown) > 0).all() and grown.iloc[-1] > 1.5 * grown.iloc[0]
 
@@ -266,7 +260,7 @@ def vectors(n: int = 60) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(n, 8)) * np.random.default_rng(1).uniform(0.1, 9, (n, 1))
 
 
-@pytest.mark.parametrize("block", [1, 150, 10**9], ids=["a row at a time", "some", "all at once"])
+@pytest.mark.parametrize("block", [1, 150, 10**9], ids=["one row at a time", "some", "all at once"])
 def test_neighbours_are_those_of_the_whole_similarity_matrix(monkeypatch, block: int) -> None:
     monkeypatch.setattr(retrieval, "_BLOCK", block)
     x = vectors()
@@ -281,7 +275,7 @@ def test_neighbours_are_those_of_the_whole_similarity_matrix(monkeypatch, block:
 
 
 def test_ties_favour_no_label_however_the_table_is_sorted() -> None:
-    """Texts without a word in common are all equally far apart; in sorted order the first label would win every tie."""
+    """Texts without a common word are all equally similar; in a sorted table the first label would win every tie."""
     labels = np.repeat([0, 1], 100)
     precision = retrieval.precision_at_k(retrieval.neighbours(np.eye(200), 20), labels)
     assert precision[labels == 0].mean() == pytest.approx(0.5, abs=0.1)

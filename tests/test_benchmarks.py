@@ -1,4 +1,4 @@
-"""The benchmark table is whole, and the pages say what it says."""
+"""The benchmark table is complete, and the documentation shows its numbers."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_message_of_a_step_is_as_large_as_the_page_says() -> None:
 
 
 def test_memory_grows_with_a_long_text_and_not_with_its_square() -> None:
-    """Nothing of length × length is made where attention is fused; 16,384 tokens squared would be 268 MB of bytes alone."""
+    """Fused attention holds no array of length × length, which for 16,384 tokens is 268 MB even with one byte per entry."""
     measured = subprocess.run(
         [sys.executable, "-c", "from benchmarks.growth import peak_bytes; print(peak_bytes('sdpa', 16384))"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Early exits: thresholds 0 and 1 are the two extremes, and what leaves early is what fewer passes would have given."""
+"""Early exit: thresholds 0 and 1 are the extremes, and a text that leaves gets the label that so many passes give."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_batch_that_shrinks_gives_what_each_text_gives_alone(variant: str, poo
                 torch.testing.assert_close(out.logits[row : row + 1], alone.logits, atol=1e-5, rtol=1e-5)
                 fixed = logits(model, text, recurrent_depth=passes)
                 torch.testing.assert_close(out.logits[row : row + 1], fixed, atol=1e-5, rtol=1e-5)
-    assert left_after == {1, 2, 3}  # every way out was taken
+    assert left_after == {1, 2, 3}  # every exit occurs
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -61,7 +61,7 @@ def test_even_a_certain_text_stays_at_threshold_1(batch: dict) -> None:
 
 
 def test_texts_that_left_are_not_computed_any_more(batch: dict) -> None:
-    """Rows × positions that the block's first layer sees, pass after pass."""
+    """The block's first layer sees fewer rows and positions in each pass."""
     model = small("recurrent-2x3x64", pooling="mean")
     seen: list[tuple[int, int]] = []
     model.encoder.stack.blocks[0][0].register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0].shape[:2])))
@@ -72,11 +72,11 @@ def test_texts_that_left_are_not_computed_any_more(batch: dict) -> None:
 
 
 def test_leaving_after_the_first_pass_costs_what_a_model_of_one_pass_costs(batch: dict) -> None:
-    """Where [CLS] alone is read, the block's last layer is computed in full for those texts alone that go on."""
+    """Where only [CLS] is read, the block's last layer runs in full only for texts that continue."""
     from torch.utils.flop_counter import FlopCounterMode
 
     model = small()
-    model.config._attn_implementation = "eager"  # torch counts no products inside the fused one on a CPU
+    model.config._attn_implementation = "eager"  # on a CPU torch does not count products inside the fused attention
     counts = []
     for given in ({"recurrent_depth": 1}, {"early_exit": EarlyExit("confidence", 0)}):
         with torch.inference_mode(), FlopCounterMode(display=False) as counter:

@@ -81,7 +81,7 @@ def test_with_one_seed_the_paired_difference_is_the_paired_t_interval_over_items
 
 
 def test_where_only_seeds_vary_the_paired_difference_is_the_t_interval_over_seeds():
-    # every item alike within a seed: nothing is left to the items
+    # all items of a seed are equal, so only the seeds vary
     by_seed = np.array([0, 1, 1, 0, 1])
     a, b = np.repeat(by_seed[:, None], 40, axis=1), np.zeros((5, 40))
     found, expected = statistics.paired_difference(a, b), stats.ttest_1samp(by_seed, 0)
@@ -96,7 +96,7 @@ def test_paired_interval_covers_the_true_difference_about_95_times_in_100(seed_s
     rng = np.random.default_rng(1)
 
     def draw() -> np.ndarray:
-        """Correctness (2, seeds, items) of two models whose accuracy hangs on the item, the item's pull, and the seed."""
+        """Correctness (2, seeds, items) of two models; accuracy depends on the item, its bias, and the seed."""
         logit = (
             rng.normal(1.5, 1.5, 400) + rng.normal(0, item_spread, (2, 1, 400)) + rng.normal(0, seed_spread, (2, 4, 1))
         )
@@ -109,7 +109,7 @@ def test_paired_interval_covers_the_true_difference_about_95_times_in_100(seed_s
 
 
 def test_seeds_that_happen_to_agree_do_not_make_an_interval_narrow():
-    """Where only items vary, three seeds may by chance agree far better than the items allow; such draws are no surer."""
+    """Where only items vary, three seeds may agree by chance; the interval must not become narrow for that."""
     rng = np.random.default_rng(4)
     draws = [(rng.random((2, 3, 400)) < 0.8) for _ in range(1500)]
     agreeing = [draw for draw in draws if (draw[0].mean(axis=1) - draw[1].mean(axis=1)).std(ddof=1) < 0.01]
@@ -129,7 +129,7 @@ def test_p_value_is_no_smaller_than_a_uniform_one_when_the_models_are_equal():
 def test_identical_models_differ_by_nothing_for_certain():
     correct = np.random.default_rng(3).random((3, 50)) < 0.8
     assert statistics.paired_difference(correct, correct)[:4] == (0, 0, 0, 1)
-    # Each seed answers one class, another each: as many right, though not the same ones. That is no certainty.
+    # Each seed answers a class of its own: equally many correct answers, but not the same ones, so the difference is uncertain.
     one_class = np.stack([np.arange(24) < 8, np.arange(24) >= 16])
     found = statistics.paired_difference(one_class, np.tile(np.arange(24) % 6 > 0, (2, 1)))
     assert found.low < found.difference < found.high
@@ -195,7 +195,7 @@ def test_the_baseline_reads_word_pairs_and_beats_the_majority():
     texts, labels = (GOOD + BAD) * 8, np.array(([1] * 3 + [0] * 3) * 8)
     names = ["negative", "positive"]
     found = classical.baseline(texts, labels, GOOD + BAD, labels[:6], GOOD + BAD, labels[:6], names)
-    assert found["accuracy"] == 1 and found["predictions"].tolist() == [1, 1, 1, 0, 0, 0]  # "not good" too
+    assert found["accuracy"] == 1 and found["predictions"].tolist() == [1, 1, 1, 0, 0, 0]  # "not good" as well
     assert found["C"] in classical.STRENGTHS and found["n_features"] == found["parameters"] - 1
     assert found["seconds"] > 0 and found["confusion"] == [[3, 0], [0, 3]]
     floor = classical.majority(np.array([0, 0, 1]), labels[:6], names)
@@ -273,7 +273,7 @@ def test_flops_refuse_an_empty_text():
 
 
 class Clock(torch.nn.Module):
-    """A stand-in for a model: it counts its calls and moves a clock on by 2 ms a call and 1 ms a row."""
+    """A stand-in for a model: it counts its calls and advances a clock by 2 ms per call and 1 ms per row."""
 
     def __init__(self):
         super().__init__()
@@ -295,7 +295,7 @@ def test_latency_is_median_and_p95_at_one_text_and_time_over_rows_in_full_batche
     assert found["ms_median"] == pytest.approx(3) and 3 < found["ms_p95"] <= 13
     assert found["ms_p95"] == pytest.approx(np.quantile([13] * 2 + [3] * 18, 0.95))
     assert found["ms_per_text"] == pytest.approx((10 + 6) / 12)
-    # each batch once untimed, three more to warm up, then two timed rounds
+    # each batch runs once untimed, three more warm up, then come two timed rounds
     assert len(model.seen) == (10 + 3 + 20) + (2 + 3 + 4) and model.training
 
 

@@ -1,4 +1,4 @@
-"""What the tour says of the parts is what they do, and its figures draw what their tables say."""
+"""The tour's measurements follow the formulas of the parts, and its figures draw their tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_rotated_score_depends_on_the_distance_alone_and_one_that_does_not_wou
     assert tour.shift_error(32, 10_000.0, 40) < 1e-5
     real = tour.rotary_angles
     monkeypatch.setattr(tour, "rotary_angles", lambda *given: tuple(part.flip(-1) for part in real(*given)))
-    assert tour.shift_error(32, 10_000.0, 40) < 1e-5  # other frequencies: still a rotation
+    assert tour.shift_error(32, 10_000.0, 40) < 1e-5  # other frequencies, but still a rotation
     monkeypatch.setattr(
         tour, "rotary_angles", lambda *given: tuple(part[(torch.arange(40) ** 2) % 40] for part in real(*given))
     )
@@ -204,7 +204,7 @@ def turns(*bases: float) -> pd.DataFrame:
     return pd.concat([tour.frequencies(64, base).assign(base=base) for base in bases], ignore_index=True)
 
 
-# what is drawn: the figure function, its table, what else it takes, and what tells its rows apart
+# name -> the figure function, its table, and its other arguments
 CASES = {
     "activations": (draw.activations, tour.activation_curves(-3, 3, 41), {}),
     "rotation": (draw.rotation, tour.rotation(64, 10_000.0, [0, 8, 16], 8), {}),

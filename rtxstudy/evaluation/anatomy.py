@@ -1,4 +1,4 @@
-"""What an encoder is made of, read off its modules and weights, and set beside what is said of it."""
+"""What an encoder is made of, read from its modules and weights, and compared with what is said about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rtxlib.models.presets import preset
 from rtxlib.models.references import REFERENCES
 from rtxlib.runs.cost import parameters
 
-_ACTIVATIONS: dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = {  # name -> formula, in words and in code
+_ACTIVATIONS: dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = {  # name -> formula, as text and as code
     "GELU": ("x·Φ(x), exact", lambda x: x * torch.special.ndtr(x)),
     "SiLU": ("x·σ(x)", lambda x: x * torch.sigmoid(x)),
     "ReLU": ("max(x, 0)", lambda x: x.clamp(min=0)),
@@ -26,7 +26,7 @@ _UNLEARNED = {"sinusoidal": "absolute: sines and cosines, nothing learned", "non
 
 
 def _layers(encoder: Encoder) -> list[EncoderLayer]:
-    """Every layer that has weights of its own, in order."""
+    """Every layer with weights of its own, in order."""
     return [layer for block in encoder.stack.blocks for layer in block]
 
 
@@ -38,11 +38,11 @@ def _is_norm(module: nn.Module) -> bool:
 
 
 def anatomy(encoder: Encoder, model_type: str | None = None) -> dict[str, str]:
-    """What the encoder is made of: a row's name -> words, in the order of the usual comparisons.
+    """What the encoder is made of: name of a row -> description, in the usual order of such comparisons.
 
-    Answered by the modules and the shapes of their weights wherever they can, so that weights on the meta device do. Q, K
-    and V are one matrix in every encoder here; ``model_type``, a key of ``references.REFERENCES``, adds how its checkpoint
-    keeps them. Raises ``InputError`` for another one.
+    The answers come from the modules and the shapes of their weights wherever possible, so weights on the meta device suffice.
+    Every encoder here keeps Q, K and V in one matrix; ``model_type``, a key of ``references.REFERENCES``, adds how the
+    checkpoint keeps them. Raises ``InputError`` for an unknown ``model_type``.
     """
     if model_type is not None and model_type not in REFERENCES:
         raise InputError(
@@ -58,34 +58,31 @@ def anatomy(encoder: Encoder, model_type: str | None = None) -> dict[str, str]:
         "LayerNorm bias": f"{'yes' if any(biases) else 'no'}, {_among(biases, 'in', 'norms')}",
         "Attention mechanism": _projections(layer, model_type),
         "Attention reach": _attention_reach(encoder),
-        "Feed-forward network": f"gated (GLU): W₃·({active}(W₁x) ⊙ W₂x)"
-        if layer.feedforward.gated
-        else f"standard: W₂·{active}(W₁x)",
+        "Feed-forward network": _feedforward(layer, active),
         "Activation": f"{active}, {_ACTIVATIONS[active][0]}",
         "MLP dimensions": _mlp(layer),
         "Sequence length": _length(encoder),
         "Layers": _depth(encoder),
         "Hidden size": f"{encoder.embeddings.token.embedding_dim}, in {layer.attention.num_heads} heads",
-        "Pooling of a sentence": _POOLING[encoder.config.pooling]
-        + (", scaled to length one" if encoder.config.normalize else ""),
-        "Parameters": f"{counted['total']:,}, {counted['embedding']:,} of them in the token table",
+        "Pooling of a sentence": _pooling(encoder),
+        "Parameters": f"{counted['total']:,}, including {counted['embedding']:,} in the token table",
     }
 
 
 def activation(encoder: Encoder) -> str:
     """The name of the formula that the feed-forward's activation computes: GELU, SiLU or ReLU."""
-    x = torch.linspace(-4, 4, 65, device="cpu")  # even where the encoder is built on the meta device
-    given = _layers(encoder)[0].feedforward.activation(x)
-    return next(name for name, (_, act) in _ACTIVATIONS.items() if torch.allclose(given, act(x), atol=1e-6))
+    x = torch.linspace(-4, 4, 65, device="cpu")  # real numbers, even if the encoder is on the meta device
+    computed = _layers(encoder)[0].feedforward.activation(x)
+    return next(name for name, (_, act) in _ACTIVATIONS.items() if torch.allclose(computed, act(x), atol=1e-6))
 
 
 def _with_bias(encoder: Encoder) -> list[bool]:
-    """For each norm of the encoder whether it has a bias; an RMSNorm never has."""
+    """Whether each norm of the encoder has a bias; an RMSNorm never has one."""
     return [getattr(norm, "bias", None) is not None for norm in encoder.modules() if _is_norm(norm)]
 
 
 def _normed(encoder: Encoder, before: bool) -> list[bool]:
-    """For each sub-layer whether it has a norm of its own before it, or after it."""
+    """Whether each sub-layer has a norm of its own before it (``before``), or after it."""
     return [
         layer.pre_norm == before and _is_norm(norm)
         for layer in _layers(encoder)
@@ -96,8 +93,8 @@ def _normed(encoder: Encoder, before: bool) -> list[bool]:
 def _position(encoder: Encoder) -> str:
     config = encoder.config
     if hasattr(encoder.embeddings, "position"):
-        return f"absolute: a learned vector for each of {encoder.embeddings.position.num_embeddings} places"
-    view = self_attention_view(config, 2, None, torch.device("cpu"))  # what every global layer is given
+        return f"absolute: a learned vector for each of {encoder.embeddings.position.num_embeddings} positions"
+    view = self_attention_view(config, 2, None, torch.device("cpu"))  # what every global layer sees
     if view.rotary is not None:
         local = any(layer.local for layer in _layers(encoder)) and config.local_rope_theta
         return f"rotary (RoPE), base {config.rope_theta:,.0f}" + (f"; {local:,.0f} in local layers" if local else "")
@@ -108,22 +105,18 @@ def _placement(encoder: Encoder) -> str:
     layer = _layers(encoder)[0]
     name = type(layer.feedforward_norm).__name__
     words = f"pre-norm: x + f({name}(x))" if layer.pre_norm else f"post-norm: {name}(x + f(x))"
-    return words + ("; one more after the last layer" if _is_norm(encoder.final_norm) else "")
+    return words + ("; one more norm after the last layer" if _is_norm(encoder.final_norm) else "")
 
 
 def _first_norm(encoder: Encoder) -> str:
-    own = _normed(encoder, before=True)[0]
-    embedding = _is_norm(encoder.embeddings.norm)
-    return {
-        (True, True): "its own, after the embedding's",
-        (True, False): "its own",
-        (False, True): "the embedding's alone",
-        (False, False): "none",
-    }[own, embedding]
+    own, embedding = _normed(encoder, before=True)[0], _is_norm(encoder.embeddings.norm)
+    if own:
+        return "its own, after the embedding's" if embedding else "its own"
+    return "only the embedding's" if embedding else "none"
 
 
 def _stored(model_type: str) -> int:
-    """In how many matrices the reference's checkpoint keeps a layer's Q, K and V."""
+    """The number of matrices in which the reference's checkpoint keeps a layer's Q, K and V."""
     modules = REFERENCES[model_type].modules
     return next(len(theirs) for ours, theirs in modules.items() if ours.endswith("attention.qkv"))
 
@@ -134,7 +127,7 @@ def _projections(layer: EncoderLayer, model_type: str | None) -> str:
         return f"Q, K and V stacked: one {shape} matrix"
     if _stored(model_type) == 1:
         return f"combined QKV: one {shape} matrix, in the checkpoint and here"
-    return f"separate Q/K/V: {_stored(model_type)} matrices in the checkpoint, stacked to one {shape} here"
+    return f"separate Q/K/V: {_stored(model_type)} matrices in the checkpoint, stacked into one {shape} here"
 
 
 def _attention_reach(encoder: Encoder) -> str:
@@ -144,7 +137,11 @@ def _attention_reach(encoder: Encoder) -> str:
         return "every layer sees all tokens"
     window = encoder.config.local_attention
     every = encoder.config.global_attention_every
-    return f"{everywhere} of {len(layers)} layers, one in {every}, see all tokens; the others {window // 2} to each side"
+    return f"{everywhere} of {len(layers)} layers, one in {every}, see all tokens; the others see {window // 2} to each side"
+
+
+def _feedforward(layer: EncoderLayer, active: str) -> str:
+    return f"gated (GLU): W₃·({active}(W₁x) ⊙ W₂x)" if layer.feedforward.gated else f"standard: W₂·{active}(W₁x)"
 
 
 def _mlp(layer: EncoderLayer) -> str:
@@ -161,7 +158,11 @@ def _longest(encoder: Encoder) -> int:
 
 def _length(encoder: Encoder) -> str:
     longest, read = _longest(encoder), encoder.config.max_seq_length
-    return f"{longest} tokens" + (f", of which a sentence embedding reads {read}" if read and read < longest else "")
+    return f"{longest} tokens" + (f"; a sentence embedding reads the first {read}" if read and read < longest else "")
+
+
+def _pooling(encoder: Encoder) -> str:
+    return _POOLING[encoder.config.pooling] + (", scaled to length one" if encoder.config.normalize else "")
 
 
 def _depth(encoder: Encoder) -> str:
@@ -169,85 +170,78 @@ def _depth(encoder: Encoder) -> str:
     return f"{layers}" if passes == 1 else f"{layers} in a block, passed {passes} times"
 
 
-# ---------------------------------------- what the document says of the two, and what they show
+# ---------------------------------------- claims about the two models
 
-TOLERANCE = 0.10  # how far off "about" may be
+TOLERANCE = 0.10  # relative error that an approximate number may have
 
 
 def claims(minilm: Encoder, modernbert: Encoder) -> pd.DataFrame:
-    """What is usually said of the two models and what they show: ``claim``, ``says``, ``is``, ``holds``.
+    """What is usually said about the two models, and what they show: ``claim``, ``says``, ``is``, ``holds``.
 
-    ``says`` are the words of notes written before this study, ``is`` what was computed here, and ``holds`` (bool) whether they
-    agree; a number that is said to be about so many may be off by :data:`TOLERANCE`. Parameters are those of the presets, built
-    without weights; everything else is read off the two encoders, whose weights may be random or on the meta device.
+    ``says`` quotes notes that are older than this study, ``is`` is computed here, and ``holds`` (bool) tells whether the two
+    agree. A number that is said approximately may be off by :data:`TOLERANCE`. Parameters are counted in the presets, built
+    without weights. Everything else comes from the two encoders, whose weights may be random or on the meta device.
     """
     sizes = {name: _size(name) for name in ("minilm-l3", "minilm-l6", "minilm-l12", "modernbert-base", "bert-base")}
     shares = [sizes[name] / sizes["bert-base"] for name in ("minilm-l3", "minilm-l6", "minilm-l12")]
     typical = [preset(f"modernbert-{size}").num_hidden_layers for size in ("base", "large")]
-    narrow, wide = len(_layers(minilm)), len(_layers(modernbert))
-    after, before = _normed(minilm, before=False), _normed(minilm, before=True)
-    first, modern = _layers(modernbert)[0], _normed(modernbert, before=True)
+    mini_layers, modern_layers = len(_layers(minilm)), len(_layers(modernbert))
+    mini_after, mini_before = _normed(minilm, before=False), _normed(minilm, before=True)
+    modern_layer, modern_before = _layers(modernbert)[0], _normed(modernbert, before=True)
     outside = [name for name in ("embeddings.norm", "final_norm") if _is_norm(modernbert.get_submodule(name))]
-    biased, unbiased = _with_bias(minilm), _with_bias(modernbert)
-    combined, apart = _qkv_parameters(first)
-    separate, one = _stored("bert"), _stored("modernbert")
+    mini_biases, modern_biases = _with_bias(minilm), _with_bias(modernbert)
+    combined, separate = _qkv_parameters(modern_layer)
+    mini_stored, modern_stored = _stored("bert"), _stored("modernbert")
+    rotary = {modernbert.config.rope_theta, modernbert.config.local_rope_theta}
+    mini_mlp, modern_mlp = _mlp(_layers(minilm)[0]), _mlp(modern_layer)
+    said_mlp = "768 → 2304 → 1152 → 768"
     rows = [
         *(
             (f"parameters of {name}", f"~{about}M", f"{sizes[name] / 1e6:.1f}M", _close(sizes[name], about * 1e6))
             for name, about in (("minilm-l3", 14), ("minilm-l6", 23), ("minilm-l12", 33), ("modernbert-base", 110))
         ),
         (
-            "MiniLM beside BERT-base: parameters",
+            "MiniLM's parameters relative to BERT-base",
             "approximately 1/4",
             f"{', '.join(f'{share:.2f}' for share in shares)} (L3, L6, L12)",
             any(_close(share, 1 / 4) for share in shares),
         ),
-        ("MiniLM's layers", "3, 6 or 12", f"{narrow}", narrow in (3, 6, 12)),
-        ("ModernBERT's layers, in the diagram", "12", f"{wide}", wide == 12),
+        ("MiniLM's layers", "3, 6 or 12", f"{mini_layers}", mini_layers in (3, 6, 12)),
+        ("ModernBERT's layers, in the diagram", "12", f"{modern_layers}", modern_layers == 12),
         (
             "ModernBERT's layers, in the table",
             "12 to 22",
-            "{} (base), {} (large)".format(*typical),
+            f"{typical[0]} (base), {typical[1]} (large)",
             all(12 <= layers <= 22 for layers in typical),
         ),
-        ("MiniLM's norms, in the text", "after each sub-layer", _among(after, "after"), all(after)),
-        ("MiniLM's norms, in the diagram", "before each sub-layer", _among(before, "before"), all(before)),
-        ("ModernBERT's norms, in the table", "pre-layer norm", _placement(modernbert), first.pre_norm),
-        ("ModernBERT's norms, in the text", "before each sub-layer", _among(modern, "before"), all(modern)),
+        ("MiniLM's norms, in the text", "after each sub-layer", _among(mini_after, "after"), all(mini_after)),
+        ("MiniLM's norms, in the diagram", "before each sub-layer", _among(mini_before, "before"), all(mini_before)),
+        ("ModernBERT's norms, in the table", "pre-layer norm", _placement(modernbert), modern_layer.pre_norm),
+        ("ModernBERT's norms, in the text", "before each sub-layer", _among(modern_before, "before"), all(modern_before)),
         ("ModernBERT's norms outside the layers, in the diagram", "none", " and ".join(outside) or "none", not outside),
-        ("MiniLM's norms have biases", "yes", _among(biased, "in", "norms"), all(biased)),
-        ("ModernBERT's norms have biases", "no", _among(unbiased, "in", "norms"), not any(unbiased)),
+        ("MiniLM's norms have biases", "yes", _among(mini_biases, "in", "norms"), all(mini_biases)),
+        ("ModernBERT's norms have biases", "no", _among(modern_biases, "in", "norms"), not any(modern_biases)),
         ("MiniLM's longest text", "512 tokens", _length(minilm), _longest(minilm) == 512),
         ("ModernBERT's longest text", "8192 tokens", _length(modernbert), _longest(modernbert) == 8192),
-        (
-            "base of ModernBERT's rotary angles",
-            "10,000",
-            _position(modernbert),
-            {modernbert.config.rope_theta, modernbert.config.local_rope_theta} <= {10_000, None},
-        ),
-        ("MiniLM's Q/K/V in the checkpoint", "separate", f"{separate} matrices", separate == 3),
-        ("ModernBERT's Q/K/V in the checkpoint", "combined", f"{one} matrix", one == 1),
+        ("base of ModernBERT's rotary angles", "10,000", _position(modernbert), rotary <= {10_000, None}),
+        ("MiniLM's Q/K/V in the checkpoint", "separate", f"{mini_stored} matrices", mini_stored == 3),
+        ("ModernBERT's Q/K/V in the checkpoint", "combined", f"{modern_stored} matrix", modern_stored == 1),
         (
             "combined Q/K/V has fewer parameters",
             "reducing parameter count",
-            f"{combined:,} combined, {apart:,} apart",
-            combined < apart,
+            f"{combined:,} combined, {separate:,} separate",
+            combined < separate,
         ),
         ("ModernBERT's gate", "SiLU", activation(modernbert), activation(modernbert) == "SiLU"),
         ("MiniLM's activation", "GELU", activation(minilm), activation(minilm) == "GELU"),
-        ("MiniLM's MLP", "symmetric", _mlp(_layers(minilm)[0]), _mlp(_layers(minilm)[0]).startswith("symmetric")),
-        (
-            "ModernBERT's MLP",
-            "768 → 2304 → 1152 → 768, Wi larger than Wo",
-            _mlp(first),
-            _mlp(first) == "asymmetric: 768 → 2304 → 1152 → 768",
-        ),
+        ("MiniLM's MLP", "symmetric", mini_mlp, mini_mlp.startswith("symmetric")),
+        ("ModernBERT's MLP", f"{said_mlp}, Wi larger than Wo", modern_mlp, modern_mlp == f"asymmetric: {said_mlp}"),
     ]
     return pd.DataFrame(rows, columns=["claim", "says", "is", "holds"])
 
 
 def _size(name: str) -> int:
-    """Parameters of a preset's encoder; on the meta device nothing is allocated."""
+    """Parameters of a preset's encoder, built on the meta device, where nothing is allocated."""
     with torch.device("meta"):
         return parameters(Encoder(preset(name)))["total"]
 
@@ -261,7 +255,7 @@ def _among(found: Sequence[bool], where: str, what: str = "sub-layers") -> str:
 
 
 def _qkv_parameters(layer: EncoderLayer) -> tuple[int, int]:
-    """Parameters of a layer's combined projection, and of three projections of the same width and bias."""
+    """Parameters of a layer's combined projection, and of three separate ones with the same width and bias."""
     combined = layer.attention.qkv
     one = nn.Linear(combined.in_features, combined.in_features, combined.bias is not None, device="meta")
     return sum(p.numel() for p in combined.parameters()), 3 * sum(p.numel() for p in one.parameters())

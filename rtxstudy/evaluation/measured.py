@@ -29,7 +29,7 @@ from rtxstudy.evaluation import exits
 from rtxstudy.evaluation.gradients import gradients_by_parameter, gradients_by_pass, gradients_of_states
 from rtxstudy.evaluation.states import states_by_pass
 
-# These constants are in no run's key: whoever changes one deletes the tables that were measured with it.
+# No run's key holds these constants: after a change, delete the tables that were measured with the old value.
 GRADIENT_ROWS = 512  # training texts on which gradients are measured
 FURTHEST = 12  # passes for which a shared block is followed
 TOLERANCE = 0.005  # share of validation labels that early exit may change
@@ -187,7 +187,7 @@ def _before_and_after(
     data: Prepared,
     measure: Callable[[EncoderForSequenceClassification], pd.DataFrame],
 ) -> pd.DataFrame:
-    """The table of the model as it was before training, above that of the trained one, told apart by ``weights``."""
+    """The table of the model before training above that of the trained one; the column ``weights`` names the two."""
     initial, trained = measure(fresh_model(RunSpec.from_canonical(run.spec), data)), measure(model)
     return pd.concat([initial.assign(weights="initial"), trained.assign(weights="trained")], ignore_index=True)
 
