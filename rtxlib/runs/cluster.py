@@ -22,7 +22,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from rtxlib import paths
+from rtxlib import paths, process
 from rtxlib.errors import InputError
 from rtxlib.runs import local, store
 from rtxlib.runs.spec import RunSpec
@@ -105,12 +105,12 @@ def _first_line(error: BaseException) -> str:
 
 
 def _environment() -> dict[str, dict[str, str]]:
-    """What a worker must know of this process, as a ``runtime_env``. The Hub's token is left out, since Ray shows what it
-    is given here; a node that needs it has it in its own environment.
+    """The environment variables of a worker, as a ``runtime_env``: those of this process, tuned. The Hub's token is left out,
+    since Ray shows what it is given here; a node that needs it has it in its own environment.
     """
     names = [name for name in os.environ if name.startswith("HF_") and "TOKEN" not in name]
     kept = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
-    return {"env_vars": kept | {"RTX_HOME": str(paths.root())}}
+    return {"env_vars": kept | process.environment() | {"RTX_HOME": str(paths.root())}}
 
 
 def _train_on_node(spec: RunSpec, runs: Path, train: Callable[..., Run], mark: Path, on_gpu: bool) -> bool:
@@ -119,6 +119,7 @@ def _train_on_node(spec: RunSpec, runs: Path, train: Callable[..., Run], mark: P
     Raises InputError when this node does not see the file ``mark`` that the driver put into the store, when it could take
     the lock that the driver holds on it, or when torch cannot use the GPU that was given.
     """
+    process.tune()  # memory; the variables were set when Ray started this process
     here = platform.node()
     if not mark.is_file():
         raise InputError(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -13,6 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from rtxlib.errors import InputError
+from rtxlib.process import start_worker
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -46,23 +45,11 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
             yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text(encoding='utf-8')}"
 
 
-def _end_with_parent() -> None:
-    """In a worker process: no life after its parent."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def _side_by_side(
     missing: dict[str, RunSpec], runs: Path, train: Callable[..., Run], say: Callable[[str], None], jobs: int
 ) -> None:
     """Train in worker processes; every few seconds say where they stand."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=start_worker)
     try:
         titles = {pool.submit(train, spec, runs): spec.title for spec in missing.values()}
         waiting = set(titles)
