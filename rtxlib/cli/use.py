@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _find(run: str) -> Run:
-    """The run of this key, folder or name. Raises InputError when there is none."""
+    """The run of this key, start of a key, or folder. Raises InputError when there is none."""
     from rtxlib import paths
     from rtxlib.runs import store
 
