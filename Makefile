@@ -19,16 +19,16 @@ lab: setup               ## JupyterLab on notebooks/, with this environment as i
 	$(BIN)/jupyter lab --notebook-dir=notebooks \
 	  --ServerApp.kernel_spec_manager_class=rtxstudy.report.notebooks.RunningInterpreter
 
-figures: setup           ## every figure again from the run store; nothing is trained
+figures: setup           ## draw every figure again; nothing is trained
 	$(BIN)/rtx report --profile $(PROFILE) --no-training
 
-bench: setup             ## every comparison of speed → a table and reports/benchmarks.json; about half an hour on two quiet cores
+bench: setup             ## compare speeds → a table and reports/benchmarks.json; about half an hour on two quiet cores
 	$(BIN)/python -m benchmarks
 
 setup: $(READY)
 
-# Two makes at once wait for each other; an install that broke off is finished by the next call. TORCH_INDEX lets a Linux
-# machine without an NVIDIA card take PyTorch's CPU build, gigabytes smaller (see the README).
+# Two calls of make wait for each other. The next call finishes an interrupted install. On a Linux machine without an NVIDIA
+# card, TORCH_INDEX selects PyTorch's CPU build, which is gigabytes smaller (see the README).
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12"; exit 1; }

@@ -21,7 +21,6 @@ from typing import Any
 
 import pandas as pd
 
-import rtxlib  # noqa: F401 - before torch is loaded: it says how idle threads wait
 from benchmarks import growth
 from benchmarks.measure import Row, verdict
 from rtxlib import paths

@@ -1,4 +1,4 @@
-"""Is this installation whole? Each check says what it found; only what stops the work counts as a failure."""
+"""Checks of the installation. Each says what it found; only what stops the work counts as a failure."""
 
 from __future__ import annotations
 
@@ -12,31 +12,44 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rtxlib import paths
+from rtxlib.errors import InputError
 
-NEEDED = (
-    "torch",
-    "transformers",
-    "datasets",
-    "tokenizers",
-    "jupyterlab",
-    "papermill",
-    "nbconvert",
-    "seaborn",
-    "plotly",
-    "scikit-learn",
-    "ipykernel",
-)
 FREE_GB = 2.0  # a study's prepared data, runs and report fit in this
 
 
-def _versions() -> str:
-    found = {}
-    for package in NEEDED:
+def packages(extra: str = "") -> tuple[dict[str, str], list[str]]:
+    """The packages that rtxlib needs, or that an extra adds: those installed (name → version), and those missing or too old."""
+    from packaging.requirements import Requirement
+
+    installed, missing = {}, []
+    for requirement in map(Requirement, importlib.metadata.requires("rtxlib") or ()):
+        marker = requirement.marker
+        if (marker is None) == bool(extra) or (marker is not None and not marker.evaluate({"extra": extra})):
+            continue
         try:
-            found[package] = importlib.metadata.version(package)
+            version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            raise RuntimeError(f"{package} is not installed; run `pip install -e .` (or `make setup`) again") from None
-    return f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {version}" for name, version in found.items())
+            version = "0"
+        if requirement.specifier.contains(version, prereleases=True):
+            installed[requirement.name] = version
+        else:
+            missing.append(f"{requirement.name}{requirement.specifier}")
+    return installed, missing
+
+
+def _rtxlib() -> str:
+    installed, missing = packages()
+    if missing:
+        raise RuntimeError(f"{', '.join(missing)} is missing or too old; install rtxlib again (in a checkout: `make setup`)")
+    return f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {version}" for name, version in installed.items())
+
+
+def _study() -> str:
+    """The study is an extra, so its absence is not a failure."""
+    installed, missing = packages("study")
+    if missing:
+        return f'not installed ({", ".join(missing)}); `pip install "rtxlib[study]"` adds rtx report, notebook and pages'
+    return ", ".join(f"{name} {version}" for name, version in installed.items())
 
 
 def _device() -> str:
@@ -72,17 +85,18 @@ def _cache() -> str:
 
 
 def _hub() -> str:
-    """Being offline is told and is no failure: the demo needs no network."""
-    import httpx
+    """An unreachable Hub is not a failure, because the demo needs no network."""
     from huggingface_hub.constants import ENDPOINT, HF_HUB_OFFLINE
 
+    from rtxlib.hub import revision
+
     if HF_HUB_OFFLINE:
-        return "not asked, HF_HUB_OFFLINE is set"
+        return "not asked, because HF_HUB_OFFLINE is set"
     try:
-        httpx.get(f"{ENDPOINT}/api/datasets/stanfordnlp/sst2", timeout=5, follow_redirects=True).raise_for_status()
-    except httpx.HTTPError as error:
-        return f"{ENDPOINT} is not within reach ({type(error).__name__}); the embedded data and cached repositories still work"
-    return f"{ENDPOINT} answers"
+        answers = revision("stanfordnlp/sst2") is not None
+    except InputError as error:
+        return str(error)
+    return f"{ENDPOINT} answers" if answers else f"{ENDPOINT} is not within reach; embedded data and cached repositories work"
 
 
 def _passes() -> str:
@@ -104,7 +118,8 @@ def _passes() -> str:
 
 
 CHECKS: dict[str, Callable[[], str]] = {
-    "versions": _versions,
+    "rtxlib": _rtxlib,
+    "study": _study,
     "device": _device,
     "disk": _disk,
     "cache": _cache,
@@ -114,11 +129,11 @@ CHECKS: dict[str, Callable[[], str]] = {
 
 
 def examine() -> list[dict[str, str | bool]]:
-    """Every check's ``check``, ``ok`` and ``found``."""
+    """The ``check``, ``ok`` and ``found`` of every check."""
     findings = []
     for name, check in CHECKS.items():
         try:
             findings.append({"check": name, "ok": True, "found": check()})
-        except Exception as error:  # whatever is broken here is the finding
+        except Exception as error:  # any error is a finding
             findings.append({"check": name, "ok": False, "found": f"{type(error).__name__}: {error}"})
     return findings

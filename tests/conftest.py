@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from rtxlib import process
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 _HUB, _TOOL = SHARED / "hub", SHARED / "tools" / "local_hub.py"
 
@@ -50,6 +52,7 @@ os.environ.update(
 )
 if "PYTEST_XDIST_WORKER" in os.environ:  # files run side by side: a core each, or their threads wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+process.tune()  # before any test loads torch
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_CACHE", "HF_HUB_CACHE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"):
     os.environ.pop(name, None)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rtxlib import cli
+from rtxlib import cli, paths
 
 RTX = [sys.executable, "-m", "rtxlib"]
 SMALL = ["train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke", "--json"]
@@ -48,6 +48,9 @@ finally:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "Commands:" in done.stdout and done.stdout.strip().endswith("[]")
+    study, _, others = done.stdout.partition("Study:")[2].partition("Commands:")
+    assert [line.split()[0] for line in study.strip().splitlines()] == ["notebook", "pages", "report"]
+    assert "train" in others and "report " not in others
 
 
 def test_params_counts(home: Path) -> None:
@@ -79,19 +82,8 @@ def test_predict_takes_arguments_files_and_standard_input(run: dict, home: Path,
     out = tmp_path / "answers.parquet"
     done = rtx("predict", run["key"], str(table), "--text-column", "review", "--out", str(out), home=home)
     assert done.returncode == 0 and len(pd.read_parquet(out)) == 2 and list(tmp_path.glob(".*")) == []
-    scores = json.loads(
-        rtx(
-            "evaluate",
-            run["key"],
-            str(table),
-            "--text-column",
-            "review",
-            "--label-column",
-            "stars",
-            "--json",
-            home=home,
-        ).stdout
-    )
+    columns = ("--text-column", "review", "--label-column", "stars")
+    scores = json.loads(rtx("evaluate", run["key"], str(table), *columns, "--json", home=home).stdout)
     assert scores["n"] == 2 and 0 <= scores["accuracy"] <= 1
 
 
@@ -127,21 +119,8 @@ def test_a_users_own_file_with_three_classes_trains(home: Path, tmp_path: Path) 
     rows.rename(columns={"text": "body", "domain": "kind"})[["body", "kind"]].to_json(
         file, orient="records", lines=True
     )
-    done = rtx(
-        "train",
-        "--model",
-        "standard-1x32",
-        "--data",
-        str(file),
-        "--recipe",
-        "smoke",
-        "--text-column",
-        "body",
-        "--label-column",
-        "kind",
-        "--json",
-        home=home,
-    )
+    given = ("--data", str(file), "--text-column", "body", "--label-column", "kind")
+    done = rtx("train", "--model", "standard-1x32", "--recipe", "smoke", *given, "--json", home=home)
     assert done.returncode == 0, done.stderr.decode()
     record = json.loads(done.stdout.decode().strip().splitlines()[-1])
     answer = json.loads(rtx("predict", record["key"], "the waiter brought soup", "--json", home=home).stdout)
@@ -180,7 +159,7 @@ def test_bad_input_is_one_sentence_and_a_status(arguments: list[str], says: str,
 
 def test_a_home_that_can_be_none_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for home, says in ((tmp_path / "file", "is not a folder"), (Path("~nobody-at-all"), "home folder that is not there")):
+    for home, says in ((tmp_path / "file", "is not a folder"), (Path("~nobody-at-all"), "home folder that does not exist")):
         done = rtx("results", home=home)
         assert done.returncode == 2 and says in done.stderr.decode() and b"Traceback" not in done.stderr
 
@@ -222,8 +201,28 @@ def test_predict_takes_other_passes_and_lets_texts_leave(run: dict, home: Path) 
     assert len({round(probability("--passes", str(passes)), 6) for passes in (1, 2, 5)}) == 3
 
 
+@pytest.mark.parametrize(
+    ("home", "folder", "expected"),
+    [("/h", "", "/h"), ("/h", "checkout/notebooks", "/h"), (None, "checkout/notebooks", "checkout"), (None, "", "")],
+    ids=["RTX_HOME", "RTX_HOME before a checkout", "a checkout", "the working directory"],
+)
+def test_the_root_is_rtx_home_then_the_checkout_then_the_working_directory(
+    home: str | None, folder: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("checkout/pyproject.toml", "checkout/rtxlib/paths.py", "checkout/notebooks/01.ipynb"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    monkeypatch.setattr(paths, "__file__", str(tmp_path / "site-packages" / "rtxlib" / "paths.py"))
+    monkeypatch.chdir(tmp_path / folder)
+    if home is None:
+        monkeypatch.delenv("RTX_HOME", raising=False)
+    else:
+        monkeypatch.setenv("RTX_HOME", home)
+    assert paths.root() == tmp_path / expected  # an absolute home replaces the folder before it
+
+
 def test_works_without_a_checkout(run: dict, home: Path, tmp_path: Path) -> None:
-    """From a folder that knows no notebooks, with a home of its own, everything but the notebooks works."""
+    """From any folder, the root is RTX_HOME."""
     done = subprocess.run(
         [*RTX, "results"], cwd=tmp_path, env={**os.environ, "RTX_HOME": str(home)}, capture_output=True
     )

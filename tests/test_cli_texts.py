@@ -204,6 +204,6 @@ def test_a_number_is_a_label_name_before_it_is_an_index(run: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", ["null", "[]", "{}"])
 def test_only_text_names_a_label(name: str, run: str, trained: Path) -> None:
-    with pytest.raises(InputError, match=r"--labels gives 'pos' the name .*, which is no text"):
+    with pytest.raises(InputError, match=r"--labels gives 'pos' the name .*, which is not a string"):
         parse_labels(f'{{"pos": {name}}}')
-    assert "which is no text" in refused("evaluate", run, trained, "--labels", f'{{"pos": {name}}}')
+    assert "which is not a string" in refused("evaluate", run, trained, "--labels", f'{{"pos": {name}}}')

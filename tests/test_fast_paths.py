@@ -358,8 +358,9 @@ def test_freed_memory_between_tensors_in_use_goes_back_to_the_system() -> None:
         process.release_freed_memory()
         return
     code = (
-        "import rtxlib, torch\n"
-        "from rtxlib.process import release_freed_memory\n"
+        "from rtxlib.process import release_freed_memory, tune\n"
+        "tune()\n"
+        "import torch\n"
         "def held(): return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmRSS')) / 1024\n"
         "blocks = [torch.ones(1 << 18) for _ in range(400)]\n"  # a megabyte each
         "del blocks[::2], blocks[::2]\n"

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
-import rtxlib  # noqa: F401 - registers the architecture
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset
 from rtxlib.models.feedforward import FeedForward

@@ -1,4 +1,4 @@
-"""The ``rtx`` command: a thin door to the library. Nothing heavy is imported before a command needs it."""
+"""The ``rtx`` command. Its modules import torch and pandas only inside a command that needs them, so ``rtx --help`` is quick."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import sys
 
 import click
 
-from rtxlib.cli import data, embed, runs, use  # noqa: F401 - each hangs its commands on the group
+from rtxlib.cli import data, embed, runs, use  # noqa: F401 - each adds its commands to the group
 from rtxlib.cli.common import cli
 from rtxlib.errors import InputError, disk_full
+from rtxlib.process import tune
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is one sentence on stderr and exit status 2."""
+    """Run the command line. What the user can mend is one sentence on stderr, with exit status 2."""
+    tune()
     try:
         cli.main(prog_name="rtx", standalone_mode=False)
     except InputError as error:
@@ -23,7 +25,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo(
-            "Interrupted; finished work is kept, a training up to its last minute, and the same command goes on from there.",
+            "Interrupted. Finished work is kept, and a training up to its last minute; the same command goes on from there.",
             err=True,
         )
         sys.exit(130)
@@ -33,8 +35,6 @@ def main() -> None:
         click.echo("rtx: the disk is full; free some space and give the same command again.", err=True)
         sys.exit(2)
     except UnicodeDecodeError as error:
-        click.echo(
-            f"rtx: the text is not UTF-8 (byte {error.object[error.start]:#04x} at position {error.start}); convert it first.",
-            err=True,
-        )
+        where = f"byte {error.object[error.start]:#04x} at position {error.start}"
+        click.echo(f"rtx: the text is not UTF-8 ({where}); convert it first.", err=True)
         sys.exit(2)

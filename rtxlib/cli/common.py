@@ -1,4 +1,4 @@
-"""What the commands of ``rtx`` share: the group they hang on, common options, and reading what a person wrote."""
+"""What the commands of ``rtx`` share: their group, common options, and reading what a person wrote."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ import click
 
 from rtxlib.errors import InputError, nearest, shortened
 
-PROFILE_NAMES = ("smoke", "demo", "full")  # rtxstudy.profiles has them too; reading it would load torch
+
+class Commands(click.Group):
+    """A group that suggests the nearest command for a mistyped one."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.UsageError(f"There is no command '{args[0]}'.{nearest(args[0], known)}")
+        return super().resolve_command(ctx, args)
 
 
-class _Commands(click.Group):
-    """The commands of this package, and those that other installed packages add through the entry-point group "rtx.commands"."""
+class Rtx(Commands):
+    """The commands of rtxlib, and those that other packages add through the entry-point group "rtx.commands"."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *entry_points(group="rtx.commands").names})
@@ -27,14 +35,17 @@ class _Commands(click.Group):
                 self.add_command(added.load(), name)
         return super().get_command(ctx, name)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        known = self.list_commands(ctx)
-        if args and args[0] not in known and not args[0].startswith("-"):
-            raise click.UsageError(f"There is no command '{args[0]}'.{nearest(args[0], known)}")
-        return super().resolve_command(ctx, args)
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        added = entry_points(group="rtx.commands").names
+        names = self.list_commands(ctx)
+        for title, section in (("Study", added), ("Commands", {*names} - added)):
+            rows = [(name, self.get_command(ctx, name).get_short_help_str(formatter.width - 16)) for name in sorted(section)]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=12)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Rtx, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="rtxlib")
 def cli() -> None:
     """When does a recurrent transformer replace a deeper standard one, and what does it cost?
@@ -43,29 +54,11 @@ def cli() -> None:
     """
 
 
-profile_option = click.option(
-    "--profile", default="demo", show_default=True, help=f"How large: {', '.join(PROFILE_NAMES)}."
-)
-
-
-parameter_option = click.option(
-    "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="A notebook's parameter."
-)
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable; the last line is JSON.")
-
-
-def known_profile(name: str) -> str:
-    if name not in PROFILE_NAMES:
-        raise InputError(
-            f"There is no profile '{name}'; there are {', '.join(PROFILE_NAMES)}.{nearest(name, PROFILE_NAMES)}"
-        )
-    return name
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")
 
 
 def data_spec(data: str, **fields: Any) -> Any:
-    """The DataSpec of a name or of a file; None leaves a field's default."""
+    """The DataSpec of a source's name or of a file. A field that is None keeps its default."""
     from rtxlib.data.files import existing
     from rtxlib.data.sources import HUB
     from rtxlib.data.spec import of_source
@@ -80,11 +73,11 @@ def data_spec(data: str, **fields: Any) -> Any:
     raise InputError(f"There is no data '{shown}'; name a file, or one of {', '.join(known)}.{nearest(shown, known)}")
 
 
-_PYTHON = {"True": True, "False": False, "None": None}  # a word is true, so "False" must not stay one
+_PYTHON = {"True": True, "False": False, "None": None}
 
 
 def settings_of(texts: tuple[str, ...]) -> dict[str, Any]:
-    """``name=value`` pairs with JSON values, or Python's True, False and None; another bare word is a string."""
+    """``NAME=VALUE`` pairs. A value is JSON, or Python's True, False and None; any other word is a string."""
     settings = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -92,13 +85,13 @@ def settings_of(texts: tuple[str, ...]) -> dict[str, Any]:
             raise InputError(f"'{text}' is not NAME=VALUE.")
         try:
             settings[name] = _PYTHON[value] if value in _PYTHON else json.loads(value)
-        except (ValueError, RecursionError):  # of a number of thousands of digits, or of brackets without end, too
+        except (ValueError, RecursionError):  # ValueError also for thousands of digits, RecursionError for nested brackets
             settings[name] = value
     return settings
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """Value in the file -> label name, as ``--labels`` says it. Raises InputError where it is no such JSON."""
+    """The mapping of ``--labels``: value in the file → label name. Raises InputError for anything else."""
     from rtxlib.data.files import whole
 
     try:
@@ -108,25 +101,26 @@ def parse_labels(text: str) -> dict[str, str]:
     if not isinstance(labels, dict):
         raise InputError("--labels must be a JSON object from values in the file to label names.")
     for value, name in labels.items():
-        if not isinstance(name, str | int | float):  # None would else become a class of that name
+        if not isinstance(name, str | int | float):  # None would become a class called "None"
             raise InputError(
-                f"--labels gives '{value}' the name {json.dumps(name)}, which is no text; \"\" leaves those rows out."
+                f"--labels gives '{value}' the name {json.dumps(name)}, which is not a string; \"\" leaves those rows out."
             )
     return {whole(str(value)): whole(str(name)) for value, name in labels.items()}
 
 
 def show(record: dict[str, Any], as_json: bool) -> None:
+    """Print a record as one line of JSON, or one field per line."""
     if as_json:
         click.echo(json.dumps(record))
-    else:
-        for name, value in record.items():
-            click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {value}")
+        return
+    for name, value in record.items():
+        click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {value}")
 
 
 def read_texts(path: str, column: str | None) -> tuple[Any, str]:
-    """A table and its text column; a text file is a table of its lines.
+    """A table and the name of its text column. A text file becomes a table with one row per line.
 
-    Raises InputError as ``read_table``, or where the table has no such column, or has it twice.
+    Raises InputError as ``read_table`` does, and when the table lacks the column or has it twice.
     """
     import pandas as pd
 

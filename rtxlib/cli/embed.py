@@ -1,4 +1,4 @@
-"""``rtx embed`` and ``rtx similarity``: texts as vectors of a pretrained encoder."""
+"""``rtx embed`` and ``rtx similarity``: sentence embeddings of a pretrained encoder."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
-model_option = click.option(
-    "--model", default=MINILM, show_default=True, help="A pretrained model: a Hub id, or a folder."
-)
-weights_option = click.option("--weights", help="Another weights file of the model; a pickle opens only if named here.")
+model_option = click.option("--model", default=MINILM, show_default=True, help="A pretrained model's Hub id or folder.")
+weights_option = click.option("--weights", help="Another weights file of the model. A pickle is opened only if named here.")
 
 
 def _open(model: str, weights: str | None) -> tuple[Encoder, PreTrainedTokenizerBase]:
@@ -39,20 +37,18 @@ def _open(model: str, weights: str | None) -> tuple[Encoder, PreTrainedTokenizer
 
 @cli.command()
 @click.argument("file")
-@click.option("--text-column", help="Of a table; 'text' by default.")
+@click.option("--text-column", help="A table's column of texts; 'text' by default.")
 @model_option
 @weights_option
-@click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The Parquet file to write."
-)
+@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The Parquet file to write.")
 def embed(file: str, text_column: str | None, model: str, weights: str | None, out: Path) -> None:
     """Write the sentence embedding of every text in FILE.
 
-    FILE is a text file (one text a line), CSV, TSV, JSONL or Parquet. Empty texts keep their rows.
+    FILE is a text file with one text per line, or a CSV, TSV, JSONL or Parquet table. Empty texts keep their rows.
     """
     if out.suffix.lower() != ".parquet":
         raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
-    if not os.access(out.parent, os.W_OK):  # better told now than after an hour's work
+    if not os.access(out.parent, os.W_OK):  # reported now, not after an hour's work
         raise InputError(f"There is no folder '{out.parent}' that can be written to.")
     refuse_to_replace(file, out)
     table, column = read_texts(file, text_column)
@@ -66,7 +62,7 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
     started = time.monotonic()
     try:
         encoder, tokenizer = _open(model, weights)
-        every = 0.2 if sys.stderr.isatty() else 30  # seconds; a log keeps each line that a terminal redraws
+        every = 0.2 if sys.stderr.isatty() else 30  # seconds; a terminal redraws the line, a log keeps each
         with tqdm(total=len(texts), unit=" texts", file=sys.stderr, mininterval=every) as bar:
             embeddings = vectors(texts, encoder, tokenizer, report=lambda done, _: bar.update(done - bar.n))
         _write(out, texts, embeddings, model, weights, encoder.config)
@@ -83,7 +79,7 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
 def _write(
     out: Path, texts: list[str], embeddings: np.ndarray, model: str, weights: str | None, config: ModelConfig
 ) -> None:
-    """``text`` and ``embedding``, the file whole or not at all; what made it stands in its metadata."""
+    """Write the columns ``text`` and ``embedding``; the metadata say which model made them."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -94,7 +90,7 @@ def _write(
         "revision": version(model),
         "weights": weights or "",
         "pooling": config.pooling,
-        "normalized": json.dumps(config.normalize),  # metadata are text: true or false
+        "normalized": json.dumps(config.normalize),  # metadata are strings: true or false
     }
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), embeddings.shape[1])
     table = pa.table({"text": pa.array(texts, pa.string()), "embedding": vectors}, metadata=described)
@@ -107,9 +103,9 @@ def _write(
 @weights_option
 @json_option
 def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json: bool) -> None:
-    """Say how alike two or more TEXTS are.
+    """Print how similar two or more TEXTS are.
 
-    Two give the cosine of their embeddings, −1 to 1; more give the matrix of all pairs.
+    For two it is the cosine of their embeddings, −1 to 1; for more it is the matrix of all pairs.
     """
     if len(texts) < 2:
         given = "there is one" if texts else "there is none"
@@ -118,16 +114,12 @@ def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json:
     from rtxlib.training.embed import embed as vectors
     from rtxlib.training.embed import similarity as cosines
 
-    texts = tuple(map(whole, texts))  # bytes that are not UTF-8 come as halves of surrogate pairs
+    texts = tuple(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
     embeddings = vectors(texts, *_open(model, weights))
     matrix = cosines(embeddings, embeddings)
     if as_json:
-        click.echo(
-            json.dumps(
-                {"model": model, "texts": texts, "similarity": matrix.astype(float).round(6).tolist()},
-                ensure_ascii=False,
-            )
-        )
+        record = {"model": model, "texts": texts, "similarity": matrix.astype(float).round(6).tolist()}
+        click.echo(json.dumps(record, ensure_ascii=False))
     elif len(texts) == 2:
         click.echo(f'{matrix[0, 1]:.4f}  "{texts[0]}" and "{texts[1]}"')
     else:

@@ -1,4 +1,4 @@
-"""``rtx train``, ``params``, ``results`` and ``doctor``: make runs, count, list, examine."""
+"""``rtx train``, ``params``, ``results`` and ``doctor``: train a run, count parameters, list runs, check the installation."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, settings_of, show
 from rtxlib.errors import InputError
+
+set_option = click.option(
+    "--set", "overrides", multiple=True, metavar="FIELD=VALUE", help="Set a field of the model's configuration."
+)
 
 
 @cli.command()
@@ -33,17 +38,17 @@ from rtxlib.errors import InputError
     default=1,
     show_default=True,
     type=click.IntRange(1),
-    help="Of the CPU. They are part of the run, since another number rounds differently: with 1, as the study has it, the "
-    "same command is the same run on machines of any size; a large model has its result sooner with all cores.",
+    help="CPU threads. The number is part of the run, because another number rounds differently. With 1, as in the study, "
+    "the same command is the same run on every machine; with all cores a large model is trained sooner.",
 )
 @click.option("--task", help="sentiment, domain or spam.")
-@click.option("--text-column", help="Of a file.")
-@click.option("--label-column", help="Of a file.")
-@click.option("--labels", help='Of a file, JSON: {"value": "label name", …}; an empty name drops the rows.')
-@click.option("--rows", type=click.IntRange(1), help="At most so many rows.")
-@click.option("--max-length", type=int, help="Tokens of a text, at most (8 to 512).")
-@click.option("--set", "overrides", multiple=True, metavar="FIELD=VALUE", help="A field of the model's configuration.")
-@click.option("--recipe-set", "changes", multiple=True, metavar="FIELD=VALUE", help="A field of the recipe.")
+@click.option("--text-column", help="A file's column of texts; 'text' by default.")
+@click.option("--label-column", help="A file's column of labels; 'label' by default.")
+@click.option("--labels", help='JSON for a file\'s labels: {"value": "label name", …}. An empty name drops the rows.')
+@click.option("--rows", type=click.IntRange(1), help="Use at most this many rows.")
+@click.option("--max-length", type=int, help="Cut texts after this many tokens (8 to 512).")
+@set_option
+@click.option("--recipe-set", "changes", multiple=True, metavar="FIELD=VALUE", help="Set a field of the recipe.")
 @json_option
 def train(
     model: str,
@@ -51,17 +56,12 @@ def train(
     recipe: str,
     seed: int,
     threads: int,
-    task: str | None,
-    text_column: str | None,
-    label_column: str | None,
-    labels: str | None,
-    rows: int | None,
-    max_length: int | None,
     overrides: tuple[str, ...],
     changes: tuple[str, ...],
     as_json: bool,
+    **of_data: Any,
 ) -> None:
-    """Train one model; a run that is in the store already is not trained again.
+    """Train one model. A run that is already in the store is not trained again.
 
     `torchrun --nproc-per-node 2 -m rtxlib train …` trains it in two processes, each on its share of every batch.
     """
@@ -73,39 +73,21 @@ def train(
     from rtxlib.training import parallel
     from rtxlib.training.recipe import recipe as named_recipe
 
-    cores = os.cpu_count() or 1
-    if threads > 4 * cores:  # a few too many are slow, very many end the process
-        raise InputError(f"--threads {threads} is too many for this machine's {cores} cores; give at most {4 * cores}.")
+    most = 4 * (os.cpu_count() or 1)  # a few too many threads are slow, very many end the process
+    if threads > most:
+        raise InputError(f"--threads {threads} is too many for this machine's {most // 4} cores; give at most {most}.")
     chosen, settings = named_recipe(recipe, **settings_of(changes)), settings_of(overrides)
     check_overrides(settings)
-    tokenizer = None
     if is_pretrained(model):  # its own tokenizer comes with it
-        model = str(Path(model).expanduser().resolve()) if Path(model).expanduser().is_dir() else model
-        tokenizer = model
+        folder = Path(model).expanduser()
+        model = of_data["tokenizer"] = str(folder.resolve()) if folder.is_dir() else model
         read_config(model, **settings)
     else:
-        preset(model, **settings)  # a mistyped name should be told before any data are fetched
-    if labels is not None:
-        labels = parse_labels(labels)
+        preset(model, **settings)  # so that a mistyped name is reported before any data are fetched
+    if of_data["labels"] is not None:
+        of_data["labels"] = parse_labels(of_data["labels"])
     parallel.join()
-    spec = RunSpec(
-        model,
-        data_spec(
-            data,
-            task=task,
-            text_column=text_column,
-            label_column=label_column,
-            labels=labels,
-            rows=rows,
-            max_length=max_length,
-            tokenizer=tokenizer,
-        ),
-        chosen,
-        seed,
-        settings,
-        threads,
-        parallel.processes(),
-    )
+    spec = RunSpec(model, data_spec(data, **of_data), chosen, seed, settings, threads, parallel.processes())
     run = train_run(spec, paths.runs_dir(), lambda line: click.echo(line, err=True))
     if parallel.rank() == 0:
         show({**run.metrics, "key": run.key, "run": str(run.path)}, as_json)
@@ -113,7 +95,7 @@ def train(
 
 @cli.command()
 @click.argument("model")
-@click.option("--set", "overrides", multiple=True, metavar="FIELD=VALUE", help="A field of the model's configuration.")
+@set_option
 @json_option
 def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Count a model's parameters: in all, in the token table, and without it."""
@@ -122,7 +104,7 @@ def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
     from rtxlib.runs.spec import check_overrides
 
     settings = settings_of(overrides)
-    check_overrides(settings, but=("vocab_size", "num_labels"))  # there are no data here that could decide them
+    check_overrides(settings, but=("vocab_size", "num_labels"))  # in a training the data decide these
     count = parameters(build(model, **settings))
     if as_json:
         click.echo(json.dumps(count))
@@ -132,9 +114,9 @@ def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
 
 
 @cli.command()
-@click.option("--csv", is_flag=True, help="All columns, comma-separated.")
+@click.option("--csv", is_flag=True, help="Print all columns, comma-separated.")
 def results(csv: bool) -> None:
-    """The table of runs in the store."""
+    """Print the table of the runs in the store."""
     from rtxlib import paths
     from rtxlib.runs import store
 
@@ -144,25 +126,14 @@ def results(csv: bool) -> None:
     elif csv:
         click.echo(table.to_csv(index=False), nl=False)
     else:
-        shown = [
-            "key",
-            "model",
-            "sharing",
-            "data",
-            "recipe",
-            "seed",
-            "accuracy",
-            "f1",
-            "non_embedding_parameters",
-            "ms_median",
-            "train_seconds",
-        ]
+        shown = ["key", "model", "sharing", "data", "recipe", "seed", "accuracy", "f1"]
+        shown += ["non_embedding_parameters", "ms_median", "train_seconds"]
         click.echo(table.reindex(columns=shown).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
 
 
 @cli.command()
 def doctor() -> None:
-    """Is this installation whole?"""
+    """Check that this installation is complete."""
     from rtxlib.doctor import examine
 
     findings = examine()

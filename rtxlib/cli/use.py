@@ -1,4 +1,4 @@
-"""``rtx predict`` and ``rtx evaluate``: put a trained run to use."""
+"""``rtx predict`` and ``rtx evaluate``: label or score texts with a trained run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _find(run: str) -> Run:
-    """The run a person names. Raises InputError where there is none, or the name cannot be one."""
+    """The run of this key, start of a key, or folder. Raises InputError when there is none."""
     from rtxlib import paths
     from rtxlib.runs import store
 
@@ -30,26 +30,26 @@ def _find(run: str) -> Run:
         raise InputError("RUN is empty; `rtx results` lists the runs there are.")
     try:
         return store.find(paths.runs_dir(), run)
-    except OSError as error:  # a name that is too long, say
+    except OSError as error:  # for example a name that is too long
         raise InputError(
             f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
         ) from error
 
 
 def _is_file_name(text: str) -> bool:
-    """Whether a person surely meant a file: one word that ends as files of texts do."""
+    """Whether this can only be meant as a file: one word with the ending of a table or a text file."""
     from rtxlib.data.files import SUFFIXES
 
     return text.split() == [text] and Path(text).suffix.lower() in (*SUFFIXES, ".txt")
 
 
 def _is_file(text: str) -> bool:
-    """Whether a person who gave this alone meant a file, or a folder by mistake."""
+    """Whether this, as the only argument, names a file (or by mistake a folder)."""
     return _is_file_name(text) or (bool(Path(text).suffix or os.sep in text) and os.path.exists(text))
 
 
 def _label_values(names: Sequence[str]) -> dict[str, str]:
-    """Value in a file -> label name: the name as training reads it, or its number where no name is itself a number."""
+    """Value in a file → label name. A file may also number the labels, unless a label's name is itself a number."""
     from rtxlib.data.sources import label_text
 
     values = {label_text(name): name for name in names}
@@ -59,7 +59,7 @@ def _label_values(names: Sequence[str]) -> dict[str, str]:
 
 
 def _rule(written: str) -> EarlyExit:
-    """``"confidence:0.9"`` as the rule it means."""
+    """The early exit written as ``"confidence:0.9"``."""
     from rtxlib.models import EarlyExit
 
     criterion, _, threshold = written.partition(":")
@@ -73,16 +73,15 @@ def _rule(written: str) -> EarlyExit:
 @cli.command()
 @click.argument("run")
 @click.argument("texts", nargs=-1)
-@click.option("--file", "file", help="A text file (one a line) or a CSV, TSV, JSONL or Parquet table.")
-@click.option("--text-column", help="Of a table; 'text' by default.")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write CSV, JSONL or Parquet, by the ending.")
-@click.option(
-    "--passes", type=click.IntRange(1), help="Of a recurrent model: so many instead of those it was trained for."
-)
+@click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table.")
+@click.option("--text-column", help="A table's column of texts; 'text' by default.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write a CSV, JSONL or Parquet file, by its ending.")
+@click.option("--passes", type=click.IntRange(1), help="Passes of a recurrent model, instead of its trained number.")
 @click.option(
     "--early-exit",
     metavar="CRITERION:THRESHOLD",
-    help="Let a text leave the loop when its label is settled, confidence:0.9 say; also agreement and change.",
+    help="Let a text leave the loop when its label is settled, as in confidence:0.9. The criteria are confidence, "
+    "agreement and change.",
 )
 @json_option
 def predict(
@@ -96,10 +95,36 @@ def predict(
     as_json: bool,
 ) -> None:
     """Label texts with a trained RUN: the arguments, a file, or the lines of standard input."""
-    from rtxlib.data.files import decode, text_lines, whole
     from rtxlib.runs import use
 
     found = _find(run)
+    texts = _texts_to_label(texts, file, text_column, out)
+    if out is not None and Path(out).suffix[1:] not in FORMATS:  # reported before a model is loaded
+        raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
+    if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
+        raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
+    how = {} if passes is None else {"recurrent_depth": passes}
+    if early_exit is not None:
+        how["early_exit"] = _rule(early_exit)
+    answers = use.predict(found, texts, **how)
+    if out is not None:
+        write_whole(Path(out), lambda path: FORMATS[Path(out).suffix[1:]](answers, path))
+        click.echo(f"{len(answers)} texts labelled, written to {out}", err=True)
+    elif as_json:
+        names = found.spec["label_names"]
+        for row in answers.astype({f"p_{name}": float for name in names}).to_dict("records"):
+            probabilities = {name: row[f"p_{name}"] for name in names}
+            answer = {"text": row["text"], "label": row["label"], "probabilities": probabilities}
+            click.echo(json.dumps(answer, ensure_ascii=False))
+    else:
+        for row in answers.to_dict("records"):
+            click.echo(f"{row['label']:12} {row['p_' + row['label']]:.3f}  {row['text']}")
+
+
+def _texts_to_label(texts: tuple[str, ...], file: str | None, column: str | None, out: str | None) -> tuple[str, ...]:
+    """The texts that ``rtx predict`` was given: arguments, a table's column, or the lines of a file or of standard input."""
+    from rtxlib.data.files import decode, text_lines, whole
+
     if texts and file is not None:
         raise InputError("Give either texts or --file, not both.")
     if len(texts) == 1 and _is_file(texts[0]):
@@ -109,49 +134,31 @@ def predict(
     if file is not None:
         if out is not None:
             refuse_to_replace(file, out)
-        table, column = read_texts(file, text_column)
+        table, column = read_texts(file, column)
         texts = tuple(table[column].fillna("").astype(str))
     elif texts in ((), ("-",)):
         texts = tuple(text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input")))
     else:
-        texts = tuple(map(whole, texts))  # bytes that are not UTF-8 come as halves of surrogate pairs
+        texts = tuple(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
     if not any(text.strip() for text in texts):
         raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
-    if out is not None and Path(out).suffix[1:] not in FORMATS:  # told before a model is loaded
-        raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
-    if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
-        raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
-    way = {} if passes is None else {"recurrent_depth": passes}
-    if early_exit is not None:
-        way["early_exit"] = _rule(early_exit)
-    answers = use.predict(found, texts, **way)
-    if out is not None:
-        write_whole(Path(out), lambda path: FORMATS[Path(out).suffix[1:]](answers, path))
-        click.echo(f"{len(answers)} texts labelled, written to {out}", err=True)
-    elif as_json:
-        names = found.spec["label_names"]
-        rows = [
-            {"text": row["text"], "label": row["label"], "probabilities": {name: row[f"p_{name}"] for name in names}}
-            for row in answers.astype({f"p_{name}": float for name in names}).to_dict("records")
-        ]
-        for row in rows:
-            click.echo(json.dumps(row, ensure_ascii=False))
-    else:
-        for row in answers.to_dict("records"):
-            click.echo(f"{row['label']:12} {row['p_' + row['label']]:.3f}  {row['text']}")
+    return texts
 
 
 @cli.command()
 @click.argument("run")
 @click.argument("file")
-@click.option("--text-column", help="'text' by default.")
-@click.option("--label-column", default="label", show_default=True)
+@click.option("--text-column", help="The column of texts; 'text' by default.")
+@click.option("--label-column", default="label", show_default=True, help="The column of labels.")
 @click.option("--labels", help='JSON: {"value in the file": "label name", …}.')
 @json_option
 def evaluate(
     run: str, file: str, text_column: str | None, label_column: str, labels: str | None, as_json: bool
 ) -> None:
-    """Score a trained RUN on a labelled FILE. Labels are read as in training; rows without one are left out."""
+    """Score a trained RUN on a labelled FILE.
+
+    Labels are read as in training. Rows without a label are left out.
+    """
     from rtxlib.data.files import require_column
     from rtxlib.data.sources import label_text
     from rtxlib.runs import use

@@ -27,7 +27,7 @@ Labels: {labels}. {start} with recipe `{recipe}`, seed {seed}, on {train_rows:,}
 ({train_seconds:.0f} s on {device}, {dtype}); the weights of epoch {best_epoch:.2f} were kept.
 
 ```python
-import rtxlib  # makes transformers know this architecture
+import rtxlib.models  # makes transformers know this architecture
 from transformers import pipeline
 
 classify = pipeline("text-classification", "path/to/this/folder")

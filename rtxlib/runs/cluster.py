@@ -22,7 +22,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from rtxlib import paths
+from rtxlib import paths, process
 from rtxlib.errors import InputError
 from rtxlib.runs import local, store
 from rtxlib.runs.spec import RunSpec
@@ -113,7 +113,7 @@ def _environment() -> dict[str, dict[str, str]]:
     """
     names = [name for name in os.environ if name.startswith("HF_") and "TOKEN" not in name]
     kept = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
-    return {"env_vars": kept | {"RTX_HOME": str(paths.root())}}
+    return {"env_vars": kept | process.environment() | {"RTX_HOME": str(paths.root())}}
 
 
 def _train_on_node(spec: RunSpec, runs: Path, mark: Path, on_gpu: bool) -> bool:
@@ -122,6 +122,7 @@ def _train_on_node(spec: RunSpec, runs: Path, mark: Path, on_gpu: bool) -> bool:
     Raises InputError when this node does not see the driver's lock file ``mark`` in the store, when the driver's lock does not
     hold on this node, or when torch cannot use the GPU that the node has.
     """
+    process.tune()  # memory; the variables were set when Ray started this process
     here = platform.node()
     if not mark.is_file():
         raise InputError(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +13,7 @@ from pathlib import Path
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
+from rtxlib.process import start_worker
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -53,21 +52,9 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
             yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text(encoding='utf-8')}"
 
 
-def _end_with_parent() -> None:
-    """In a worker process: end when the parent process has ended."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int) -> None:
     """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=start_worker)
     try:
         titles = {pool.submit(train_run, spec, runs): spec.title for spec in missing.values()}
         waiting = set(titles)

@@ -1,1 +1,11 @@
 """The commands that this package adds to ``rtx``, through the entry points of pyproject.toml."""
+
+from rtxlib.doctor import packages
+from rtxlib.errors import InputError
+
+
+def need_extra(command: str) -> None:
+    """Raise InputError when the packages of the extra "study" are not installed."""
+    if missing := packages("study")[1]:
+        shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise InputError(f'`rtx {command}` needs packages that are not installed ({shown}): pip install "rtxlib[study]"')

@@ -1,4 +1,4 @@
-"""``rtx pages``: the interactive pages as files, or shown by a server of one's own."""
+"""``rtx pages``: write the interactive pages as files, or serve them on this machine."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ import click
 
 from rtxlib.cli.output import write_whole
 from rtxlib.errors import InputError
+from rtxstudy.commands import need_extra
 
 
 @click.command()
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The folder to write the pages to.")
 @click.option("--serve", is_flag=True, help="Show them in a browser until interrupted.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="Of --serve; 0: any free one."
+    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="The port of --serve; 0 takes a free one."
 )
-@click.option("--run", help="Also a transformer page with the weights of this trained RUN.")
+@click.option("--run", help="Add a transformer page with the weights of this trained RUN.")
 def pages(out: Path | None, serve: bool, port: int, run: str | None) -> None:
-    """Write the interactive pages, or show them: the transformer and its activations, to touch.
+    """Write or show the interactive pages on the transformer and its activations.
 
-    Each is one HTML file that a double click opens; nothing is fetched.
+    Each page is one HTML file that a double click opens. It fetches nothing.
     """
+    need_extra("pages")
     from rtxstudy.pages import static
 
     if out is None and not serve:
@@ -33,7 +35,7 @@ def pages(out: Path | None, serve: bool, port: int, run: str | None) -> None:
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtx-pages-")))
         files = _files(run)
-        for name in files:  # index.html is a name that somebody else's page may well have
+        for name in files:  # another page may well be called index.html
             if (folder / name).is_file() and static.MARK not in (folder / name).read_text(encoding="utf-8", errors="replace"):
                 raise InputError(f"{folder / name} is there and not one of these pages; name another folder with --out.")
         for name, text in files.items():
@@ -63,7 +65,7 @@ def _files(run: str | None) -> dict[str, str]:
 
 
 def _serve(folder: Path, port: int) -> None:
-    """Serve a folder on this machine alone. Raises InputError when the port is taken."""
+    """Serve a folder to this machine only. Raises InputError when the port is taken."""
     handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), partial(handler, directory=folder))

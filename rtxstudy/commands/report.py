@@ -1,4 +1,4 @@
-"""``rtx report`` and ``rtx notebook``: the study, whole or one notebook."""
+"""``rtx report`` and ``rtx notebook``: run all notebooks, or one."""
 
 from __future__ import annotations
 
@@ -8,62 +8,76 @@ from typing import Any
 
 import click
 
-from rtxlib.cli.common import known_profile, parameter_option, profile_option
+from rtxlib.errors import InputError, nearest
+from rtxstudy.commands import need_extra
 
+TITLE = "Recurrent or standard? Transformers for text classification"
+PROFILES = ("smoke", "demo", "full")  # as in rtxstudy.profiles, which loads torch
+
+profile_option = click.option(
+    "--profile", default="demo", show_default=True, help=f"The size of the study: {', '.join(PROFILES)}."
+)
+parameter_option = click.option(
+    "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="A notebook's parameter."
+)
 executor_option = click.option(
     "--executor",
     envvar="RTX_EXECUTOR",
     default="local",
     show_default=True,
-    help="Who trains the missing runs: local, this machine; ray, a Ray cluster: that of RAY_ADDRESS, else this machine's.",
+    help="What trains the missing runs: local is this machine; ray is the Ray cluster at RAY_ADDRESS, else this machine's own.",
 )
-TITLE = "Recurrent or standard? Transformers for text classification"
+
+
+def _check_profile(name: str) -> None:
+    if name not in PROFILES:
+        raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
 
 
 def _run_notebooks(
-    names: list[str] | None, profile: str, parameters: tuple[str, ...], training: bool, executor: str, title: str
+    names: list[str] | None, profile: str, parameters: tuple[str, ...], training: bool, executor: str
 ) -> None:
-    """Execute, make the page of all that is there, say where it lies, and fail when a notebook failed."""
+    """Run notebooks, make the page of all executed ones, say where it is, and exit with 1 when a notebook failed."""
     from rtxlib import paths
     from rtxlib.runs import executors
     from rtxstudy.report import notebooks
 
     out, given = paths.reports_dir(profile), notebooks.pairs(parameters)
-    who = executors.known(executor)
-    outcomes = notebooks.run(names, known_profile(profile), given, out, training=training, executor=who)
+    executor = executors.known(executor)
+    _check_profile(profile)
+    outcomes = notebooks.run(names, profile, given, out, training=training, executor=executor)
     from rtxstudy.report import html
 
     executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
     if executed:
-        page = html.build(executed, out / "report.html", title, outcomes)
+        page = html.build(executed, out / "report.html", TITLE, outcomes)
         click.echo(f"report   {page}\nfigures  {paths.figures_dir(profile)}\nresults  {paths.results_dir(profile)}")
-    if any(outcome.status != "done" for outcome in outcomes):
-        for outcome in outcomes:
-            if outcome.status != "done":
-                click.echo(f"{outcome.name} {outcome.status}: {outcome.error}", err=True)
+    failed = [outcome for outcome in outcomes if outcome.status != "done"]
+    for outcome in failed:
+        click.echo(f"{outcome.name} {outcome.status}: {outcome.error}", err=True)
+    if failed:
         sys.exit(1)
 
 
 @click.command()
 @profile_option
 @parameter_option
-@click.option("--notebooks", "names", metavar="01,02,…", help="Only these notebooks, and the page of all there are.")
+@click.option("--notebooks", "names", metavar="01,02,…", help="Run only these; the page shows all that were ever run.")
 @executor_option
 @click.option("--no-training", is_flag=True, help="Redraw from the run store; fail where a run is missing.")
-@click.option(
-    "--dry-run", is_flag=True, help="How many runs there would be and how long they would take; trains nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Say how many runs are missing and how long they take; train nothing.")
 def report(
     profile: str, parameters: tuple[str, ...], names: str | None, executor: str, no_training: bool, dry_run: bool
 ) -> None:
     """Run the notebooks and make the report."""
+    need_extra("report")
     from rtxlib.runs import executors
 
     chosen = None if names is None else [name.strip() for name in names.split(",")]
     executors.known(executor)
     if not dry_run:
-        return _run_notebooks(chosen, profile, parameters, not no_training, executor, TITLE)
-    known_profile(profile)
+        return _run_notebooks(chosen, profile, parameters, not no_training, executor)
+    _check_profile(profile)
     from rtxstudy import estimate, profiles
     from rtxstudy.report import notebooks
 
@@ -85,7 +99,8 @@ def report(
 @profile_option
 @parameter_option
 @executor_option
-@click.option("--no-training", is_flag=True, help="Use the run store alone.")
+@click.option("--no-training", is_flag=True, help="Use the run store alone; fail where a run is missing.")
 def notebook(name: str, profile: str, parameters: tuple[str, ...], executor: str, no_training: bool) -> None:
     """Run one notebook: `rtx notebook 03 -p seeds=3`."""
-    _run_notebooks([name], profile, parameters, not no_training, executor, TITLE)
+    need_extra("notebook")
+    _run_notebooks([name], profile, parameters, not no_training, executor)

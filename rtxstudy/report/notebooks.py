@@ -64,19 +64,27 @@ MOST_AT_ONCE = 4  # notebooks side by side: each kernel takes about a gigabyte o
 # ------------------------------------------------------------------------------------------------------------- running
 
 
+def notebooks_dir() -> Path:
+    """The notebooks of the root or of the checkout; without a checkout, those inside the installed package."""
+    for folder in (paths.root(), paths.checkout()):
+        if folder and (folder / "notebooks" / "01_data_preparation.ipynb").is_file():
+            return folder / "notebooks"
+    return Path(__file__).resolve().parents[1] / "notebooks"
+
+
 def find(names: Iterable[str] | None = None, folder: Path | None = None) -> dict[str, Path]:
     """Notebooks by stem, in order: those of ``NOTEBOOKS``, or those named ("03", "03_recurrent", "03_recurrent.ipynb").
 
     Raises ``InputError`` for a name that fits none or several, or when the folder does not hold them.
     """
-    folder = folder or paths.notebooks_dir()
+    folder = folder or notebooks_dir()
     here = sorted(path.stem for path in folder.glob("*.ipynb"))
     stems = []
     for name in NOTEBOOKS if names is None else names:
         stem = Path(name).stem
         fits = [stem] if stem in here else [known for known in here if known.startswith(stem)]
         if not here:
-            raise InputError(f"There are no notebooks in {folder}; they come with the checkout, not with the package.")
+            raise InputError(f"There are no notebooks in {folder}; install rtxlib again.")
         if len(fits) != 1:
             close = nearest(stem, here) or nearest(stem, [known.partition("_")[2] for known in here])
             raise InputError(f"'{name}' names {len(fits) or 'no'} notebooks.{close} There are: {', '.join(here)}.")
@@ -114,6 +122,7 @@ def run(
     lanes = 1 if training else min(os.cpu_count() or 1, MOST_AT_ONCE, len(sources))
     inherited = {  # by the kernels
         "TQDM_NCOLS": "60",
+        "RTX_HOME": str(paths.root()),  # a kernel's working directory is the folder of its notebook
         **({} if training else {"RTX_NO_TRAINING": "1"}),
         **({"RTX_EXECUTOR": executor} if executor else {}),
         **({"OMP_NUM_THREADS": "1"} if lanes > 1 else {}),

@@ -1,0 +1,71 @@
+"""Each part of the project imports only what lies before it; the table below is the direction."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = (
+    "IPython",
+    "ipykernel",
+    "jupyter",
+    "jupyter_client",
+    "jupyter_core",
+    "jupyterlab",
+    "nbconvert",
+    "papermill",
+)
+PLOTTING = ("matplotlib", "seaborn", "plotly", "anywidget", "statsmodels", "nbformat", "nbclient")
+LEAVES = ("rtxlib.errors", "rtxlib.atomic", "rtxlib.hub")  # they import nothing of ours but each other
+OURS = ("rtxlib", "rtxstudy")
+MODELS = ("torch", "transformers")
+TABLES = ("rtxstudy.evaluation.statistics", "rtxstudy.evaluation.pareto")  # of evaluation, these read tables alone
+
+# The files, what they never import, and the exceptions to that.
+RULES = [
+    ("rtxlib", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ()),
+    ("rtxlib/errors.py rtxlib/atomic.py rtxlib/hub.py", OURS, LEAVES),
+    ("rtxlib/process.py", (*OURS, *MODELS), ()),
+    ("rtxlib/models", OURS, ("rtxlib.models", *LEAVES)),
+    ("rtxlib/data", OURS, ("rtxlib.data", *LEAVES)),
+    ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
+    ("rtxlib/runs", ("rtxlib.cli", "rtxlib.doctor"), ()),
+    ("rtxstudy/figures", (*OURS, *MODELS), ("rtxstudy.figures", *TABLES, *LEAVES)),
+    ("rtxstudy/evaluation/statistics.py rtxstudy/evaluation/pareto.py", (*OURS, *MODELS), (*TABLES, *LEAVES)),
+    ("rtxstudy/pages", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.pages", "anywidget")),
+    ("rtxstudy/report", OURS, ("rtxstudy.report", "rtxlib.paths", *LEAVES)),
+    ("rtxstudy/evaluation", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.evaluation", "statsmodels")),
+    ("rtxstudy", ("rtxlib.cli",), ("rtxlib.cli.output",)),
+]
+
+
+def imported(path: Path) -> set[str]:
+    """The dotted names that a file imports, at its top or inside a function."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = ".".join(package[: len(package) + 1 - node.level]) if node.level else ""
+            module = f"{start}.{node.module}".strip(".") if node.module else start
+            # `from rtxlib import paths` names a module of a package, `from rtxlib.errors import InputError` an attribute
+            names |= {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def inside(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize(("where", "never", "but"), RULES, ids=[where for where, _, _ in RULES])
+def test_nothing_looks_back(where: str, never: tuple[str, ...], but: tuple[str, ...]) -> None:
+    places = [ROOT / place for place in where.split()]
+    files = [file for place in places for file in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
+    found = [
+        (file.name, name) for file in files for name in imported(file) if inside(name, never) and not inside(name, but)
+    ]
+    assert files and not found

@@ -1,0 +1,173 @@
+"""The wheel works alone: with the study's packages it makes the report in an empty folder, without them it trains."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from test_imports import ROOT, imported
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+NEEDED = PROJECT["project"]["dependencies"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+NOT_IMPORTED = {"accelerate", "jupyterlab", "ipython"}  # transformers, `make lab` and the notebooks use them
+STEMS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+def names(requirements: Iterable[str]) -> set[str]:
+    return {Requirement(requirement).name.lower().replace("_", "-") for requirement in requirements}
+
+
+# ---------------------------------------- what pyproject.toml lists
+
+
+def test_every_folder_of_code_is_a_package_of_the_wheel() -> None:
+    files = [
+        file
+        for package in ("rtxlib", "rtxstudy")
+        for file in (ROOT / package).rglob("*")
+        if file.suffix not in ("", ".pyc")
+    ]
+    folders = {str(file.parent.relative_to(ROOT)).replace(os.sep, ".") for file in files}
+    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(folders | {"rtxstudy.notebooks"})
+
+
+@pytest.mark.parametrize(
+    ("folder", "listed"), [("rtxlib", NEEDED), ("rtxstudy", NEEDED + EXTRAS["study"])], ids=["rtxlib", "rtxstudy"]
+)
+def test_every_package_that_code_imports_is_listed(folder: str, listed: list[str]) -> None:
+    """Those of an extra of its own (Ray) apart."""
+    files = list((ROOT / folder).rglob("*.py"))
+    modules = {name.partition(".")[0] for file in files for name in imported(file)}
+    modules -= {*sys.stdlib_module_names, "rtxlib", "rtxstudy", "ray", "mpl_toolkits"}
+    known = importlib.metadata.packages_distributions()
+    wanted = {module: names(known.get(module, [module])) for module in modules}
+    assert not {module: owners for module, owners in wanted.items() if not owners & names(listed)}
+
+
+def test_every_listed_package_is_used() -> None:
+    files = [file for folder in ("rtxlib", "rtxstudy") for file in (ROOT / folder).rglob("*.py")]
+    modules = {name.partition(".")[0] for file in files for name in imported(file)}
+    known = importlib.metadata.packages_distributions()
+    used = set().union(*(names(known.get(module, [module])) for module in modules - {*sys.stdlib_module_names}))
+    listed = names(NEEDED + EXTRAS["study"])
+    assert listed - NOT_IMPORTED <= used and len(listed) == len(NEEDED + EXTRAS["study"])
+
+
+# ---------------------------------------- the wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source distribution of a copy, since a build leaves files behind."""
+    folder = tmp_path_factory.mktemp("build")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    for name in ("rtxlib", "rtxstudy", "notebooks"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+
+    def build(what: str, source: Path) -> Path:
+        code = f"from setuptools import build_meta; build_meta.build_{what}({str(folder)!r})"
+        done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return next(folder.glob("*.whl" if what == "wheel" else "*.tar.gz"))
+
+    with tarfile.open(build("sdist", folder)) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    return build("wheel", next((folder / "unpacked").iterdir()))
+
+
+def closure(requirements: Iterable[str]) -> set[str]:
+    """The distributions that requirements need, and what these need in turn; packages of other platforms are skipped."""
+    found: set[str] = set()
+    waiting = [Requirement(requirement) for requirement in requirements]
+    while waiting:
+        requirement = waiting.pop()
+        extras = {"", *requirement.extras}
+        name = f"{requirement.name.lower()}[{','.join(sorted(extras))}]"
+        if name in found:
+            continue
+        found.add(name)
+        for further in map(Requirement, importlib.metadata.requires(requirement.name) or ()):
+            if further.marker is None or any(further.marker.evaluate({"extra": extra}) for extra in extras):
+                waiting.append(further)
+    return {name.partition("[")[0] for name in found}
+
+
+def environment(folder: Path, wheel: Path, requirements: list[str]) -> Callable[..., subprocess.CompletedProcess]:
+    """A new environment with the wheel and the tested versions of what ``requirements`` need, and nothing else.
+
+    Returns a function that runs its ``rtx`` in ``folder/empty``. The packages are links to those of the running interpreter.
+    """
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv" / "bin" / "python"
+    site = Path(
+        subprocess.check_output([python, "-c", "import site; print(site.getsitepackages()[0])"], text=True).strip()
+    )
+    for name in closure(requirements):
+        distribution = importlib.metadata.distribution(name)
+        tops = {Path(file).parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
+        for top in tops:
+            link, target = site / top, Path(distribution.locate_file(top)).resolve()
+            if target.exists() and not link.exists():
+                link.symlink_to(target)
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
+    (folder / "empty").mkdir()
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "RTX_HOME", "VIRTUAL_ENV")}
+    clean |= {"OMP_NUM_THREADS": "1", "JUPYTER_PATH": f"{sys.prefix}/share/jupyter"}  # the templates of nbconvert
+    return lambda *words: subprocess.run(
+        [folder / "venv" / "bin" / "rtx", *words], cwd=folder / "empty", env=clean, capture_output=True, text=True
+    )
+
+
+def test_the_wheel_holds_both_packages_and_the_notebooks(wheel: Path) -> None:
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    tree = {file for package in ("rtxlib", "rtxstudy") for file in (ROOT / package).rglob("*") if file.is_file()}
+    files = {str(file.relative_to(ROOT)) for file in tree if file.suffix != ".pyc"}
+    assert held == files | {f"rtxstudy/notebooks/{stem}.ipynb" for stem in STEMS}
+
+
+def test_with_the_study_the_wheel_makes_the_report_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    rtx = environment(tmp_path, wheel, NEEDED + EXTRAS["study"])
+    home = tmp_path / "empty"
+    done = rtx("notebook", "02", "--profile", "smoke")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (home / "figures" / "smoke" / "02_accuracy.svg").is_file()
+    assert [file.stem for file in (home / "reports" / "smoke" / "notebooks").iterdir()] == ["02_baseline"]
+    done = rtx("report", "--profile", "smoke")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {folder.name for folder in home.iterdir()} == {"data", "figures", "reports"}
+    assert sorted(file.stem for file in (home / "reports" / "smoke" / "notebooks").iterdir()) == STEMS
+    assert (home / "reports" / "smoke" / "report.html").is_file()
+    assert (home / "data" / "results" / "smoke" / "runs.parquet").is_file()
+    done = rtx("doctor")
+    assert done.returncode == 0 and "matplotlib" in done.stdout and "not installed" not in done.stdout
+
+
+def test_without_the_study_the_wheel_trains_and_says_what_to_install(wheel: Path, tmp_path: Path) -> None:
+    rtx = environment(tmp_path, wheel, NEEDED)
+    for words in (["report"], ["report", "--dry-run"], ["notebook", "02"], ["pages", "--out", "pages"]):
+        done = rtx(*words)
+        assert done.returncode == 2 and done.stderr.startswith(
+            f"rtx: `rtx {words[0]}` needs packages that are not installed"
+        )
+        assert done.stderr.endswith('pip install "rtxlib[study]"\n') and done.stderr.count("\n") == 1
+    small = ("--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke")
+    done = rtx("train", *small)
+    assert done.returncode == 0 and "accuracy" in done.stdout, done.stderr[-3000:]
+    assert [folder.name for folder in (tmp_path / "empty").iterdir()] == ["data"]
+    done = rtx("doctor")
+    assert done.returncode == 0 and "study                 not installed (statsmodels" in done.stdout
+    assert "\n  report " in rtx("--help").stdout
