@@ -50,7 +50,7 @@ def _is_file(text: str) -> bool:
 
 def _label_values(names: Sequence[str]) -> dict[str, str]:
     """Value in a file -> label name: the name as training reads it, or its number where no name is itself a number."""
-    from rtxlib.data.sources import label_text
+    from rtxlib.data.rows import label_text
 
     values = {label_text(name): name for name in names}
     if any(re.fullmatch(r"[+-]?\d+(\.\d+)?", value) for value in values):
@@ -153,7 +153,7 @@ def evaluate(
 ) -> None:
     """Score a trained RUN on a labelled FILE. Labels are read as in training; rows without one are left out."""
     from rtxlib.data.files import require_column
-    from rtxlib.data.sources import label_text
+    from rtxlib.data.rows import label_text
     from rtxlib.runs import use
 
     found = _find(run)
