@@ -142,15 +142,15 @@ def intact(folder: Path) -> bool:
     """Whether a folder holds exactly what ``write`` wrote.
 
     A process compares the SHA-256 of every file when it opens a folder for the first time. Later it compares only the size,
-    the time of change and the inode of every file with those of the verified files, and hashes all of them again when one
-    differs. So a process does not notice damage that changes neither, such as a failing disk, after the first opening.
+    the time of change and the inode of every file with those of the verified files; it hashes all of them again when one
+    differs. After the first opening, a process misses damage that changes none of the three, such as a failing disk.
     """
     try:
         states = _states(folder)
         if _verified.get(folder.absolute()) == states:
             return True
         sums = dict(line.split("  ", 1)[::-1] for line in (folder / _SUMS).read_text().splitlines())
-        same = sums == {name: _sha256(folder / name) for name in states}
+        same = sums == {name: _sha256(folder / name) for name in states if name != _SUMS}
     except (OSError, ValueError):  # a file is missing or unreadable, or the list of sums is damaged
         return False
     if same:
@@ -159,9 +159,9 @@ def intact(folder: Path) -> bool:
 
 
 def _states(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The files of a folder, without the list of sums and hidden files: name -> size, time of change, inode."""
+    """The files of a folder, without hidden files: name -> size, time of change, inode."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("."))
-    stats = {path.relative_to(folder).as_posix(): path.stat() for path in files if path.name != _SUMS}
+    stats = {path.relative_to(folder).as_posix(): path.stat() for path in files}
     return {name: (stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats.items()}
 
 
