@@ -27,9 +27,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside ``path``, which is renamed to ``path`` when the block ends well; after a failure nothing is left.
+    """A new folder beside ``path`` to write into, which is renamed to ``path`` when the block ends well.
 
-    ``path`` must not exist, or be an empty folder.
+    After a failure nothing is left. ``path`` must not exist, or be an empty folder.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")

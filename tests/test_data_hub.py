@@ -125,7 +125,7 @@ def test_without_bert_a_vocabulary_is_trained_and_named(
 
 
 def elsewhere(spec: DataSpec, *caches: Path, **environment: str) -> list[str]:
-    """One line per cache of prepared data, from a new process, because the Hub's libraries read their environment once."""
+    """One line per cache of prepared data, from a new process: the Hub's libraries read their environment once."""
     code = (
         "import sys\nfrom pathlib import Path\nfrom rtxlib.data.prepare import DataSpec, prepare\n"
         "from rtxlib.errors import InputError\n"

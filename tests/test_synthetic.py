@@ -1,4 +1,4 @@
-"""The embedded generator: its labels are true, its texts have one reading, and counting words does not find the label."""
+"""The embedded generator: its labels are true, its texts have one reading, and counting words does not find them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _EXAMPLE = 90  # characters of an example
 
 
 def audit_source(rows: Rows, spec: DataSpec) -> pd.DataFrame:
-    """What is wrong with the rows before they are split: with SST-2's published splits, or with the pool as it was read."""
+    """What is wrong with the rows before they are split: with the published splits, or with the pool as it was read."""
     if sources.has_published_splits(spec):
         return audit({"official train": rows.part("train"), "official dev": rows.part("validation")}, spec.leak_words)
     return within("as read", rows.table["text"], rows.table["label"])
@@ -67,7 +67,7 @@ def within(name: str, texts: pd.Series, labels: pd.Series) -> pd.DataFrame:
 
 
 def overlaps(parts: Mapping[str, pd.Series], leak_words: int = 3) -> pd.DataFrame:
-    """How many rows of each part also occur in each other part, in both directions; parts may come from different sources.
+    """How many rows of each part occur in each other part, in both directions. Parts may come from several sources.
 
     The checks count the rows of ``left`` that
 

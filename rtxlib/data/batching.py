@@ -43,8 +43,8 @@ def batches(
 ) -> list[np.ndarray]:
     """Every row once, rows of similar length together: a pure function of its arguments.
 
-    With a seed, rows of (nearly) equal length swap places and the batches come in random order, different in each epoch.
-    Without a seed the order is fixed, shortest first; evaluation uses it.
+    With a seed, rows of (nearly) equal length swap places and the batches come in random order, which differs between
+    epochs. Without a seed the order is fixed, shortest first; evaluation uses it.
 
     Args:
         lengths: (rows,) tokens of each row
@@ -86,7 +86,7 @@ def batches(
         if batch_tokens is not None:
             rows = int(np.searchsorted(width * np.arange(1, rows + 1), batch_tokens, side="right"))
         if rng is not None and not cut:
-            rows = max(1, int(rows * rng.uniform(0.5, 1)))  # moves all later cuts, so that no two rows always share a batch
+            rows = max(1, int(rows * rng.uniform(0.5, 1)))  # moves all later cuts: no two rows always share a batch
         cut.append(order[start : start + rows])
         start += rows
     return cut if rng is None else [cut[i] for i in rng.permutation(len(cut))]

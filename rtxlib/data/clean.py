@@ -21,8 +21,8 @@ _INLINE = (
 )
 _BLOCK = (
     "address|article|aside|audio|blockquote|body|br|button|caption|center|col|dd|div|dl|dt|embed|fieldset|figcaption|"
-    "figure|footer|form|h[1-6]|head|header|hr|html|iframe|img|input|legend|li|link|main|meta|nav|object|ol|option|p|param|pre|"
-    "script|section|select|source|style|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul|video"
+    "figure|footer|form|h[1-6]|head|header|hr|html|iframe|img|input|legend|li|link|main|meta|nav|object|ol|option|p|"
+    "param|pre|script|section|select|source|style|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul|video"
 )
 _ATTRIBUTES = r"(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?"
 # The search ends at the next opening. Otherwise a text full of openings would take quadratic time.
@@ -39,7 +39,7 @@ def decode_entities(text: str) -> str:
 
 
 def strip_tags(text: str) -> str:
-    """Remove HTML tags, comments, scripts and styles. A tag that breaks the line leaves a space, an inline tag nothing."""
+    """Remove HTML tags, comments, scripts and styles. A block tag leaves a space; an inline tag leaves nothing."""
     return _BLOCK_TAG.sub(" ", _INLINE_TAG.sub("", _UNSEEN.sub(" ", text))) if "<" in text else text
 
 
@@ -53,8 +53,8 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-# Switch of DataSpec -> its steps, by their names in the table of filters. The order matters: an escaped tag becomes a tag
-# when entities are decoded, and removals leave spaces behind.
+# Switch of DataSpec -> its steps, by their names in the table of filters. The order matters: an escaped tag becomes a
+# tag when entities are decoded, and removals leave spaces behind.
 STEPS = {
     "strip_html": (("HTML entities decoded", decode_entities), ("HTML tags removed", strip_tags)),
     "strip_urls": (("URLs removed", strip_urls),),

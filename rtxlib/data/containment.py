@@ -27,8 +27,8 @@ def words_key(text: str) -> str:
 def occurrences(needles: Sequence[str], haystack: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Where whole texts occur inside others as sequences of words, equal texts included.
 
-    White space separates words. The polynomial hash of Karp and Rabin (1987) over random 64-bit values of the words gives
-    each run of words a number; the numbers of all runs of one length are compared at once.
+    White space separates words. The polynomial hash of Karp and Rabin (1987) over random 64-bit values of the words
+    gives each run of words a number; the numbers of all runs of one length are compared at once.
 
     Args:
         needles: distinct texts to look for; a text without words is never found
@@ -41,8 +41,8 @@ def occurrences(needles: Sequence[str], haystack: Sequence[str]) -> Iterator[tup
     lengths = np.fromiter(map(len, split), np.int64, len(split))
     if not len(needles) or not lengths[len(needles) :].sum():
         return
-    # prefix[i] is the sum of value[j] · base^j over the words j < i, so a difference of two prefixes, divided by a power of
-    # the base, is the hash of the words between them wherever they stand. Arithmetic is modulo 2**64.
+    # prefix[i] is the sum of value[j] · base^j over the words j < i. The difference of two prefixes, divided by a power
+    # of the base, is the hash of the words between them; it does not depend on where they stand. All modulo 2**64.
     codes, vocabulary = pd.factorize(np.array([word for row in split for word in row], dtype=object))
     value = np.random.default_rng(0).integers(1 << 64, size=len(vocabulary), dtype=np.uint64)[codes]
     with np.errstate(over="ignore"):
@@ -70,7 +70,7 @@ def occurrences(needles: Sequence[str], haystack: Sequence[str]) -> Iterator[tup
         found, anchors = found[order], anchors[order]
         inside = position[position + size <= end]
         window = hashes(inside, size)
-        # Most windows match nothing. A table of the first 20 bits of the wanted hashes rules them out before the search.
+        # Most windows match nothing. A table of the first 20 bits of the wanted hashes rules them out early.
         wanted = np.zeros(1 << 20, bool)
         wanted[anchors >> np.uint64(44)] = True
         maybe = wanted[window >> np.uint64(44)]
@@ -93,8 +93,8 @@ def occurrences(needles: Sequence[str], haystack: Sequence[str]) -> Iterator[tup
 def groups(texts: Sequence[str], longer_than: int) -> np.ndarray:
     """Texts that must stay together in one split: texts of the same words, and a longer text that lies in another.
 
-    Words are compared without case and punctuation. A text of more than ``longer_than`` words is longer; it is enough if
-    it has so many words with punctuation or without.
+    Words are compared without case and punctuation. A text is longer if it has more than ``longer_than`` words, counted
+    with or without punctuation.
 
     Returns:
         (n,) int, equal for texts of one group. Links chain: a group holds everything linked to any of its members.

@@ -42,7 +42,7 @@ def read_bytes(path: Path | str) -> bytes:
 
 
 def decode(data: bytes, name: str, what: str = "the file") -> str:
-    """UTF-8 as text, without a byte order mark. Raises InputError that names the file, the first bad byte and its line."""
+    """UTF-8 as text, without a byte order mark. Raises InputError, which names the file, the bad byte and its line."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -55,7 +55,7 @@ def decode(data: bytes, name: str, what: str = "the file") -> str:
 
 
 def text_lines(text: str) -> list[str]:
-    """One text per line. A line ends with a line feed or CR LF; Unicode's other line separators are ordinary characters."""
+    """One text per line. A line ends with LF or CR LF; Unicode's other line separators are ordinary characters."""
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
@@ -96,7 +96,8 @@ def read_table(path: Path | str) -> pd.DataFrame:
         except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user
             raise InputError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
         names = [str(name) for name in table.columns]  # a name may occur twice
-        table = pd.DataFrame({i: [as_text(value) for value in table.iloc[:, i]] for i in range(len(names))}, dtype=object)
+        values = {i: [as_text(value) for value in table.iloc[:, i]] for i in range(len(names))}
+        table = pd.DataFrame(values, dtype=object)
         table.columns = names
     else:
         text = decode(read_bytes(path), path.name)

@@ -1,9 +1,9 @@
 """The vocabulary of the embedded generator: slots with their fillers, and the clauses of every domain.
 
-A slot ``{name}`` in a string is filled with an entry of the list of that name, which may hold slots in turn. A domain uses
-`GENERAL` and its own lists. Lists that end in ``+`` and ``-`` hold the polar phrases, the frequent ones first. All other
-lists are neutral, so that only the polar phrases and the grammar around them (`rtxlib.data.synthetic`) decide a label. A
-line that is added to a list is used by the generator.
+A slot ``{name}`` in a string is filled with an entry of the list of that name, which may hold slots in turn. A domain
+uses `GENERAL` and its own lists. Lists that end in ``+`` and ``-`` hold the polar phrases, the frequent ones first. All
+other lists are neutral, so that only the polar phrases and the grammar around them (`rtxlib.data.synthetic`) decide a
+label. The generator uses every line that is added to a list.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ PUBLISHERS = "https://huggingface.co"  # where publishers put their data; anothe
 def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
     """The data of a spec, made once and kept under ``cache``.
 
-    A hash of the spec, of the revisions that are read (of a file: its bytes), of the tokenizer and of the code names the
-    folder. The folder is written aside and moved into place whole. A second process waits for the first.
+    The folder's name is a hash of the spec, of the revisions that are read (of a file: its bytes), of the tokenizer and
+    of the code. The folder is written aside and moved into place whole. A second process waits for the first.
 
     Args:
         spec: what is wanted
@@ -93,8 +93,8 @@ def make(
 ) -> None:
     """Make the data of a checked spec and write them into ``folder``, step by step.
 
-    The audit follows tokenisation because ``lengths`` chooses rows by their tokens, and the audit is of the rows that are
-    left.
+    The audit follows tokenisation because ``lengths`` chooses rows by their tokens, and the audit is of the rows that
+    are left.
 
     Args:
         folder: must not exist
@@ -127,7 +127,8 @@ def make(
         "notes": rows.notes,
     }
     prepared.write(folder, spec, rows, arrays, tokenizer, provenance, pd.concat([before, found], ignore_index=True))
-    _say(f"{' + '.join(f'{n:,} {name}' for name, n in sizes.items())} rows in {time.monotonic() - started:.0f} s", progress)
+    counts = " + ".join(f"{n:,} {name}" for name, n in sizes.items())
+    _say(f"{counts} rows in {time.monotonic() - started:.0f} s", progress)
 
 
 def _say(line: str, progress: bool) -> None:

@@ -64,8 +64,9 @@ class Prepared:
         return known | {"fingerprint": self.fingerprint[:16]}
 
     def rows(self, split: str) -> pd.DataFrame:
-        """Columns text (cleaned), label (int), label_name, domain, words and tokens (before any cut). Embedded rows also
-        have depth, the number of operators in their verdict.
+        """Columns text (cleaned), label (int), label_name, domain, words and tokens (before any cut).
+
+        Embedded rows also have depth, the number of operators in their verdict.
         """
         return pd.read_parquet(self.folder / f"{split}.parquet")
 
@@ -141,9 +142,9 @@ def read(folder: Path, spec: DataSpec) -> Prepared | None:
 def intact(folder: Path) -> bool:
     """Whether a folder holds exactly what ``write`` wrote.
 
-    A process compares the SHA-256 of every file when it opens a folder for the first time. Later it compares only the size,
-    the time of change and the inode of every file with those of the verified files; it hashes all of them again when one
-    differs. After the first opening, a process misses damage that changes none of the three, such as a failing disk.
+    A process compares the SHA-256 of every file when it opens a folder for the first time. Later it compares only the
+    size, the time of change and the inode of every file with those of the verified files; it hashes all of them again
+    when one differs. After the first opening, a process misses damage that changes none of the three, as of a bad disk.
     """
     try:
         states = _states(folder)

@@ -1,7 +1,8 @@
 """Where rows come from: data sets of the Hugging Face Hub, the user's own file, the embedded generator.
 
-To add a data set of the Hub, add a line to ``HUB``. To add another kind of source, write a function that returns ``Rows``,
-call it in ``read``, tell one state of the source from another in ``revisions``, and name its tasks in ``TASKS``.
+To add a data set of the Hub, add a line to ``HUB``. To add another kind of source, write a function that returns
+``Rows``, call it in ``read``, tell one state of the source from another in ``revisions``, and add its name to ``NAMES``
+and its tasks to ``TASKS``.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ HUB: dict[str, HubSource] = {
     ),
 }  # fmt: skip
 THREE_DOMAINS = ("sst2", "yelp_polarity", "amazon_polarity")  # what source="domains" pools
+NAMES = ("embedded", "file", "domains", *HUB)
 TASKS: dict[str, tuple[str, ...]] = {  # the first is the default; a file is missing, since its labels are its own
     "embedded": ("sentiment", "domain", "spam"),
     "domains": ("domain", "sentiment"),

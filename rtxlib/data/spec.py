@@ -16,7 +16,7 @@ class DataSpec:
 
     source: str = "embedded"  # "embedded", "file", "domains" (three sources pooled) or a key of sources.HUB
     task: str = "sentiment"  # "sentiment", "domain" or "spam"
-    rows: int | None = None  # at most this many, balanced first and sized second; for sst2, without its official test set
+    rows: int | None = None  # at most this many, balanced first, sized second; sst2 has its official test set besides
     domain: str | None = None  # embedded and domains only: rows of this domain alone
     train_fraction: float = 1.0  # share of the training rows kept; a smaller share lies inside a larger one
     lengths: str = "all"  # "all", or the "shortest" or "longest" 30 % of every split, by tokens
@@ -62,9 +62,9 @@ _ONLY = {
 
 def check(spec: DataSpec) -> None:
     """Raises InputError for a field that is out of range, misspelt, or without a meaning for the source."""
-    known = ("embedded", "file", "domains", *sources.HUB)
-    if spec.source not in known:
-        raise InputError(f"No source '{spec.source}'; there are {', '.join(known)}.{nearest(str(spec.source), known)}")
+    if spec.source not in sources.NAMES:
+        known = ", ".join(sources.NAMES)
+        raise InputError(f"No source '{spec.source}'; there are {known}.{nearest(str(spec.source), sources.NAMES)}")
     choices = {
         "lengths": ("all", "shortest", "longest"),
         "tokenizer": ("auto", "bert", "wordpiece", "unigram", *([spec.tokenizer] if "/" in spec.tokenizer else [])),
@@ -93,7 +93,10 @@ def check(spec: DataSpec) -> None:
     one_domain = spec.domain is not None
     for wrong, sentence in (
         (spec.source == "file" and not spec.path, "source='file' needs path, the file to read."),
-        (one_domain and spec.task == "domain", "task='domain' tells the domains apart, so domain must not pick one of them."),
+        (
+            one_domain and spec.task == "domain",
+            "task='domain' tells the domains apart, so domain must not pick one of them.",
+        ),
         (one_domain and spec.task == "spam", "task='spam' writes messages, which have no domain; leave domain out."),
     ):
         if wrong:

@@ -16,6 +16,10 @@ from rtxlib.errors import InputError
 if TYPE_CHECKING:
     from rtxlib.data.spec import DataSpec
 
+HELD_OUT = 0.1  # of each stratum in validation, and as much in test
+PHRASES_HELD_OUT = 0.05  # of the maximal phrases of SST-2 in validation
+BY_LENGTH = 0.3  # of each split that lengths="shortest" or "longest" keeps
+
 
 # ---------------------------------------- the rows of a spec
 
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 def split_rows(rows: Rows, spec: DataSpec) -> None:
     """Choose the rows of a spec and name the split of each: "train", "validation" or "test".
 
-    The sources with published splits (SST-2) keep their test set. All others are pooled, sampled and split 80/10/10. Then
+    A source with published splits (SST-2) keeps its test set. All others are pooled, sampled and split 80/10/10. Then
     ``train_fraction`` of the training rows are kept.
 
     Raises:
@@ -51,12 +55,12 @@ def _split_phrases(rows: Rows, spec: DataSpec) -> None:
     """The published dev set becomes the test set, and whole sentences of the training set become the validation set."""
     train = rows.where("train")
     chosen, dropped, maximal = phrase_validation(rows.table["text"].to_numpy()[train], spec.seed)
-    split = np.full(len(rows.table), "test", dtype=object)
-    split[train] = np.where(chosen, "validation", np.where(dropped, "", "train"))
-    rows.table = rows.table.assign(split=split)
-    rows.keep("phrases inside validation sentences dropped", split != "")
+    where = np.full(len(rows.table), "test", dtype=object)
+    where[train] = np.where(chosen, "validation", np.where(dropped, "", "train"))
+    rows.table = rows.table.assign(split=where)
+    rows.keep("phrases inside validation sentences dropped", where != "")
     rows.notes.append(
-        f"The test set is the official dev set ({len(split) - len(train):,} sentences; the official test labels are "
+        f"The test set is the official dev set ({len(where) - len(train):,} sentences; the official test labels are "
         f"not public). Internal validation: {chosen.sum():,} of the {maximal:,} maximal phrases (in no other); the "
         f"{dropped.sum():,} training phrases inside them were dropped."
     )
@@ -93,8 +97,8 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
     sizes = np.bincount(group)
     if (sizes > 1).any():
         rows.notes.append(
-            f"{sizes[sizes > 1].sum():,} rows were split in {(sizes > 1).sum():,} group(s) of up to {sizes.max():,}, since "
-            f"they have the same words, or one of more than {spec.leak_words} words lies inside another."
+            f"{sizes[sizes > 1].sum():,} rows were split in {(sizes > 1).sum():,} group(s) of up to {sizes.max():,}, "
+            f"since they have the same words, or one of more than {spec.leak_words} words lies inside another."
         )
     rows.table = rows.table.assign(split=split(group, strata[kept], spec.seed))
 
@@ -116,7 +120,8 @@ def _draw(rows: Rows, strata: np.ndarray, spec: DataSpec) -> np.ndarray:
                 f"has, and '{counts.index[-1].strip()}' has {counts.iloc[-1]:,}."
             )
     elif spec.rows is not None and spec.rows < len(strata):
-        kept, step = nested(strata, spec.rows / len(strata), spec.seed), f"{spec.rows:,} rows drawn, classes in proportion"
+        kept = nested(strata, spec.rows / len(strata), spec.seed)
+        step = f"{spec.rows:,} rows drawn, classes in proportion"
     elif spec.rows is not None and spec.rows > len(strata):
         rows.notes.append(f"Asked for {spec.rows:,} rows, took {len(strata):,}: there are no more.")
     rows.keep(step, kept)
@@ -126,14 +131,13 @@ def _draw(rows: Rows, strata: np.ndarray, spec: DataSpec) -> np.ndarray:
 # ---------------------------------------- splits and samples of any rows
 
 
-def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.1) -> np.ndarray:
+def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
     """"train", "validation" or "test" for each row: whole groups, stratified, seeded.
 
     Args:
         group: (n,) rows of one number stay together
         strata: (n,) each stratum (a label, or a label and domain) is split in the same proportions
         seed: of the draw
-        share: of each stratum in validation, and as much in test; the rest is training
 
     Returns:
         (n,) names. A group of more than a hundredth of a small split goes to training, because its rows are alike and
@@ -146,16 +150,16 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.
     codes, names = pd.factorize(np.asarray(strata, dtype=object))
     sizes = np.bincount(codes, minlength=len(names))
     # each class of three rows or more is in every split
-    room = {name: np.where(sizes >= 3, np.maximum(1, np.rint(sizes * share)), 0) for name in ("validation", "test")}
+    room = {name: np.where(sizes >= 3, np.maximum(1, np.rint(sizes * HELD_OUT)), 0) for name in ("validation", "test")}
     where = np.full(len(codes), "train", dtype=object)
     by_group = pd.Series(np.arange(len(codes))).groupby(group).indices
     members = list(by_group.values())
-    most = max(2, share * len(codes) / 100)
+    most = max(2, HELD_OUT * len(codes) / 100)
     many = [rows for rows in members if 1 < len(rows) <= most]
     for i in rng.permutation(len(many)):  # groups first, because they are hard to place; each with the odds of a row
         content = np.bincount(codes[many[i]], minlength=len(names))
         draw = rng.random()
-        name = "test" if draw < share else "validation" if draw < 2 * share else "train"
+        name = "test" if draw < HELD_OUT else "validation" if draw < 2 * HELD_OUT else "train"
         if name != "train" and (content <= room[name]).all():
             room[name] = room[name] - content
             where[many[i]] = name
@@ -171,16 +175,15 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.
     return where
 
 
-def phrase_validation(texts: Sequence[str], seed: int, share: float = 0.05) -> tuple[np.ndarray, np.ndarray, int]:
+def phrase_validation(texts: Sequence[str], seed: int) -> tuple[np.ndarray, np.ndarray, int]:
     """A validation set for phrases of unnumbered sentences, such as the training rows of SST-2.
 
-    A phrase that lies in no other is *maximal*; it is mostly a whole sentence. A share of the maximal phrases is drawn for
-    validation. Every phrase inside a drawn phrase has to leave the training rows.
+    A phrase that lies in no other is *maximal*; it is mostly a whole sentence. ``PHRASES_HELD_OUT`` of the maximal
+    phrases are drawn for validation. Every phrase inside a drawn phrase has to leave the training rows.
 
     Args:
         texts: (n,) the official training phrases
         seed: of the draw
-        share: of the maximal phrases
 
     Returns:
         (n,) bool, rows in validation; (n,) bool, rows to drop; and the number of maximal phrases.
@@ -192,7 +195,7 @@ def phrase_validation(texts: Sequence[str], seed: int, share: float = 0.05) -> t
         maximal[inner] = False
     maximal = np.flatnonzero(maximal)
     chosen = np.zeros(len(distinct), bool)
-    chosen[np.random.default_rng(seed).permutation(maximal)[: max(1, round(share * len(maximal)))]] = True
+    chosen[np.random.default_rng(seed).permutation(maximal)[: max(1, round(PHRASES_HELD_OUT * len(maximal)))]] = True
     dropped = np.zeros(len(distinct), bool)
     for inner, outer in found:
         dropped[inner[chosen[outer]]] = True
@@ -232,8 +235,8 @@ def nested(strata: Sequence[str], fraction: float, seed: int) -> np.ndarray:
     return np.sort(order[place < each[codes[order]]])
 
 
-def by_length(lengths: np.ndarray, which: str, seed: int, share: float = 0.3) -> np.ndarray:
-    """Indices of the "shortest" or "longest" share of the rows; ties are broken at random, seeded."""
+def by_length(lengths: np.ndarray, which: str, seed: int) -> np.ndarray:
+    """Indices of the "shortest" or "longest" 30 % of the rows; ties are broken at random, seeded."""
     order = np.lexsort((np.random.default_rng(seed).random(len(lengths)), lengths))
-    count = max(1, round(share * len(lengths)))
+    count = max(1, round(BY_LENGTH * len(lengths)))
     return np.sort(order[:count] if which == "shortest" else order[len(order) - count :])

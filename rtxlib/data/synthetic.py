@@ -1,14 +1,14 @@
 """The embedded generator: reviews and messages whose label has to be read and cannot be counted.
 
-Every text has one verdict: a small tree of operators over polar phrases ("dull", "won me over"). An operator is a pattern
-with a sign. Its ``{main}`` part decides its polarity; its ``{side}`` part has no influence:
+Every text has one verdict: a small tree of operators over polar phrases ("dull", "won me over"). An operator is a
+pattern with a sign. Its ``{main}`` part decides its polarity; its ``{side}`` part has no influence:
 
     polarity(phrase) = +1 or −1            polarity(operator) = sign · polarity(main)
 
 So "the plot was dull" is −1, "nothing about the plot was dull" is −1 · −1 = +1, and "although the plot was dull, the
-cast won me over" has the polarity of its second half. Neutral facts surround the verdict. Operators that turn a polarity
-share their words with operators that keep it, and a contrast holds a phrase of either polarity. So the words and word pairs
-of a deep tree say little about its label. The vocabulary is in `rtxlib.data.lexicon`.
+cast won me over" has the polarity of its second half. Neutral facts surround the verdict. Operators that turn a
+polarity share their words with operators that keep it, and a contrast holds a phrase of either polarity. So the words
+and word pairs of a deep tree say little about its label. The vocabulary is in `rtxlib.data.lexicon`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import pandas as pd
 from rtxlib.data.lexicon import DOMAINS, table
 from rtxlib.errors import InputError, nearest
 
-# The revision of the embedded data, in provenance and in committed tables. Change it when the generator writes other texts;
-# a test compares it with what is written.
+# The revision of the embedded data, in provenance and in committed tables. Change it when the generator writes other
+# texts; a test notices that.
 VERSION = "bf91f756cdfe123c"
 LABELS = {  # task -> its classes; for sentiment and spam in the order −1, +1
     "sentiment": ("negative", "positive"),
@@ -35,9 +35,9 @@ DEEPEST = 6  # levels of composition
 ROOM, ROOM_PER_LEVEL = 8, 8  # words that a plain clause needs, and each operator on top of it
 TRIES = 2000  # draws of one text before the generator gives up
 
-# Operators over clauses, the frequent ones first: (sign, polarity of the side relative to the whole or 0 without a side,
+# Operators over clauses, frequent ones first: (sign, polarity of the side relative to the whole or 0 without a side,
 # pattern). The scope of a "wrapped" operator ends with its clause, the scope of a "reported" one with its own closing
-# words, so that a reader can tell both scopes.
+# words. So a reader can tell both scopes.
 OPERATORS = {
     "wrapped": (
         (+1, 0, "it is quite true that {main}"),
@@ -105,7 +105,7 @@ def polarity(node: Node) -> int:
 
 
 def often(items: Sequence, pick: Callable, times: int = 1):
-    """One of ``items``. Earlier items are likelier, and more so with more ``times``, as word frequencies in a language."""
+    """One of ``items``. Earlier items are likelier, and more so with more ``times``: words of a language are uneven."""
     for _ in range(times):
         items = items[: 1 + pick(range(len(items)))]
     return pick(items)
@@ -114,7 +114,8 @@ def often(items: Sequence, pick: Callable, times: int = 1):
 def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> Node:
     """A tree of ``depth`` operators over a plain clause, of polarity ``wanted``, for a place ``inside`` an operator.
 
-    The tree is drawn from the top. The main part of an operator has the polarity ``sign · wanted`` and the remaining depth.
+    The tree is drawn from the top. The main part of an operator has the polarity ``sign · wanted`` and the rest of the
+    depth.
     """
     kind = "plain" if depth == 0 else pick([kind for kind in INSIDE[inside] if depth <= TALLEST.get(kind, DEEPEST)])
     if kind in OPERATORS:
@@ -133,7 +134,7 @@ PIECES: dict[str, list[str]] = {}  # pattern -> [text, slot, text, ...]: each pa
 
 
 def fill(pattern: str, words: dict, pick: Callable, node: Node | None = None) -> str:
-    """The pattern with every slot filled: ``{main}`` and ``{side}`` from ``node``, all others at random from ``words``."""
+    """The pattern with every slot filled: ``{main}`` and ``{side}`` from ``node``, the others drawn from ``words``."""
     pieces = PIECES.get(pattern) or PIECES.setdefault(pattern, SLOT.split(pattern))
     if len(pieces) == 1:
         return pattern

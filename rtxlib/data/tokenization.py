@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rtxlib.data.spec import DataSpec
 
 BERT = "google-bert/bert-base-uncased"
-PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 in a trained vocabulary
+PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 if trained here
 _ALPHABET = 1000  # characters a trained vocabulary knows
 _CHUNK = 4096  # texts encoded at once: bounds the memory of the encodings
 
@@ -187,7 +187,7 @@ def _train_unigram(texts: list[str], vocab_size: int, lowercase: bool) -> Tokeni
     pieces = sorted(set(tokenizer.get_vocab()) - set(SPECIAL))
     scores = dict.fromkeys(pieces, -10.0)
     for _ in range(3):
-        vocabulary = [*((token, -100.0) for token in SPECIAL), *scores.items()]  # no text is segmented into special tokens
+        vocabulary = [*((token, -100.0) for token in SPECIAL), *scores.items()]  # no text is split into special tokens
         tokenizer.model = models.Unigram(vocabulary, unk_id=SPECIAL.index(UNK), byte_fallback=False)
         found = Counter()
         for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
@@ -262,8 +262,8 @@ def encode(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Token ids of ``[CLS] text [SEP]``, all texts end to end.
 
-    Special tokens spelt out in a text are encoded as ordinary characters. The tokenizer's own padding and truncation are
-    ignored and left unchanged.
+    Special tokens spelt out in a text are encoded as ordinary characters. The tokenizer's own padding and truncation
+    are ignored and left unchanged.
 
     Args:
         texts: n texts
