@@ -1,4 +1,4 @@
-"""The generated files are labelled, the same every time, never replaced unasked, and ready to train on."""
+"""Generated files are labelled, the same every time, replaced only by force, and ready to train on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
-from rtxlib.data.prepare import DataSpec, prepare
+from rtxlib.data.prepare import prepare
+from rtxlib.data.spec import DataSpec
 from rtxlib.data.synthetic import LABELS
 
 SMALL = ("--rows", "240", "--depth", "1")
@@ -59,7 +60,7 @@ def test_other_rows_replace_a_file_only_by_force(home: Path, tmp_path: Path) -> 
     spam = (*SMALL, "--task", "spam", "--out", tmp_path)
     assert generate(*spam, home=home).returncode == 0
     kept = (tmp_path / "spam.csv").read_bytes()
-    refused = generate(*SMALL, "--seed", "1", "--out", tmp_path, home=home)  # all three, of which one is there
+    refused = generate(*SMALL, "--seed", "1", "--out", tmp_path, home=home)  # all three files; one exists
     assert refused.returncode == 2 and "--force" in refused.stderr and "spam.csv" in refused.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["spam.csv"]
     assert (tmp_path / "spam.csv").read_bytes() == kept

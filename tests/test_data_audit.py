@@ -1,4 +1,4 @@
-"""The audit finds what was planted, says where, and stops a run on a leak."""
+"""The audit finds planted faults, says where they are, and stops a run on a leak."""
 
 from __future__ import annotations
 
@@ -70,14 +70,3 @@ def test_three_parts_are_compared_pair_by_pair() -> None:
     assert rows(table, "same text", "b", "a") == 1
     assert rows(table, "inside", "b", "c") == 1
     assert rows(table, "inside", "a", "c") == rows(table, "inside", "c", "b") == 0
-
-
-def test_balance_and_lengths_add_up_to_the_rows() -> None:
-    parts = {"train": pd.DataFrame({"label_name": ["b", "a", "b"], "tokens": [3, 5, 3]})}
-    assert audit.label_balance(parts).to_dict("list") == {
-        "split": ["train", "train"],
-        "label_name": ["a", "b"],
-        "rows": [1, 2],
-        "share": [1 / 3, 2 / 3],
-    }
-    assert audit.length_counts(parts).to_dict("list") == {"split": ["train"] * 2, "tokens": [3, 5], "rows": [2, 1]}

@@ -1,4 +1,4 @@
-"""Batches: every row once, within the limits, next to no padding, and the same for the same arguments."""
+"""Batches: every row once, within the limits, almost no padding, and the same for the same arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rtxlib.errors import InputError
 
 @pytest.fixture(scope="module")
 def lengths() -> np.ndarray:
-    """Lengths spread as those of SST-2's phrases: 3 to 66 tokens, mean about 13."""
+    """Lengths distributed like those of SST-2's phrases: 3 to 66 tokens, mean about 13."""
     return np.clip(np.random.default_rng(0).lognormal(2.35, 0.65, 63_000).astype(int), 3, 66)
 
 
@@ -41,7 +41,7 @@ def test_padding_is_under_one_percent_on_lengths_like_those_of_sst2(lengths: np.
         assert padding_share(lengths, batches(lengths, None, rows, 0, epoch)) < 0.01
 
 
-def test_padding_share_is_what_collate_pads(lengths: np.ndarray) -> None:
+def test_the_padding_share_of_the_tests_is_what_collate_pads(lengths: np.ndarray) -> None:
     made = batches(lengths, None, 32, 0, 0)[:40]
     tokens = ragged(lengths.tolist())
     masks = [collate(tokens, batch, 0) for batch in made]

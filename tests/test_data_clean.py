@@ -1,4 +1,4 @@
-"""Cleaning: each step does what it says, leaves the rest alone, and is counted."""
+"""Cleaning: each step does what its name says, leaves the rest alone, and is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own file: every format gives the same rows, and every mistake its own clear sentence."""
+"""The user's own file: every format gives the same rows, and every mistake has its own error sentence."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_every_format_gives_the_same_rows(file: Path) -> None:
-    raw = read_file(file, labels={"1": "positive", "0": "negative"})
-    assert raw.rows["text"].tolist() == [text for text, _ in ROWS]
-    assert raw.rows["label"].tolist() == ["positive", "negative", "positive", "negative", "positive"]
-    assert raw.label_names == ["negative", "positive"]
+    rows = read_file(file, labels={"1": "positive", "0": "negative"})
+    assert rows.table["text"].tolist() == [text for text, _ in ROWS]
+    assert rows.table["label"].tolist() == ["positive", "negative", "positive", "negative", "positive"]
+    assert rows.label_names == ["negative", "positive"]
 
 
 @pytest.mark.parametrize("values", [["1", "2", "10"], [1, 2, 10], [1.0, 2.0, 10.0], ["1.0", "2.0", "10.0"]])
@@ -49,28 +49,28 @@ def test_labels_of_any_type_are_compared_as_text_and_sorted_by_size(values: list
 
 def test_a_bool_is_a_label(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", '{"text": "a", "label": true}\n\n{"text": "b", "label": false}\n')
-    assert read_file(path).rows["label"].tolist() == ["true", "false"]
+    assert read_file(path).table["label"].tolist() == ["true", "false"]
 
 
 def test_stars_follow_the_rule_of_yelp(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "body,stars\n" + "".join(f"text {n},{n}\n" for n in (1, 2, 3, 4, 5)))
-    raw = read_file(path, "body", "stars", stars=True)
-    assert raw.rows["label"].tolist() == ["negative", "negative", "positive", "positive"]
-    assert raw.counts[-1] == ("rows whose label is mapped to nothing dropped", 5, 0, 4)
+    rows = read_file(path, "body", "stars", stars=True)
+    assert rows.table["label"].tolist() == ["negative", "negative", "positive", "positive"]
+    assert rows.steps[-1] == ("rows whose label is mapped to nothing dropped", 5, 0, 4)
 
 
 def test_a_label_mapped_to_nothing_drops_its_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "text,label\na,pos\nb,neg\nc,unsure\n")
-    assert len(read_file(path, labels={"pos": "p", "neg": "n", "unsure": ""}).rows) == 2
+    assert len(read_file(path, labels={"pos": "p", "neg": "n", "unsure": ""}).table) == 2
 
 
 def test_rows_without_a_label_are_dropped_and_counted(tmp_path: Path) -> None:
-    raw = read_file(write(tmp_path / "x.csv", "text,label\na,x\nb,\nc,y\n"))
-    assert raw.rows["text"].tolist() == ["a", "c"]
-    assert ("rows without a label dropped", 3, 0, 2) in raw.counts
+    rows = read_file(write(tmp_path / "x.csv", "text,label\na,x\nb,\nc,y\n"))
+    assert rows.table["text"].tolist() == ["a", "c"]
+    assert ("rows without a label dropped", 3, 0, 2) in rows.steps
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_data(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_not_data(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "\ufefftext,label\r\na,x\r\nb,y\r\n".encode())
     assert read_table(path).to_dict("list") == {"text": ["a", "b"], "label": ["x", "y"]}
 

@@ -1,4 +1,4 @@
-"""The Hub path, against real data served on loopback: columns, labels, the figures that are known, and every way out."""
+"""Hub data sets, real data served on loopback: columns, labels, known counts, and what happens without the Hub."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import datasets
 import pandas as pd
 import pytest
 
-from rtxlib.data import audit, sources
+from rtxlib.data import audit, sources, tokenization
 from rtxlib.data.prepare import DataSpec, Prepared, prepare
 from rtxlib.errors import InputError
 
@@ -61,25 +61,25 @@ def test_the_known_faults_of_sst2_are_found(sst2: Prepared) -> None:
 
 
 def test_two_yelp_sets_share_reviews_and_the_audit_across_sources_says_so(hub: str) -> None:
-    polarity = sources.read_hub("yelp_polarity", None, 0).rows
+    polarity = sources.read_hub("yelp_polarity", None, 0).table
     full = sources.read_hub("yelp_review_full", None, 0)
-    assert full.counts[-1][1] - full.counts[-1][3] == (full.counts[0][1] - len(full.rows)) > 0  # the three stars
-    assert set(full.rows["label"]) == {"negative", "positive"}
+    assert full.steps[-1][1] - full.steps[-1][3] == (full.steps[0][1] - len(full.table)) > 0  # the three stars
+    assert set(full.table["label"]) == {"negative", "positive"}
     test = polarity[polarity["split"] == "test"]["text"]
-    assert test.isin(set(full.rows["text"])).sum() == 3465
-    table = audit.overlaps({"polarity test": test.head(500), "review_full": full.rows["text"].head(3000)})
+    assert test.isin(set(full.table["text"])).sum() == 3465
+    table = audit.overlaps({"polarity test": test.head(500), "review_full": full.table["text"].head(3000)})
     shared = rows(table, "same text", "polarity test", "review_full")
-    assert shared == test.head(500).isin(set(full.rows["text"].head(3000))).sum() > 20
+    assert shared == test.head(500).isin(set(full.table["text"].head(3000))).sum() > 20
     with pytest.raises(InputError, match=r"A leak: .* of polarity test .* stand in review_full"):
         audit.stop_on_leaks(table[table["left"] == "polarity test"], 3)
 
 
 def test_stars_of_amazon_and_the_counts_of_sms_spam(hub: str) -> None:
     amazon = sources.read_hub("amazon_reviews_multi_en", None, 0)
-    assert amazon.rows["label"].value_counts().to_dict() == {"positive": 2000, "negative": 1000}
+    assert amazon.table["label"].value_counts().to_dict() == {"positive": 2000, "negative": 1000}
     spam = sources.read_hub("sms_spam", None, 0)
-    assert spam.rows["label"].value_counts().to_dict() == {"ham": 4827, "spam": 747}
-    assert spam.rows["text"].duplicated().sum() == 403
+    assert spam.table["label"].value_counts().to_dict() == {"ham": 4827, "spam": 747}
+    assert spam.table["text"].duplicated().sum() == 403
 
 
 def test_sms_spam_keeps_its_proportions_and_loses_its_duplicates(hub: str, prepared_cache: Path) -> None:
@@ -114,7 +114,7 @@ def test_three_domains_are_balanced_and_do_not_leak(task: str, hub: str, prepare
 def test_without_bert_a_vocabulary_is_trained_and_named(
     hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "tokenizer_file", lambda source: None)
+    monkeypatch.setattr(tokenization, "fetch", lambda model: None)
     spec = DataSpec(source="amazon_reviews_multi_en", rows=200, vocab_size=500)
     data = prepare(spec, tmp_path, progress=False)
     assert data.provenance["tokenizer"].startswith("wordpiece, trained on the training split, since google-bert")
@@ -125,7 +125,7 @@ def test_without_bert_a_vocabulary_is_trained_and_named(
 
 
 def elsewhere(spec: DataSpec, *caches: Path, **environment: str) -> list[str]:
-    """A line for each cache of prepared data, from a fresh process: the Hub's libraries read their environment once."""
+    """One line per cache of prepared data, from a new process: the Hub's libraries read their environment once."""
     code = (
         "import sys\nfrom pathlib import Path\nfrom rtxlib.data.prepare import DataSpec, prepare\n"
         "from rtxlib.errors import InputError\n"
@@ -155,7 +155,7 @@ def test_without_network_the_cache_serves_and_without_cache_the_ways_out_are_nam
     refused, earlier = elsewhere(spec, tmp_path / "other", prepared_cache, **nothing)
     for way in ("SetFit/amazon_reviews_multi_en", "HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE=1", "'file'", "'embedded'"):
         assert way in refused
-    assert earlier.startswith(online.fingerprint)  # what was prepared once needs neither Hub nor cache
+    assert earlier.startswith(online.fingerprint)  # prepared data need neither Hub nor cache
     assert "prepared earlier" in earlier
 
 
@@ -176,7 +176,7 @@ def test_a_disk_that_fills_up_during_a_download_is_a_sentence(
             raise datasets.exceptions.DatasetGenerationError("An error occurred") from error
 
     monkeypatch.setattr(datasets, "load_dataset", full)
-    monkeypatch.setattr(sources, "_load", sources._load.__wrapped__)  # what was loaded before is kept elsewhere
+    monkeypatch.setattr(sources, "_load", sources._load.__wrapped__)  # without what an earlier test has loaded
     with pytest.raises(InputError, match=r"disk is full; fancyzhx/yelp_polarity"):
         prepare(DataSpec(source="yelp_polarity"), tmp_path, progress=False)
 

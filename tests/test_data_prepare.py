@@ -1,4 +1,4 @@
-"""Prepared data: what a model sees, made once, never half there, the same every time."""
+"""Prepared data: the steps from a spec to token ids, made once, never half written, and the same every time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rtxlib.data import audit, clean, sources, splits, tokenization
 from rtxlib.data import prepare as module
 from rtxlib.data import prepared as store
-from rtxlib.data import sources
-from rtxlib.data.clean import clean_texts
-from rtxlib.data.prepare import CLEANING, DataSpec, Prepared, prepare
-from rtxlib.data.spec import check
+from rtxlib.data.clean import STEPS, clean_texts
+from rtxlib.data.prepare import prepare
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import DataSpec, check
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 
@@ -32,6 +33,26 @@ def small(prepared_cache: Path) -> Prepared:
 
 def another(prepared_cache: Path, **changes: object) -> Prepared:
     return prepare(dataclasses.replace(SMALL, **changes), prepared_cache, progress=False)
+
+
+def test_each_step_can_be_called_and_together_they_are_what_prepare_makes(small: Prepared, tmp_path: Path) -> None:
+    rows = sources.read(SMALL)
+    assert len(rows.table) == 240 and rows.steps == [("generated", 240, 0, 240)]
+    clean.clean_rows(rows, SMALL)
+    assert rows.steps[-2:] == [("lower-cased", 240, 240, 240), ("white space squeezed", 240, 0, 240)]
+    before = audit.audit_source(rows, SMALL)
+    assert set(before["left"]) == {"as read"}
+    splits.split_rows(rows, SMALL)
+    assert [len(rows.part(name)) for name in small.splits] == [192, 24, 24]
+    tokenizer, described = tokenization.choose(rows, SMALL, None)
+    arrays = tokenization.tokenise(rows, SMALL, tokenizer)
+    assert described == small.provenance["tokenizer"] and rows.table["label"].dtype == np.int64
+    found = audit.audit_splits(rows, SMALL)
+    pd.testing.assert_frame_equal(pd.concat([before, found], ignore_index=True), small.audit)
+    store.write(tmp_path / "made", SMALL, rows, arrays, tokenizer, small.provenance, found)
+    made = store.read(tmp_path / "made", SMALL)
+    assert made.fingerprint == small.fingerprint
+    pd.testing.assert_frame_equal(made.filters, small.filters)
 
 
 def test_the_embedded_data_are_split_three_ways_and_described(small: Prepared) -> None:
@@ -61,7 +82,7 @@ def test_the_arrays_are_the_texts(small: Prepared) -> None:
 
 def test_texts_are_cleaned_as_a_prediction_cleans_them(small: Prepared) -> None:
     texts = small.texts("train")
-    assert clean_texts(texts, **{name: getattr(SMALL, name) for name in CLEANING}) == texts
+    assert clean_texts(texts, **{name: getattr(SMALL, name) for name in STEPS}) == texts
 
 
 def test_the_fingerprint_is_of_the_content_alone(small: Prepared, tmp_path: Path) -> None:
@@ -76,8 +97,20 @@ def test_the_fingerprint_is_of_the_content_alone(small: Prepared, tmp_path: Path
 def test_prepared_data_are_not_made_twice(
     small: Prepared, prepared_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_make", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(module, "make", lambda *_: pytest.fail("made again"))
     assert prepare(SMALL, prepared_cache).fingerprint == small.fingerprint
+
+
+def test_a_process_hashes_prepared_data_once(small: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store.intact(small.folder)
+    hashed, sha256 = [], store._sha256
+    monkeypatch.setattr(store, "_sha256", lambda path: hashed.append(path.name) or sha256(path))
+    assert store.read(small.folder, SMALL).fingerprint == small.fingerprint and not hashed
+    (small.folder / "test.ids.npy").touch()
+    assert store.intact(small.folder) and "test.ids.npy" in hashed
+    store._verified.clear()  # as in a new process
+    hashed.clear()
+    assert store.intact(small.folder) and sorted(hashed) == sorted(path.name for path in small.folder.rglob("*.*"))
 
 
 def test_long_texts_are_cut_and_counted(small: Prepared, prepared_cache: Path) -> None:
@@ -121,7 +154,7 @@ def test_every_embedded_variant_can_be_prepared(changes: dict, labels: list[str]
         assert set(data.rows("train")["domain"]) == {"movies"}
 
 
-def test_a_folder_that_is_half_there_does_not_count(small: Prepared, tmp_path: Path) -> None:
+def test_a_half_written_folder_does_not_count(small: Prepared, tmp_path: Path) -> None:
     folder = tmp_path / small.folder.name
     folder.mkdir()
     (folder / "train.ids.npy").write_bytes((small.folder / "train.ids.npy").read_bytes())
@@ -129,7 +162,10 @@ def test_a_folder_that_is_half_there_does_not_count(small: Prepared, tmp_path: P
     assert prepare(SMALL, tmp_path, progress=False).fingerprint == small.fingerprint
 
 
-@pytest.mark.parametrize("file", ["train.ids.npy", "test.labels.npy", "data.json", "train.parquet", "tokenizer/tokenizer.json"])
+@pytest.mark.parametrize(
+    "file",
+    ["train.ids.npy", "test.labels.npy", "data.json", "SHA256SUMS", "train.parquet", "tokenizer/tokenizer.json"],
+)
 def test_damage_is_noticed_and_mended(
     file: str, small: Prepared, prepared_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,7 +179,7 @@ def test_damage_is_noticed_and_mended(
     assert again.fingerprint == small.fingerprint
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -199,7 +235,8 @@ def test_a_file_of_three_classes(topics: Path, tmp_path: Path) -> None:
 def test_a_changed_file_is_other_data(topics: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = prepare(file_spec(topics), cache, progress=False)
-    moved = topics.rename(tmp_path / "moved" / "topics.csv") if (tmp_path / "moved").mkdir() is None else topics
+    (tmp_path / "moved").mkdir()
+    moved = topics.rename(tmp_path / "moved" / "topics.csv")
     assert prepare(file_spec(moved), cache, progress=False).folder == first.folder
     moved.write_text(moved.read_text() + "a new row of words,law\n")
     assert prepare(file_spec(moved), cache, progress=False).fingerprint != first.fingerprint

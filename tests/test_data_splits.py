@@ -1,21 +1,12 @@
-"""Splits: what is found inside what, who stays with whom, and samples that are balanced, sized and nested."""
+"""Splits: texts found inside others, groups that stay together, and samples that are balanced, sized and nested."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from rtxlib.data.splits import (
-    balanced,
-    by_length,
-    groups,
-    maximal_first,
-    nested,
-    occurrences,
-    split,
-    sst2_validation,
-    words_key,
-)
+from rtxlib.data.containment import groups, occurrences, words_key
+from rtxlib.data.splits import balanced, by_length, maximal_first, nested, phrase_validation, split
 from rtxlib.errors import InputError
 
 
@@ -28,7 +19,7 @@ def test_occurrences_are_those_of_a_plain_search(most: int) -> None:
     rng = np.random.default_rng(most)
     haystack = [" ".join(rng.choice(list("abc"), rng.integers(0, most))) for _ in range(150)]
     pieces = []
-    for text in haystack:  # parts of the texts themselves, so that long ones are found too
+    for text in haystack:  # parts of the texts, so that long needles occur too
         words = text.split()
         low, high = sorted(rng.integers(0, len(words) + 1, 2))
         pieces.append(" ".join(words[low:high]))
@@ -96,7 +87,7 @@ def test_no_training_phrase_lies_inside_an_sst2_validation_sentence() -> None:
     rng = np.random.default_rng(0)
     sentences = [" ".join(rng.choice([f"w{i}" for i in range(400)], 12)) for _ in range(200)]
     phrases = sentences + [" ".join(s.split()[a : a + 3]) for s in sentences for a in (0, 4, 8)] + sentences[:5]
-    chosen, dropped, maximal = sst2_validation(phrases, seed=0)
+    chosen, dropped, maximal = phrase_validation(phrases, seed=0)
     assert maximal == 200
     held = {phrases[i] for i in np.flatnonzero(chosen)}
     assert len(held) == 10 and held <= set(sentences)

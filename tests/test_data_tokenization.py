@@ -1,4 +1,4 @@
-"""Tokenizers: trained alike from the same texts, framed, cut, saved and read back."""
+"""Tokenizers: the same texts give the same vocabulary; token ids are framed, cut, saved and read back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_text_is_framed_and_found_again(tokenizer) -> None:
     assert offsets[0] == 0 and offsets[-1] == len(ids)
     assert ids[offsets[0]] == ids[offsets[1]] == tokenizer.cls_token_id
     assert ids[offsets[1] - 1] == ids[-1] == tokenizer.sep_token_id
-    assert offsets[2] - offsets[1] == 2  # an empty text is its frame
+    assert offsets[2] - offsets[1] == 2  # an empty text is [CLS] [SEP]
     assert tokenizer.decode(ids[: offsets[1]], skip_special_tokens=True).strip() == "the quiet film"
     assert ids.dtype == np.int32 and offsets.dtype == np.int64
 
@@ -65,7 +65,7 @@ def test_special_tokens_in_a_text_are_plain_characters(tokenizer) -> None:
     assert not set(ids[1:-1].tolist()) & {0, 2, 3, 4}
 
 
-def test_padding_left_on_by_another_call_is_no_text(tokenizer, texts: list[str]) -> None:
+def test_padding_that_another_call_switched_on_is_ignored(tokenizer, texts: list[str]) -> None:
     expected = encode(texts[:9], tokenizer, None)
     tokenizer(texts[:9], padding=True, truncation=True, max_length=6)
     state = tokenizer.backend_tokenizer.padding, tokenizer.backend_tokenizer.truncation

@@ -1,4 +1,4 @@
-"""The embedded generator: its labels are the truth, its texts have one reading, and counting words does not find it."""
+"""The embedded generator: its labels are true, its texts have one reading, and counting words does not find them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from rtxlib.data.audit import LEAK, overlaps
-from rtxlib.data.synthetic import INSIDE, LABELS, OPERATORS, WORDS, Node, generate, polarity
+from rtxlib.data.synthetic import INSIDE, LABELS, OPERATORS, VERSION, WORDS, Node, generate, polarity
 from rtxlib.errors import InputError
 
 TASKS = list(LABELS)
@@ -39,7 +39,7 @@ def test_polarity_is_composed_from_the_phrase_upwards():
 
 @functools.cache
 def regex(pattern: str, domain: str) -> str:
-    """A pattern as a regular expression: every slot is any of its entries, ``{main}`` any polar phrase."""
+    """A pattern as a regular expression: a slot matches any of its entries, ``{main}`` any polar phrase."""
     literal, *rest = re.split(r"\{([^}]+)\}", pattern)
     parts = [re.escape(literal)]
     for slot, text in zip(rest[::2], rest[1::2], strict=True):
@@ -49,7 +49,7 @@ def regex(pattern: str, domain: str) -> str:
 
 @functools.cache
 def clauses(domain: str, kind: str) -> list[tuple[re.Pattern, int]]:
-    """Every clause of a kind with a phrase of either polarity in it, and what it says."""
+    """Every clause of a kind with a phrase of either polarity, and the polarity of the whole."""
     words = WORDS[domain]
     return [
         (re.compile(regex(pattern.replace("{main}", "{" + phrases + mark + "}"), domain)), sign * value)
@@ -60,7 +60,7 @@ def clauses(domain: str, kind: str) -> list[tuple[re.Pattern, int]]:
 
 @functools.cache
 def readings(text: str, inside: str, domain: str) -> frozenset[int]:
-    """Every polarity that the grammar lets this text have: a reader that knows the rules and not how it was drawn."""
+    """Every polarity that the grammar allows for this text: a reader that knows the rules but not the drawn tree."""
     found = {
         value
         for kind in {"plain", *INSIDE[inside]} - set(OPERATORS)
@@ -86,7 +86,7 @@ def readings(text: str, inside: str, domain: str) -> frozenset[int]:
 
 
 def verdicts(text: str, domain: str) -> list[frozenset[int]]:
-    """The readings of each sentence that has any; a sentence may begin with an opening."""
+    """The readings of each sentence that has a reading; a sentence may begin with an opening."""
     openings = re.compile("|".join(regex(entry, domain) for entry in WORDS[domain]["opening"] if entry))
     found = []
     for sentence in re.split(r"(?<=[.!]) ", text):
@@ -155,12 +155,23 @@ def test_a_seed_gives_the_same_table_in_every_process():
     assert not set(generate(50, seed=7)["text"]) & set(generate(50, seed=8)["text"])
 
 
+def test_other_texts_need_another_version():
+    """Whoever changes what the generator writes gives VERSION another value and records the new hash here."""
+    digest = hashlib.sha256()
+    for task in TASKS:
+        for depth in (0, 6):
+            table = generate(300, seed=0, depth=depth, noise=0.1, task=task, typos=0.05)
+            digest.update(table.to_csv(index=False).encode())
+    recorded = ("bf91f756cdfe123c", "7889de008c19702ca261857486282d59b8a4ed15a75387fbfd133a99a633e5e2")
+    assert (VERSION, digest.hexdigest()) == recorded
+
+
 def test_typing_slips_touch_their_share_of_the_words_and_add_none():
     clean, slipped = (generate(600, seed=2, typos=typos)["text"] for typos in (0, 0.2))
     pairs = [(a, b) for left, right in zip(clean, slipped, strict=True) for a, b in zip(left.split(), right.split(), strict=True)]
     long = [(a, b) for a, b in pairs if len(a) > 3 and a.isalpha()]
     assert all(a == b for a, b in pairs if len(a) <= 3)
-    # exchanging two equal letters changes nothing, so a little less than the share can be seen
+    # swapping two equal letters changes nothing, so slightly less than the share is visible
     assert 0.17 < np.mean([a != b for a, b in long]) < 0.2
 
 
@@ -190,13 +201,13 @@ def test_what_cannot_be_made_is_refused_in_one_sentence(wrong):
         generate(**({"rows": 10, "seed": 0} | wrong))
 
 
-def test_running_out_of_new_texts_is_said_and_repeats_none(monkeypatch):
+def test_running_out_of_new_texts_is_an_error_and_no_text_repeats(monkeypatch):
     monkeypatch.setattr("rtxlib.data.synthetic.TRIES", 2)
     with pytest.raises(InputError, match="No new text"):
         generate(5000, seed=0, depth=0, words=(1, 8))
 
 
-def test_no_text_comes_twice_and_none_stands_inside_another_across_a_split():
+def test_no_text_repeats_and_no_text_lies_inside_another_across_a_split():
     table = generate(20_000, seed=5)
     heard = table["text"].map(lambda text: hashlib.sha256(re.sub(r"\W+", " ", text.lower()).encode()).digest())
     assert heard.duplicated().mean() < 0.0001
@@ -205,7 +216,7 @@ def test_no_text_comes_twice_and_none_stands_inside_another_across_a_split():
     assert found.loc[found["check"] == LEAK, "rows"].sum() == 0
 
 
-# ---------------------------------------- how hard it is
+# ---------------------------------------- how hard the task is
 
 
 def bigrams(depth: int, task: str = "sentiment", train: int = 5000, test: int = 3000) -> float:
@@ -250,7 +261,7 @@ def test_the_domain_is_in_the_text_but_not_in_any_one_word():
     best = 0.0
     counts = {name: Counter(word for words in sets[table["domain"] == name] for word in words) for name in LABELS["domain"]}
     total = sum(counts.values(), Counter())
-    for word, seen in total.items():  # guess one domain where the word stands, and the likeliest other one where not
+    for word, seen in total.items():  # guess one domain where the word occurs, and the likeliest other one elsewhere
         here = max(count[word] for count in counts.values())
         rest = max(len(table) / 3 - count[word] for count in counts.values())
         best = max(best, (here + rest) / len(table)) if seen > 20 else best

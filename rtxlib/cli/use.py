@@ -50,7 +50,7 @@ def _is_file(text: str) -> bool:
 
 def _label_values(names: Sequence[str]) -> dict[str, str]:
     """Value in a file → label name. A file may also number the labels, unless a label's name is itself a number."""
-    from rtxlib.data.sources import label_text
+    from rtxlib.data.rows import label_text
 
     values = {label_text(name): name for name in names}
     if any(re.fullmatch(r"[+-]?\d+(\.\d+)?", value) for value in values):
@@ -160,7 +160,7 @@ def evaluate(
     Labels are read as in training. Rows without a label are left out.
     """
     from rtxlib.data.files import require_column
-    from rtxlib.data.sources import label_text
+    from rtxlib.data.rows import label_text
     from rtxlib.runs import use
 
     found = _find(run)

@@ -1,57 +1,85 @@
-"""Can the data be trusted? Duplicates, contradictions, and texts that stand on both sides of a split."""
+"""Can the data be trusted? Duplicates, contradictions, and texts that occur on both sides of a split."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.splits import occurrences, words_key
+from rtxlib.data import sources
+from rtxlib.data.containment import occurrences, words_key
+from rtxlib.data.rows import SPLITS
 from rtxlib.errors import InputError
+
+if TYPE_CHECKING:
+    from rtxlib.data.rows import Rows
+    from rtxlib.data.spec import DataSpec
 
 COLUMNS = ["check", "left", "right", "rows", "share", "example"]
 LEAK = "leak"
 _BUCKETS = ((1, 3, "1–3 words"), (4, 7, "4–7 words"), (8, 10**9, "8 words and more"))
-_EXAMPLE = 90  # characters of a text that are shown
+_EXAMPLE = 90  # characters of an example
+
+
+def audit_source(rows: Rows, spec: DataSpec) -> pd.DataFrame:
+    """What is wrong with the rows before they are split: with the published splits, or with the pool as it was read."""
+    if sources.has_published_splits(spec):
+        return audit({"official train": rows.part("train"), "official dev": rows.part("validation")}, spec.leak_words)
+    return within("as read", rows.table["text"], rows.table["label"])
+
+
+def audit_splits(rows: Rows, spec: DataSpec) -> pd.DataFrame:
+    """Every check on the three splits.
+
+    Raises:
+        InputError: there is a leak, and the spec does not allow leaks. SST-2 was published with an overlap between its
+            test set and the other two; this one is always allowed.
+    """
+    table = audit({name: rows.part(name) for name in SPLITS}, spec.leak_words)
+    if not spec.allow_leaks:
+        published = [frozenset(("train", "test")), frozenset(("validation", "test"))]
+        stop_on_leaks(table, spec.leak_words, published if sources.has_published_splits(spec) else [])
+    return table
 
 
 def within(name: str, texts: pd.Series, labels: pd.Series) -> pd.DataFrame:
-    """What is wrong inside one split: rows that repeat an earlier text, and texts that carry more than one label.
+    """What is wrong inside one split: rows that repeat an earlier text, and texts with more than one label.
 
-    Texts are compared as their words, so white space at an end makes no difference.
+    Texts are compared without regard to white space.
 
     Returns:
         ``COLUMNS``, with ``right`` empty; ``rows`` counts repeated rows, or distinct texts with two labels.
     """
     key = texts.map(lambda text: " ".join(text.split()))
     again = key.duplicated().to_numpy()
-    several = labels.groupby(key.to_numpy()).nunique()
-    torn = several.index[several > 1]
+    distinct = labels.groupby(key.to_numpy()).nunique()
+    torn = distinct.index[distinct > 1]
     return pd.DataFrame(
         [
             ("duplicate texts", name, "", int(again.sum()), again.mean(), _example(key[again])),
-            ("same text, different labels", name, "", len(torn), len(torn) / max(1, len(several)), _example(torn)),
+            ("same text, different labels", name, "", len(torn), len(torn) / max(1, len(distinct)), _example(torn)),
         ],
         columns=COLUMNS,
     )
 
 
 def overlaps(parts: Mapping[str, pd.Series], leak_words: int = 3) -> pd.DataFrame:
-    """How much of each part stands in each other part, both ways; the parts may come from different sources.
+    """How many rows of each part occur in each other part, in both directions. Parts may come from several sources.
 
-    The checks, each the rows of ``left`` that
+    The checks count the rows of ``left`` that
 
-    - "same text": stand in ``right`` word for word;
-    - "same words": do so but for case and punctuation;
-    - "inside": are, as a whole, a sequence of words of a text of ``right`` (equal texts included); where there are any,
-      also by length;
+    - "same text": occur in ``right`` word for word;
+    - "same words": occur in ``right`` apart from case and punctuation;
+    - "inside": are, as a whole, a sequence of words of a text of ``right`` (equal texts included). These rows are also
+      counted by their length;
     - "leak": are inside or of the same words, and longer than ``leak_words`` words.
 
     Args:
-        parts: name -> (n,) texts; words are what white space separates
-        leak_words: above this length an overlap is a leak; short phrases recur in any language
+        parts: name -> (n,) texts; white space separates words
+        leak_words: a longer overlap is a leak; short phrases recur in any language
 
     Returns:
         ``COLUMNS``; ``share`` is of the rows of ``left``.
@@ -120,23 +148,7 @@ def stop_on_leaks(table: pd.DataFrame, leak_words: int, allowed: Collection[froz
         )
 
 
-def label_balance(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Rows of each label: columns split, label_name, rows, share (of the split)."""
-    counts = [rows["label_name"].value_counts().sort_index().rename("rows").reset_index() for rows in parts.values()]
-    table = pd.concat([count.assign(split=name) for name, count in zip(parts, counts, strict=True)], ignore_index=True)
-    return table.assign(share=table["rows"] / table.groupby("split")["rows"].transform("sum"))[
-        ["split", "label_name", "rows", "share"]
-    ]
-
-
-def length_counts(parts: Mapping[str, pd.DataFrame], unit: str = "tokens") -> pd.DataFrame:
-    """The distribution of lengths as counts: columns split, ``unit`` ("tokens" or "words"), rows."""
-    counts = [rows[unit].value_counts().sort_index().rename("rows").reset_index() for rows in parts.values()]
-    table = pd.concat([count.assign(split=name) for name, count in zip(parts, counts, strict=True)], ignore_index=True)
-    return table[["split", unit, "rows"]]
-
-
 def _example(texts: pd.Series | pd.Index | np.ndarray) -> str:
-    """The longest, cut: it says most about what the overlap is."""
+    """The longest text, cut; it says most about the overlap."""
     longest = max(texts, key=len, default="")
     return longest if len(longest) <= _EXAMPLE else longest[: _EXAMPLE - 1].rstrip() + "…"

@@ -1,4 +1,4 @@
-"""Batches of like length from a ragged array, so that next to nothing is spent on padding."""
+"""Batches of rows of similar length from a ragged array, so that there is almost no padding."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 from rtxlib.errors import InputError
 
-_JITTER = 0.02  # lengths within ± 1 % of each other may change places: other neighbours each epoch, little padding
+_JITTER = 0.02  # lengths within ± 1 % of each other may swap: new neighbours each epoch, little padding
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """One split as a ragged array: the token ids of all rows end to end, memory-mapped where it comes from disk.
+    """One split as a ragged array: the token ids of all rows end to end. Arrays read from disk are memory-mapped.
 
     Attributes:
         ids: (total_tokens,) int32
@@ -41,23 +41,23 @@ class Tokens:
 def batches(
     lengths: np.ndarray, batch_tokens: int | None, batch_rows: int | None, seed: int | None, epoch: int
 ) -> list[np.ndarray]:
-    """Every row once, rows of like length together: a pure function of its arguments.
+    """Every row once, rows of similar length together: a pure function of its arguments.
 
-    With a seed, rows of equal (or nearly equal) length change places and the batches come in random order, anew for
-    each epoch; without one the order is fixed, shortest first, as evaluation wants it.
+    With a seed, rows of (nearly) equal length swap places and the batches come in random order, which differs between
+    epochs. Without a seed the order is fixed, shortest first; evaluation uses it.
 
     Args:
         lengths: (rows,) tokens of each row
-        batch_tokens: at most this many tokens a batch, padding included; None: no such limit
-        batch_rows: at most this many rows a batch; None: no such limit
-        seed: of the order; None for a fixed one
-        epoch: another order for another epoch
+        batch_tokens: at most this many tokens per batch, padding included; None: no such limit
+        batch_rows: at most this many rows per batch; None: no such limit
+        seed: of the order; None for a fixed order
+        epoch: each epoch has another order
 
     Returns:
-        Arrays of row indices, one a batch.
+        Arrays of row indices, one per batch.
 
     Raises:
-        InputError: no limit is given, one is below 1, or a single row is longer than ``batch_tokens``.
+        InputError: no limit is given, a limit is below 1, or a single row is longer than ``batch_tokens``.
     """
     lengths = np.asarray(lengths)
     if batch_tokens is None and batch_rows is None:
@@ -86,7 +86,7 @@ def batches(
         if batch_tokens is not None:
             rows = int(np.searchsorted(width * np.arange(1, rows + 1), batch_tokens, side="right"))
         if rng is not None and not cut:
-            rows = max(1, int(rows * rng.uniform(0.5, 1)))  # moves every later cut: no two rows are tied for good
+            rows = max(1, int(rows * rng.uniform(0.5, 1)))  # moves all later cuts: no two rows always share a batch
         cut.append(order[start : start + rows])
         start += rows
     return cut if rng is None else [cut[i] for i in rng.permutation(len(cut))]
@@ -98,11 +98,11 @@ def collate(tokens: Tokens, index: np.ndarray, pad_id: int) -> dict[str, torch.T
     Args:
         tokens: the split
         index: (B,) rows to take, in this order
-        pad_id: what fills the end of the shorter rows
+        pad_id: fills the end of the shorter rows
 
     Returns:
-        ``input_ids`` (B, T) int64, ``attention_mask`` (B, T) int64 or None where nothing is padded (so that attention
-        may take its unmasked path), ``labels`` (B,) int64.
+        ``input_ids`` (B, T) int64; ``attention_mask`` (B, T) int64, or None without padding, so that attention can take
+        its unmasked path; ``labels`` (B,) int64.
     """
     starts = tokens.offsets[index]
     lengths = tokens.offsets[np.asarray(index) + 1] - starts

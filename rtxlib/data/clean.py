@@ -1,26 +1,31 @@
-"""Cleaning, one step at a time, each counting the rows it changed."""
+"""Cleaning in steps; each step counts the rows it changes."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rtxlib.data.rows import Rows
+    from rtxlib.data.spec import DataSpec
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]]", re.IGNORECASE)
 
-# Only the names of real elements count, and an attribute needs its "=", so that "a < b", "<3" and "x <b and c>" stay.
+# Only the names of real elements count, and an attribute needs a "=". So "a < b", "<3" and "x <b and c>" stay.
 _INLINE = (
     "a|abbr|acronym|b|bdo|big|cite|code|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike|strong|sub|sup|"
     "tt|u|var"
 )
 _BLOCK = (
     "address|article|aside|audio|blockquote|body|br|button|caption|center|col|dd|div|dl|dt|embed|fieldset|figcaption|"
-    "figure|footer|form|h[1-6]|head|header|hr|html|iframe|img|input|legend|li|link|main|meta|nav|object|ol|option|p|param|pre|"
-    "script|section|select|source|style|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul|video"
+    "figure|footer|form|h[1-6]|head|header|hr|html|iframe|img|input|legend|li|link|main|meta|nav|object|ol|option|p|"
+    "param|pre|script|section|select|source|style|table|tbody|td|textarea|tfoot|th|thead|title|tr|ul|video"
 )
 _ATTRIBUTES = r"(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?"
-# a search ends at the next opening, so that a text full of openings takes no longer than any other
+# The search ends at the next opening. Otherwise a text full of openings would take quadratic time.
 _UNSEEN = re.compile(
     r"<!--(?:(?!<!--).)*?-->|<(script|style)\b[^<>]*>(?:(?!<\1\b).)*?</\1\s*>", re.IGNORECASE | re.DOTALL
 )
@@ -29,27 +34,27 @@ _BLOCK_TAG = re.compile(rf"</?(?:{_BLOCK}){_ATTRIBUTES}>", re.IGNORECASE)
 
 
 def decode_entities(text: str) -> str:
-    """``&amp;`` becomes ``&``; what lacks its semicolon is no entity here, since it is more often a plain "&"."""
+    """``&amp;`` becomes ``&``. An entity needs its semicolon, because "&" without one is mostly a plain "&"."""
     return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
 
 
 def strip_tags(text: str) -> str:
-    """HTML tags, comments, scripts and styles out; a space where the tag breaks the line, nothing inside a word."""
+    """Remove HTML tags, comments, scripts and styles. A block tag leaves a space; an inline tag leaves nothing."""
     return _BLOCK_TAG.sub(" ", _INLINE_TAG.sub("", _UNSEEN.sub(" ", text))) if "<" in text else text
 
 
 def strip_urls(text: str) -> str:
-    """``http://…``, ``https://…`` and ``www.…`` out, the punctuation after them kept."""
+    """Remove ``http://…``, ``https://…`` and ``www.…``, but not the punctuation after them."""
     return _URL.sub("", text)
 
 
 def squeeze(text: str) -> str:
-    """Every run of white space becomes one space, none at either end."""
+    """Every run of white space becomes one space; there is none at either end."""
     return " ".join(text.split())
 
 
-# switch of DataSpec -> what it does, as named in the table of filters; in the order of work: an escaped tag is a tag
-# once its entities are decoded, and taking things out leaves spaces behind
+# Switch of DataSpec -> its steps, by their names in the table of filters. The order matters: an escaped tag becomes a
+# tag when entities are decoded, and removals leave spaces behind.
 STEPS = {
     "strip_html": (("HTML entities decoded", decode_entities), ("HTML tags removed", strip_tags)),
     "strip_urls": (("URLs removed", strip_urls),),
@@ -59,14 +64,14 @@ STEPS = {
 
 
 def clean(texts: Iterable[str], **switches: bool) -> tuple[list[str], dict[str, int]]:
-    """Texts after the steps that are switched on, and how many rows each step changed.
+    """Texts after the steps that are switched on, and how many texts each step changed.
 
     Args:
         texts: n texts
         switches: ``lowercase``, ``strip_html``, ``strip_urls``, ``squeeze_whitespace``; a missing one is off
 
     Returns:
-        n texts, some perhaps empty now; and for each step of a switch that is on, in order, the number of rows changed.
+        n texts, of which some may be empty; and step -> number of texts changed, for the steps that are on, in order.
     """
     texts, changed = list(texts), {}
     for switch, steps in STEPS.items():
@@ -78,5 +83,13 @@ def clean(texts: Iterable[str], **switches: bool) -> tuple[list[str], dict[str, 
 
 
 def clean_texts(texts: Iterable[str], **switches: bool) -> list[str]:
-    """The texts alone: what a trained run does to new text. Switches as in ``clean``."""
+    """The cleaned texts without the counts, for new texts that a trained run labels. Switches as in ``clean``."""
     return clean(texts, **switches)[0]
+
+
+def clean_rows(rows: Rows, spec: DataSpec) -> None:
+    """Clean the texts of the rows as the spec's switches say, and drop the texts that are then empty."""
+    rows.table["text"], changed = clean(rows.table["text"], **{switch: getattr(spec, switch) for switch in STEPS})
+    for step, count in changed.items():
+        rows.changed(step, count)
+    rows.keep("empty texts dropped", (rows.table["text"].str.strip() != "").to_numpy())

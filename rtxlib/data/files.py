@@ -1,4 +1,4 @@
-"""The user's own data: CSV, TSV, JSONL or Parquet, with a plain sentence for whatever is wrong with it."""
+"""The user's own file: CSV, TSV, JSONL or Parquet. Everything that can be wrong with it has its own error sentence."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from typing import Any
 
 import pandas as pd
 
-from rtxlib.data.sources import YELP_STARS, Raw, as_text, label_text, named
+from rtxlib.data.rows import Rows, as_text, label_text, labelled
 from rtxlib.errors import InputError, nearest, shortened
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+STARS = {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "positive"}  # "" drops the row
 
 
 def existing(path: Path | str) -> Path:
-    """The path of a file that is there. Raises InputError where it is a folder, or there is none."""
-    # os.path answers False where Path raises: a name that is too long for a file
+    """The path of an existing file. Raises InputError for a folder and for a missing file."""
+    # For a name that is too long for a file, os.path answers False and Path raises.
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder; name a file in it.")
     if not os.path.isfile(path):
@@ -31,7 +32,7 @@ def existing(path: Path | str) -> Path:
 
 
 def read_bytes(path: Path | str) -> bytes:
-    """What a file holds. Raises InputError as ``existing``, or where it may not be read."""
+    """The content of a file. Raises InputError as ``existing``, and where permissions forbid reading."""
     path = existing(path)
     try:
         return path.read_bytes()
@@ -41,7 +42,7 @@ def read_bytes(path: Path | str) -> bytes:
 
 
 def decode(data: bytes, name: str, what: str = "the file") -> str:
-    """UTF-8 as text, without a byte order mark. Raises InputError with the name, the first bad byte and its line."""
+    """UTF-8 as text, without a byte order mark. Raises InputError, which names the file, the bad byte and its line."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -54,18 +55,18 @@ def decode(data: bytes, name: str, what: str = "the file") -> str:
 
 
 def text_lines(text: str) -> list[str]:
-    """One text a line; only a line feed, or both Windows characters, ends one, and not what Unicode counts besides."""
+    """One text per line. A line ends with LF or CR LF; Unicode's other line separators are ordinary characters."""
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
 def whole(text: str) -> str:
-    """The text with U+FFFD for every half of a surrogate pair, which JSON may hold and which is no character."""
+    """The text with U+FFFD in place of lone surrogates, which JSON may contain and which are not characters."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 
 def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> None:
-    """Raises InputError unless the table of the file ``name`` has just one column that is called so."""
+    """Raises InputError unless the table read from the file ``name`` has exactly one column of that name."""
     found = list(table.columns).count(column)
     if not found:
         raise InputError(
@@ -77,11 +78,11 @@ def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> 
 
 
 def read_table(path: Path | str) -> pd.DataFrame:
-    """A CSV (comma, semicolon or tab), TSV, JSONL or Parquet file; every value as text, a missing one as "".
+    """A CSV (comma, semicolon or tab), TSV, JSONL or Parquet file. Every value is text; a missing value is "".
 
     Raises:
-        InputError: the file is missing, a folder, empty, of another kind, not to be read, not UTF-8 (with the byte and
-            its line), or malformed (with the line).
+        InputError: the file is missing, a folder, empty, of another kind, unreadable, not UTF-8 (the sentence names the
+            byte and its line), or malformed (the sentence names the line).
     """
     path = existing(path)
     suffix = path.suffix.lower()
@@ -92,12 +93,11 @@ def read_table(path: Path | str) -> pd.DataFrame:
     if suffix == ".parquet":
         try:
             table = pd.read_parquet(path)
-        except Exception as error:  # pyarrow raises several kinds, none of them for a user's eyes
+        except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user
             raise InputError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-        names = [str(name) for name in table.columns]  # perhaps one of them twice
-        table = pd.DataFrame(
-            {at: [as_text(value) for value in table.iloc[:, at]] for at in range(len(names))}, dtype=object
-        )
+        names = [str(name) for name in table.columns]  # a name may occur twice
+        values = {i: [as_text(value) for value in table.iloc[:, i]] for i in range(len(names))}
+        table = pd.DataFrame(values, dtype=object)
         table.columns = names
     else:
         text = decode(read_bytes(path), path.name)
@@ -115,7 +115,7 @@ def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
         try:
             rows = _fields(text, name, delimiter=delimiter, strict=True)
         except InputError:
-            # tab-separated files are often written without quoting, and then a quote is a character like any other
+            # Many programs write tab-separated files without quoting. A quote is then an ordinary character.
             if delimiter != "\t":
                 raise
             rows = _fields(text, name, delimiter=delimiter, quoting=csv.QUOTE_NONE)
@@ -169,7 +169,7 @@ def read_file(
     label_column: str | None = None,
     labels: Mapping[str, str] | None = None,
     stars: bool = False,
-) -> Raw:
+) -> Rows:
     """The labelled rows of a user's file.
 
     Args:
@@ -179,11 +179,11 @@ def read_file(
         stars: the values are 1 to 5 stars: 1 and 2 negative, 3 dropped, 4 and 5 positive
 
     Returns:
-        Rows with a label, any number of classes; label names sorted, numbers by size ("negative" before "positive").
+        Rows with a label, of any number of classes. Label names are sorted, numbers by size.
 
     Raises:
-        InputError: as ``read_table``, or a column is missing, or the labels are outside the mapping, look like no
-            labels at all, or are all the same.
+        InputError: as ``read_table``; a column is missing; or the labels are outside the mapping, do not look like
+            labels, or are all the same.
     """
     name, table = Path(path).name, read_table(path)
     text_column, label_column = text_column or "text", label_column or "label"
@@ -193,12 +193,12 @@ def read_file(
         raise InputError(f"'{text_column}' is named as the column of the text and of the label; they must differ.")
     if stars and labels:
         raise InputError("Give either stars or a label mapping, not both.")
-    counts = [(f"read from {name}", len(table), 0, len(table))]
+    steps = [(f"read from {name}", len(table), 0, len(table))]
     values = table[label_column].map(label_text)
     if not stars and labels is None and (missing := int((values == "").sum())):
         table, values = table[values != ""], values[values != ""]
-        counts.append(("rows without a label dropped", len(values) + missing, 0, len(values)))
-    mapping = YELP_STARS if stars else labels
+        steps.append(("rows without a label dropped", len(values) + missing, 0, len(values)))
+    mapping = STARS if stars else labels
     if mapping is None:
         mapping = {value: value for value in values.unique()}
         if len(mapping) > max(20, len(values) / 2):
@@ -206,7 +206,8 @@ def read_file(
                 f"The column '{label_column}' of {name} holds {len(mapping)} different values in {len(values)} rows; "
                 "is it the label column?"
             )
-    rows = pd.DataFrame({"text": table[text_column], "split": "", "domain": ""}).reset_index(drop=True)
+    texts = pd.DataFrame({"text": table[text_column], "split": "", "domain": ""}).reset_index(drop=True)
     mapping = {label_text(value): str(label).strip() for value, label in mapping.items()}
-    raw = named(rows, values.reset_index(drop=True), mapping, f"the column '{label_column}' of {name}")
-    return Raw(raw.rows, raw.label_names, counts + raw.counts, raw.notes)
+    rows = labelled(texts, values.reset_index(drop=True), mapping, f"the column '{label_column}' of {name}")
+    rows.steps = steps + rows.steps
+    return rows

@@ -1,9 +1,9 @@
-"""The words of the embedded generator: slots and what may fill them, and the clauses of every domain.
+"""The vocabulary of the embedded generator: slots with their fillers, and the clauses of every domain.
 
-A slot ``{name}`` in any string here is filled with an entry of the list of that name, which may hold slots in turn. A
-domain sees `GENERAL` and its own lists. The lists that end in ``+`` and ``-`` hold the polar phrases, the frequent ones
-first; every other list is neutral, so that only those phrases and the grammar around them (`rtxlib.data.synthetic`)
-decide a label. Add a line to a list and the generator uses it.
+A slot ``{name}`` in a string is filled with an entry of the list of that name, which may hold slots in turn. A domain
+uses `GENERAL` and its own lists. Lists that end in ``+`` and ``-`` hold the polar phrases, the frequent ones first. All
+other lists are neutral, so that only the polar phrases and the grammar around them (`rtxlib.data.synthetic`) decide a
+label. The generator uses every line that is added to a list.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def listed(text: str) -> tuple[str, ...]:
 
 
 def lines(text: str) -> tuple[str, ...]:
-    """The entries of a list with one entry a line."""
+    """The entries of a list with one entry per line."""
     return tuple(line.strip() for line in text.strip().splitlines())
 
 
@@ -65,8 +65,8 @@ GENERAL = {
     "tag": ("Anyway.", "That is all.", "So much for now.", "More next {day}.", "Make of that what you will."),
 }
 
-# Clauses, the frequent ones first: (sign, class of the polar phrase, pattern). A "plain" clause says what its phrase
-# says; a "turned" one is one level deep: it turns the phrase round (−1), or only sounds as if it did (+1).
+# Clauses, the frequent ones first: (sign, class of the polar phrase, pattern). A "plain" clause has the polarity of its
+# phrase. A "turned" clause is one level deep: it reverses the polarity (−1), or only sounds as if it did (+1).
 REVIEW_CLAUSES = {
     "plain": (
         (+1, "adjective", "{was}{very} {main}"),
@@ -299,7 +299,7 @@ DOMAINS = {
 
 
 def table(domain: str) -> dict[str, tuple]:
-    """Every list that a domain draws from; what it shares with the other reviews is woven into its own lists."""
+    """Every list of a domain. The lists that all reviews share are interleaved with the domain's own."""
     own = DOMAINS[domain]
     if domain == "messages":
         return GENERAL | own | MESSAGE_CLAUSES

@@ -1,13 +1,10 @@
-"""Prepared data on disk: written aside and moved into place whole, checked against their fingerprint when opened."""
+"""Prepared data on disk: written whole or not at all, and compared with their checksums when opened."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -18,19 +15,23 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedTokenizerFast
 
+from rtxlib.atomic import replacing_folder
 from rtxlib.data import tokenization
 from rtxlib.data.batching import Tokens
-from rtxlib.data.sources import GENERATOR
+from rtxlib.data.rows import SPLITS, Rows
 from rtxlib.data.spec import DataSpec
 
-SPLITS = ("train", "validation", "test")
 COLUMNS = ("text", "label", "label_name", "domain", "words", "tokens", "depth")  # depth: of embedded rows alone
+FILTERS = ("step", "rows_in", "rows_changed", "rows_out")
+_ARRAYS = ("ids", "offsets", "labels")
 _RECORD = "data.json"
+_SUMS = "SHA256SUMS"  # of all other files; written last; `sha256sum -c` reads it too
+_verified: dict[Path, dict[str, tuple[int, ...]]] = {}  # folder -> state of its files when their checksums were right
 
 
 @dataclass
 class Prepared:
-    """Data ready for a model, read from its folder.
+    """Data ready for a model, read from their folder.
 
     Attributes:
         spec: what was asked
@@ -38,8 +39,9 @@ class Prepared:
         splits: "train", "validation", "test" -> token ids, memory-mapped
         label_names: by label number
         provenance: source, repos and revisions, tokenizer and why, rows of each split, notes in plain sentences
-        filters: step, rows_in, rows_changed, rows_out, in order
-        audit: check, left, right, rows, share, example (``rtxlib.data.audit``)
+        filters: columns step, rows_in, rows_changed, rows_out, in the order of the steps
+        audit: columns check, left, right, rows, share, example (``rtxlib.data.audit``)
+        folder: where all of it lies
     """
 
     spec: DataSpec
@@ -57,13 +59,14 @@ class Prepared:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What tells these data from any others, for a provenance block."""
+        """What tells these data from all others, for a provenance block."""
         known = {name: str(self.provenance[name]) for name in ("source", "revision", "tokenizer")}
         return known | {"fingerprint": self.fingerprint[:16]}
 
     def rows(self, split: str) -> pd.DataFrame:
-        """Columns text (cleaned), label (int), label_name, domain, words and tokens (before any cut); embedded rows also
-        have depth, the operators that their verdict is composed of.
+        """Columns text (cleaned), label (int), label_name, domain, words and tokens (before any cut).
+
+        Embedded rows also have depth, the number of operators in their verdict.
         """
         return pd.read_parquet(self.folder / f"{split}.parquet")
 
@@ -84,79 +87,92 @@ def fingerprint(arrays: Mapping[str, Tokens], label_names: list[str], vocabulary
 
 @cache
 def code_version() -> str:
-    """A hash of the code that prepares data, so that prepared data never outlive it.
-
-    The generator is left out: its code is the revision of the embedded data (``sources.generator_version``).
-    """
-    code = [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in GENERATOR]
+    """A hash of the code that prepares data. Data of other code are never opened."""
+    code = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in code)).hexdigest()
 
 
 def write(
     folder: Path,
     spec: DataSpec,
+    rows: Rows,
     arrays: Mapping[str, Tokens],
-    parts: Mapping[str, pd.DataFrame],
-    label_names: list[str],
     tokenizer: PreTrainedTokenizerFast,
-    provenance: dict[str, Any],
-    filters: pd.DataFrame,
+    provenance: Mapping[str, Any],
     audit: pd.DataFrame,
 ) -> None:
-    """All files into a folder aside, which then takes its name at once; after a failure nothing is left of it."""
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    """Write the rows and token ids of ``tokenization.tokenise`` into ``folder``; after a failure nothing is left of it.
+
+    The fingerprint is computed here, once. The checksum of each file is computed from what is on disk.
+    """
+    with replacing_folder(folder) as aside:
         for name, tokens in arrays.items():
-            for part in ("ids", "offsets", "labels"):
+            for part in _ARRAYS:
                 np.save(aside / f"{name}.{part}.npy", getattr(tokens, part))
-            kept = [column for column in COLUMNS if column in parts[name]]
-            parts[name][kept].to_parquet(aside / f"{name}.parquet", index=False)
+            table = rows.part(name)
+            table[[column for column in COLUMNS if column in table]].to_parquet(aside / f"{name}.parquet", index=False)
         tokenizer.save_pretrained(aside / "tokenizer")
-        filters.to_parquet(aside / "filters.parquet")
+        pd.DataFrame(rows.steps, columns=FILTERS).to_parquet(aside / "filters.parquet")
         audit.to_parquet(aside / "audit.parquet")
         record = {
             "spec": dataclasses.asdict(spec),
             "code": code_version(),
-            "fingerprint": fingerprint(arrays, label_names, tokenizer.get_vocab()),
-            "label_names": label_names,
+            "fingerprint": fingerprint(arrays, rows.label_names, tokenizer.get_vocab()),
+            "label_names": rows.label_names,
             "provenance": provenance,
         }
         (aside / _RECORD).write_text(json.dumps(record, indent=1))
-        aside.chmod(0o755)  # a temporary folder is its owner's alone
-        os.replace(aside, folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        (aside / _SUMS).write_text("".join(f"{_sha256(aside / name)}  {name}\n" for name in _states(aside)))
 
 
 def read(folder: Path, spec: DataSpec) -> Prepared | None:
-    """What ``write`` wrote; None where there is nothing, or it is no longer what was written."""
-    if not folder.is_dir():
+    """What ``write`` wrote; None where there is nothing, or where it is damaged (see ``intact``)."""
+    if not intact(folder):
         return None
+    record = json.loads((folder / _RECORD).read_text())
+    arrays = {
+        name: Tokens(*(np.load(folder / f"{name}.{part}.npy", mmap_mode="r") for part in _ARRAYS)) for name in SPLITS
+    }
+    filters, audit = (pd.read_parquet(folder / f"{name}.parquet") for name in ("filters", "audit"))
+    return Prepared(
+        spec, record["fingerprint"], arrays, record["label_names"], record["provenance"], filters, audit, folder
+    )
+
+
+def intact(folder: Path) -> bool:
+    """Whether a folder holds exactly what ``write`` wrote.
+
+    A process compares the SHA-256 of every file when it opens a folder for the first time. Later it compares only the
+    size, the time of change and the inode of every file with those of the verified files; it hashes all of them again
+    when one differs. After the first opening, a process misses damage that changes none of the three, as of a bad disk.
+    """
     try:
-        record = json.loads((folder / _RECORD).read_text())
-        arrays = {}
-        for name in SPLITS:
-            stored = [np.load(folder / f"{name}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets", "labels")]
-            arrays[name] = Tokens(*stored)
-        prepared = Prepared(
-            spec,
-            record["fingerprint"],
-            arrays,
-            record["label_names"],
-            record["provenance"],
-            pd.read_parquet(folder / "filters.parquet"),
-            pd.read_parquet(folder / "audit.parquet"),
-            folder,
-        )
-        same = fingerprint(arrays, prepared.label_names, prepared.tokenizer.get_vocab()) == prepared.fingerprint
-        rows = {name: len(prepared.texts(name)) for name in SPLITS}
-    except Exception:  # a damaged file makes its reader raise almost anything
-        return None
-    return prepared if same and rows == prepared.provenance["rows"] else None
+        states = _states(folder)
+        if _verified.get(folder.absolute()) == states:
+            return True
+        sums = dict(line.split("  ", 1)[::-1] for line in (folder / _SUMS).read_text().splitlines())
+        same = sums == {name: _sha256(folder / name) for name in states if name != _SUMS}
+    except (OSError, ValueError):  # a file is missing or unreadable, or the list of sums is damaged
+        return False
+    if same:
+        _verified[folder.absolute()] = states
+    return same
+
+
+def _states(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The files of a folder, without hidden files: name -> size, time of change, inode."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("."))
+    stats = {path.relative_to(folder).as_posix(): path.stat() for path in files}
+    return {name: (stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats.items()}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def made_before(spec: DataSpec, cache: Path) -> Iterator[Prepared]:
-    """Whatever this code has prepared for this very spec, the newest first, whichever revisions it was made from."""
+    """What this code has prepared for this very spec, from any revisions, the newest first."""
     for path in sorted(cache.glob(f"*/{_RECORD}"), key=lambda path: -path.stat().st_mtime):
         try:
             record = json.loads(path.read_text())

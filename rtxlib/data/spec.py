@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtxlib.data import sources
+from rtxlib.data.rows import FEWEST
 from rtxlib.errors import InputError, nearest
-
-FEWEST = 20  # rows that can be split three ways
 
 
 @dataclass(frozen=True)
@@ -17,10 +16,10 @@ class DataSpec:
 
     source: str = "embedded"  # "embedded", "file", "domains" (three sources pooled) or a key of sources.HUB
     task: str = "sentiment"  # "sentiment", "domain" or "spam"
-    rows: int | None = None  # at most so many, balanced first and sized second; of sst2, beside its official test set
+    rows: int | None = None  # at most this many, balanced first, sized second; sst2 has its official test set besides
     domain: str | None = None  # embedded and domains only: rows of this domain alone
-    train_fraction: float = 1.0  # share of the training rows kept; the smaller lies inside the larger
-    lengths: str = "all"  # "all", or the "shortest" or "longest" 30 % by tokens of every split
+    train_fraction: float = 1.0  # share of the training rows kept; a smaller share lies inside a larger one
+    lengths: str = "all"  # "all", or the "shortest" or "longest" 30 % of every split, by tokens
     max_length: int = 256  # tokens of a text, [CLS] and [SEP] included; 8 to 512
     lowercase: bool = True
     strip_html: bool = True
@@ -37,81 +36,68 @@ class DataSpec:
     label_column: str | None = None  # None: "label"
     labels: dict[str, str] | None = field(default=None, hash=False)  # value in the file -> label name; "" drops the row
     stars: bool = False  # the labels are 1 to 5 stars: 1–2 negative, 3 dropped, 4–5 positive
-    leak_words: int = 3  # a text of more words that stands on both sides of a split is a leak …
+    leak_words: int = 3  # a longer text that occurs on both sides of a split is a leak …
     allow_leaks: bool = False  # … which stops the run unless this is set
 
 
 def of_source(source: str, **fields: Any) -> DataSpec:
-    """A source with its own task, and with what its texts need: in spam a link tells, so it stays. ``fields`` go first."""
+    """The spec of a source with its own task. Spam keeps its links, because they tell. ``fields`` override both."""
     own: dict[str, Any] = {"task": sources.TASKS.get(source, ("sentiment",))[0]}
     if own["task"] == "spam":
         own["strip_urls"] = False
     return DataSpec(source=source, **(own | fields))
 
 
-# fields that mean nothing to any other source; given there, they are a mistake
+_RANGES = {
+    "rows": (FEWEST, 10**9), "max_length": (8, 512), "vocab_size": (64, 10**6), "leak_words": (1, 10**6),
+    "seed": (0, 2**63 - 1),
+}  # fmt: skip
+_MOST_EMBEDDED = 10**7  # rows, because the generator writes them in memory
+# the sources that use a field; for any other source it is a mistake
 _ONLY = {
-    "file": ("path", "text_column", "label_column", "labels", "stars"),
-    "embedded": ("depth", "noise"),
-    "embedded domains": ("domain",),
-}
+    "path": ("file",), "text_column": ("file",), "label_column": ("file",), "labels": ("file",), "stars": ("file",),
+    "depth": ("embedded",), "noise": ("embedded",), "domain": ("embedded", "domains"),
+}  # fmt: skip
 
 
 def check(spec: DataSpec) -> None:
-    """Raises InputError for a field that is out of range, misspelt, or of no meaning for the source."""
-    known = ("embedded", "file", "domains", *sources.HUB)
-    if spec.source not in known:
-        raise InputError(f"No source '{spec.source}'; there are {', '.join(known)}.{nearest(str(spec.source), known)}")
-    choices = {"lengths": ("all", "shortest", "longest")}
-    if "/" not in spec.tokenizer:
-        choices["tokenizer"] = ("auto", "bert", "wordpiece", "unigram")
-    choices["task"] = sources.TASKS.get(spec.source, ("sentiment", "domain", "spam"))
-    if spec.domain is not None:
-        choices["domain"] = tuple(sources.DOMAINS)
+    """Raises InputError for a field that is out of range, misspelt, or without a meaning for the source."""
+    if spec.source not in sources.NAMES:
+        known = ", ".join(sources.NAMES)
+        raise InputError(f"No source '{spec.source}'; there are {known}.{nearest(str(spec.source), sources.NAMES)}")
+    choices = {
+        "lengths": ("all", "shortest", "longest"),
+        "tokenizer": ("auto", "bert", "wordpiece", "unigram", *([spec.tokenizer] if "/" in spec.tokenizer else [])),
+        "task": sources.TASKS.get(spec.source, ("sentiment", "domain", "spam")),
+        "domain": (None, *sources.DOMAINS),
+    }
     for name, allowed in choices.items():
         value = getattr(spec, name)
         if value not in allowed:
             of = f" of the source '{spec.source}'" if name == "task" else ""
-            raise InputError(f"{name}{of} is one of {', '.join(allowed)}, not '{value}'.{nearest(str(value), allowed)}")
-    ranges = {
-        "rows": (FEWEST, 10**7 if spec.source == "embedded" else 10**9),  # the embedded texts are written in memory
-        "max_length": (8, 512), "vocab_size": (64, 10**6), "leak_words": (1, 10**6),
-        "seed": (0, 2**63 - 1),
-    }  # fmt: skip
-    for name, (low, high) in ranges.items():
+            words = [word for word in allowed if word]
+            raise InputError(f"{name}{of} is one of {', '.join(words)}, not '{value}'.{nearest(str(value), words)}")
+    for name, (low, high) in _RANGES.items():
         value = getattr(spec, name)
         if name == "rows" and value is None:
             continue
+        if name == "rows" and spec.source == "embedded":
+            high = _MOST_EMBEDDED
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise InputError(f"{name} is a whole number from {low:,} to {high:,}, not {value!r}.")
     if not 0 < spec.train_fraction <= 1:
         raise InputError(f"train_fraction is above 0 and at most 1, not {spec.train_fraction}.")
-    for owners, names in _ONLY.items():
-        for name in names if spec.source not in owners.split() else ():
-            if getattr(spec, name) != DataSpec.__dataclass_fields__[name].default:
-                raise InputError(f"{name} belongs to source='{owners.split()[0]}'; '{spec.source}' has no use for it.")
-    if spec.source == "file" and not spec.path:
-        raise InputError("source='file' needs path, the file to read.")
-    if spec.domain is not None and spec.task == "domain":
-        raise InputError("task='domain' tells the domains apart, so domain must not pick one of them.")
-    if spec.domain is not None and spec.task == "spam":
-        raise InputError("task='spam' writes messages, which have no domain; leave domain out.")
-
-
-def is_hub(spec: DataSpec) -> bool:
-    """Whether the rows come from the Hub."""
-    return spec.source in (*sources.HUB, "domains")
-
-
-def hub_names(spec: DataSpec) -> tuple[str, ...]:
-    """The keys of ``sources.HUB`` that a spec reads; none where it reads no Hub data."""
-    if spec.source == "domains":
-        return tuple(name for name in sources.THREE_DOMAINS if spec.domain in (None, sources.HUB[name].domain))
-    return (spec.source,) if spec.source in sources.HUB else ()
-
-
-def wanted_tokenizer(spec: DataSpec) -> str | None:
-    """The model whose tokenizer a spec asks for, a folder or a Hub id; None where a vocabulary is to be trained."""
-    if spec.tokenizer == "bert" or (spec.tokenizer == "auto" and is_hub(spec)):
-        return sources.BERT
-    return spec.tokenizer if "/" in spec.tokenizer else None
+    for name, owners in _ONLY.items():
+        if spec.source not in owners and getattr(spec, name) != DataSpec.__dataclass_fields__[name].default:
+            raise InputError(f"{name} belongs to source='{owners[0]}'; '{spec.source}' has no use for it.")
+    one_domain = spec.domain is not None
+    for wrong, sentence in (
+        (spec.source == "file" and not spec.path, "source='file' needs path, the file to read."),
+        (
+            one_domain and spec.task == "domain",
+            "task='domain' tells the domains apart, so domain must not pick one of them.",
+        ),
+        (one_domain and spec.task == "spam", "task='spam' writes messages, which have no domain; leave domain out."),
+    ):
+        if wrong:
+            raise InputError(sentence)

@@ -1,124 +1,147 @@
-"""Which text goes where: word sequences inside others, groups that must not straddle, seeded splits and samples."""
+"""Which row goes into training, validation and test: seeded splits, and samples that are balanced, sized and nested."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
+from rtxlib.data import sources
+from rtxlib.data.containment import groups, occurrences, words_key
+from rtxlib.data.rows import FEWEST, SPLITS, Rows
 from rtxlib.errors import InputError
 
-_WORD = re.compile(r"[^\W_]+")
-_ANCHOR = 8  # a sequence of more words is looked up by its first eight, then compared whole
-_BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2**64
-_PAIRS = 4_000_000  # candidates compared at once: bounds the memory
+if TYPE_CHECKING:
+    from rtxlib.data.spec import DataSpec
+
+HELD_OUT = 0.1  # of each stratum in validation, and as much in test
+PHRASES_HELD_OUT = 0.05  # of the maximal phrases of SST-2 in validation
+BY_LENGTH = 0.3  # of each split that lengths="shortest" or "longest" keeps
 
 
-def words_key(text: str) -> str:
-    """The words of a text, lower-cased, without punctuation: "Cool ." and "cool" are the same words.
+# ---------------------------------------- the rows of a spec
 
-    A text without a letter or digit stands for itself.
+
+def split_rows(rows: Rows, spec: DataSpec) -> None:
+    """Choose the rows of a spec and name the split of each: "train", "validation" or "test".
+
+    A source with published splits (SST-2) keeps its test set. All others are pooled, sampled and split 80/10/10. Then
+    ``train_fraction`` of the training rows are kept.
+
+    Raises:
+        InputError: too few rows or classes are left.
     """
-    return " ".join(_WORD.findall(text.lower())) or text
+    if sources.has_published_splits(spec):
+        _split_phrases(rows, spec)
+    else:
+        _drop_repeats(rows, spec)
+        _split_pool(rows, spec)
+    if spec.train_fraction < 1:
+        train = rows.where("train")
+        kept = train[nested(rows.table["label"].to_numpy()[train], spec.train_fraction, spec.seed)]
+        step = f"{100 * spec.train_fraction:g} % of the training rows kept"
+        rows.keep(step, np.sort(np.concatenate([kept, rows.where("validation"), rows.where("test")])))
+    train = rows.part("train")["label"]
+    if train.nunique() < 2:
+        raise InputError(f"Only the class '{train.iloc[0]}' is left in training; give more rows.")
+    for name in ("validation", "test"):
+        if missing := set(rows.label_names) - set(rows.part(name)["label"]):
+            rows.notes.append(f"The {name} split holds no row of {', '.join(sorted(missing))}.")
 
 
-def occurrences(needles: Sequence[str], haystack: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Where whole texts occur inside others as sequences of words, equal texts included.
+def _split_phrases(rows: Rows, spec: DataSpec) -> None:
+    """The published dev set becomes the test set, and whole sentences of the training set become the validation set."""
+    train = rows.where("train")
+    chosen, dropped, maximal = phrase_validation(rows.table["text"].to_numpy()[train], spec.seed)
+    where = np.full(len(rows.table), "test", dtype=object)
+    where[train] = np.where(chosen, "validation", np.where(dropped, "", "train"))
+    rows.table = rows.table.assign(split=where)
+    rows.keep("phrases inside validation sentences dropped", where != "")
+    rows.notes.append(
+        f"The test set is the official dev set ({len(where) - len(train):,} sentences; the official test labels are "
+        f"not public). Internal validation: {chosen.sum():,} of the {maximal:,} maximal phrases (in no other); the "
+        f"{dropped.sum():,} training phrases inside them were dropped."
+    )
+    train, validation, test = (rows.where(name) for name in SPLITS)
+    if spec.rows is not None and spec.rows < len(train) + len(validation):
+        held = min(len(validation), max(2, spec.rows // 10))
+        keep = [test]
+        for pool, count in ((validation, held), (train, spec.rows - held)):
+            keep.append(pool[nested(rows.table["label"].to_numpy()[pool], count / len(pool), spec.seed)])
+        rows.keep(f"{spec.rows:,} rows drawn for training and validation", np.sort(np.concatenate(keep)))
 
-    Words are what white space separates. Each run of words is compared by a 64-bit polynomial hash over random word
-    values (Karp and Rabin 1987), whole arrays at a time: seconds for a million words, where n-gram sets take minutes.
 
-    Args:
-        needles: distinct texts to look for; one without words is never found
-        haystack: texts to look in
-
-    Yields:
-        Pairs of index arrays of one length: needle, row of the haystack. A pair may come more than once.
-    """
-    split = [text.split() for text in needles] + [text.split() for text in haystack]
-    lengths = np.fromiter(map(len, split), np.int64, len(split))
-    if not len(needles) or not lengths[len(needles) :].sum():
+def _drop_repeats(rows: Rows, spec: DataSpec) -> None:
+    """Drop the conflicting and repeated texts of the Hub's pools; a user's own file keeps its rows."""
+    if not sources.hub_names(spec):
         return
-    codes, vocabulary = pd.factorize(np.array([word for row in split for word in row], dtype=object))
-    value = np.random.default_rng(0).integers(1 << 64, size=len(vocabulary), dtype=np.uint64)[codes]
-    with np.errstate(over="ignore"):
-        power = np.cumprod(np.full(len(codes), _BASE, np.uint64)) * np.uint64(pow(_BASE, -1, 1 << 64))
-        inverse = np.cumprod(np.full(len(codes), pow(_BASE, -1, 1 << 64), np.uint64)) * np.uint64(_BASE)
-        prefix = np.concatenate([np.zeros(1, np.uint64), np.cumsum(value * power)])
-    del split, codes, value, power
-
-    def hashes(start: np.ndarray, length: np.ndarray | int) -> np.ndarray:
-        return (prefix[start + length] - prefix[start]) * inverse[start]
-
-    starts = np.cumsum(lengths) - lengths
-    n, needle_lengths = len(needles), lengths[: len(needles)]
-    first = starts[n] if n < len(starts) else len(inverse)
-    position = np.arange(first, len(inverse))
-    row = np.repeat(np.arange(len(haystack)), lengths[n:])
-    end = np.repeat(starts[n:] + lengths[n:], lengths[n:])
-
-    for size in range(1, _ANCHOR + 1):
-        found = np.flatnonzero(needle_lengths == size if size < _ANCHOR else needle_lengths >= _ANCHOR)
-        if not len(found):
-            continue
-        anchors = hashes(starts[found], size)
-        order = np.argsort(anchors, kind="stable")
-        found, anchors = found[order], anchors[order]
-        inside = position[position + size <= end]
-        window = hashes(inside, size)
-        # most windows match nothing: a table of 20 bits of the wanted hashes rules them out before the exact search
-        wanted = np.zeros(1 << 20, bool)
-        wanted[anchors >> np.uint64(44)] = True
-        maybe = wanted[window >> np.uint64(44)]
-        inside, window = inside[maybe], window[maybe]
-        low = np.searchsorted(anchors, window, "left")
-        many = np.searchsorted(anchors, window, "right") - low
-        inside, low, many = inside[many > 0], low[many > 0], many[many > 0]
-        cuts = np.searchsorted(np.cumsum(many), np.arange(_PAIRS, many.sum(), _PAIRS))
-        for part in np.split(np.arange(len(many)), cuts):
-            times = many[part]
-            here = np.repeat(inside[part], times)
-            nth = np.arange(len(here)) - np.repeat(np.cumsum(times) - times, times)
-            needle = found[np.repeat(low[part], times) + nth]
-            fits = here + needle_lengths[needle] <= end[here - first]
-            here, needle = here[fits], needle[fits]
-            same = hashes(here, needle_lengths[needle]) == hashes(starts[needle], needle_lengths[needle])
-            yield needle[same], row[here[same] - first]
+    key = pd.Series([words_key(text) for text in rows.table["text"]])
+    conflicting = rows.table["label"].groupby(key).transform("nunique") > 1
+    rows.keep("texts with conflicting labels dropped", ~conflicting.to_numpy())
+    rows.keep("duplicate texts dropped", ~key[~conflicting].duplicated().to_numpy())
 
 
-def groups(texts: Sequence[str], longer_than: int) -> np.ndarray:
-    """Texts that must stay together: those of the same words, and those longer than so many words that lie in another.
+def _split_pool(rows: Rows, spec: DataSpec) -> None:
+    """Draw the rows that are asked for and split them 80/10/10, rows of the same or contained texts together."""
+    strata = (rows.table["domain"] + " " + rows.table["label"]).to_numpy(dtype=object)
+    if spec.source == "domains" and spec.task == "domain":  # still balanced by the sentiment too
+        rows.table, rows.label_names = rows.table.assign(label=rows.table["domain"]), list(sources.DOMAINS)
+    kept = _draw(rows, strata, spec)
+    if len(rows.table) < FEWEST:
+        raise InputError(f"Only {len(rows.table)} rows are left to split; at least {FEWEST} are needed.")
+    if rows.table["label"].nunique() < 2:
+        raise InputError(f"Only the class '{rows.table['label'].iloc[0]}' is left; at least two are needed.")
+    group = groups(rows.table["text"].tolist(), spec.leak_words)
+    sizes = np.bincount(group)
+    if (sizes > 1).any():
+        rows.notes.append(
+            f"{sizes[sizes > 1].sum():,} rows were split in {(sizes > 1).sum():,} group(s) of up to {sizes.max():,}, "
+            f"since they have the same words, or one of more than {spec.leak_words} words lies inside another."
+        )
+    rows.table = rows.table.assign(split=split(group, strata[kept], spec.seed))
 
-    Words are compared without case and punctuation; a text counts as longer if it is so with or without punctuation.
 
-    Returns:
-        (n,) int, equal for texts of one group; chains count, so a group holds everything linked to any of its members.
-    """
-    row_key, keys = pd.factorize(np.array([words_key(text) for text in texts], dtype=object))
-    longest = pd.Series([len(text.split()) for text in texts]).groupby(row_key).max().to_numpy()
-    needles = np.flatnonzero(np.maximum(longest, [len(key.split()) for key in keys]) > longer_than)
-    edges = [(needles[a], b) for a, b in occurrences(keys[needles], keys)]
-    left, right = (np.concatenate(side) for side in zip(*edges, strict=True)) if edges else ([], [])
-    graph = coo_matrix((np.ones(len(left), bool), (left, right)), shape=(len(keys), len(keys)))
-    return connected_components(graph, directed=False)[1][row_key]
+def _draw(rows: Rows, strata: np.ndarray, spec: DataSpec) -> np.ndarray:
+    """Keep the rows that are asked for, note where there are fewer, and return their indices."""
+    kept, step = np.arange(len(strata)), "all"
+    pooled = spec.source == "domains" or (spec.source in sources.HUB and not sources.HUB[spec.source].proportions)
+    if pooled:
+        asked, step = spec.rows or sources.POOLED_ROWS, "balanced first, sized second"
+        rank = np.random.default_rng(spec.seed).permutation(len(strata))
+        movies = np.flatnonzero(rows.table["domain"] == sources.DOMAINS[0])  # phrases of SST-2
+        rank[movies] = maximal_first(rows.table["text"].to_numpy()[movies], spec.seed)
+        kept = balanced(strata, asked, rank)
+        counts = pd.Series(strata).value_counts()
+        if len(kept) < asked // len(counts) * len(counts):
+            rows.notes.append(
+                f"Asked for {asked:,} rows, took {len(kept):,}: balanced, every class gives as many as the smallest "
+                f"has, and '{counts.index[-1].strip()}' has {counts.iloc[-1]:,}."
+            )
+    elif spec.rows is not None and spec.rows < len(strata):
+        kept = nested(strata, spec.rows / len(strata), spec.seed)
+        step = f"{spec.rows:,} rows drawn, classes in proportion"
+    elif spec.rows is not None and spec.rows > len(strata):
+        rows.notes.append(f"Asked for {spec.rows:,} rows, took {len(strata):,}: there are no more.")
+    rows.keep(step, kept)
+    return kept
 
 
-def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.1) -> np.ndarray:
+# ---------------------------------------- splits and samples of any rows
+
+
+def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
     """"train", "validation" or "test" for each row: whole groups, stratified, seeded.
 
     Args:
         group: (n,) rows of one number stay together
-        strata: (n,) each is shared out alike (the label, or label and domain)
+        strata: (n,) each stratum (a label, or a label and domain) is split in the same proportions
         seed: of the draw
-        share: of each stratum in validation, and as much in test; the rest is training
 
     Returns:
-        (n,) names. A group of more than a hundredth of a small split goes to training: its rows are alike, and in a small
-        split they would weigh too much.
+        (n,) names. A group of more than a hundredth of a small split goes to training, because its rows are alike and
+        would weigh too much in a small split.
 
     Raises:
         InputError: some split would be empty.
@@ -127,16 +150,16 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.
     codes, names = pd.factorize(np.asarray(strata, dtype=object))
     sizes = np.bincount(codes, minlength=len(names))
     # each class of three rows or more is in every split
-    room = {name: np.where(sizes >= 3, np.maximum(1, np.rint(sizes * share)), 0) for name in ("validation", "test")}
+    room = {name: np.where(sizes >= 3, np.maximum(1, np.rint(sizes * HELD_OUT)), 0) for name in ("validation", "test")}
     where = np.full(len(codes), "train", dtype=object)
     by_group = pd.Series(np.arange(len(codes))).groupby(group).indices
     members = list(by_group.values())
-    most = max(2, share * len(codes) / 100)
+    most = max(2, HELD_OUT * len(codes) / 100)
     many = [rows for rows in members if 1 < len(rows) <= most]
-    for i in rng.permutation(len(many)):  # first those that are hard to place, each with the odds of a single row
+    for i in rng.permutation(len(many)):  # groups first, because they are hard to place; each with the odds of a row
         content = np.bincount(codes[many[i]], minlength=len(names))
         draw = rng.random()
-        name = "test" if draw < share else "validation" if draw < 2 * share else "train"
+        name = "test" if draw < HELD_OUT else "validation" if draw < 2 * HELD_OUT else "train"
         if name != "train" and (content <= room[name]).all():
             room[name] = room[name] - content
             where[many[i]] = name
@@ -146,22 +169,21 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int, share: float = 0.
         tests, validations = int(room["test"][code]), int(room["validation"][code])
         where[rows[:tests]] = "test"
         where[rows[tests : tests + validations]] = "validation"
-    for name in ("train", "validation", "test"):
+    for name in SPLITS:
         if not (where == name).any():
             raise InputError(f"{len(codes)} rows in {len(members)} groups leave nothing for {name}; give more rows.")
     return where
 
 
-def sst2_validation(texts: Sequence[str], seed: int, share: float = 0.05) -> tuple[np.ndarray, np.ndarray, int]:
-    """The internal validation set of SST-2, whose training rows are phrases of sentences that are nowhere numbered.
+def phrase_validation(texts: Sequence[str], seed: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """A validation set for phrases of unnumbered sentences, such as the training rows of SST-2.
 
-    A phrase that lies in no other is *maximal*, mostly a whole sentence. A share of them is drawn; every phrase inside
-    a drawn one has to leave the training rows.
+    A phrase that lies in no other is *maximal*; it is mostly a whole sentence. ``PHRASES_HELD_OUT`` of the maximal
+    phrases are drawn for validation. Every phrase inside a drawn phrase has to leave the training rows.
 
     Args:
         texts: (n,) the official training phrases
         seed: of the draw
-        share: of the maximal phrases
 
     Returns:
         (n,) bool, rows in validation; (n,) bool, rows to drop; and the number of maximal phrases.
@@ -173,7 +195,7 @@ def sst2_validation(texts: Sequence[str], seed: int, share: float = 0.05) -> tup
         maximal[inner] = False
     maximal = np.flatnonzero(maximal)
     chosen = np.zeros(len(distinct), bool)
-    chosen[np.random.default_rng(seed).permutation(maximal)[: max(1, round(share * len(maximal)))]] = True
+    chosen[np.random.default_rng(seed).permutation(maximal)[: max(1, round(PHRASES_HELD_OUT * len(maximal)))]] = True
     dropped = np.zeros(len(distinct), bool)
     for inner, outer in found:
         dropped[inner[chosen[outer]]] = True
@@ -181,7 +203,7 @@ def sst2_validation(texts: Sequence[str], seed: int, share: float = 0.05) -> tup
 
 
 def maximal_first(texts: Sequence[str], seed: int) -> np.ndarray:
-    """(n,) ranks in random order, the texts that lie in no other before those that do."""
+    """(n,) ranks in random order; the texts that lie in no other text come first."""
     row, distinct = pd.factorize(np.array([" ".join(text.split()) for text in texts], dtype=object))
     inner = np.zeros(len(distinct), bool)
     for a, b in occurrences(distinct, distinct):
@@ -193,9 +215,9 @@ def maximal_first(texts: Sequence[str], seed: int) -> np.ndarray:
 
 
 def balanced(strata: Sequence[str], rows: int, rank: np.ndarray) -> np.ndarray:
-    """Indices of at most ``rows`` rows, equally many of each stratum: balanced first, sized second; lowest rank first.
+    """Indices of at most ``rows`` rows, equally many of each stratum; the rows of lowest rank are taken.
 
-    Where the smallest stratum holds less than its part, every stratum gives only as much.
+    Balance comes before size: every stratum gives at most as many rows as the smallest stratum has.
     """
     codes, names = pd.factorize(np.asarray(strata, dtype=object))
     each = min(rows // len(names), np.bincount(codes).min())
@@ -205,7 +227,7 @@ def balanced(strata: Sequence[str], rows: int, rank: np.ndarray) -> np.ndarray:
 
 
 def nested(strata: Sequence[str], fraction: float, seed: int) -> np.ndarray:
-    """Indices of a fraction of the rows, of each stratum alike; with one seed the smaller lies inside the larger."""
+    """Indices of a fraction of each stratum. With one seed, a smaller fraction lies inside a larger one."""
     order = np.random.default_rng(seed).permutation(len(strata))
     codes = pd.factorize(np.asarray(strata, dtype=object))[0]
     place = pd.Series(codes[order]).groupby(codes[order]).cumcount().to_numpy()
@@ -213,8 +235,8 @@ def nested(strata: Sequence[str], fraction: float, seed: int) -> np.ndarray:
     return np.sort(order[place < each[codes[order]]])
 
 
-def by_length(lengths: np.ndarray, which: str, seed: int, share: float = 0.3) -> np.ndarray:
-    """Indices of the "shortest" or "longest" share of the rows; equals are drawn at random, seeded."""
+def by_length(lengths: np.ndarray, which: str, seed: int) -> np.ndarray:
+    """Indices of the "shortest" or "longest" 30 % of the rows; ties are broken at random, seeded."""
     order = np.lexsort((np.random.default_rng(seed).random(len(lengths)), lengths))
-    count = max(1, round(share * len(lengths)))
+    count = max(1, round(BY_LENGTH * len(lengths)))
     return np.sort(order[:count] if which == "shortest" else order[len(order) - count :])

@@ -1,14 +1,14 @@
-"""The embedded generator: reviews and messages whose label has to be read, not counted.
+"""The embedded generator: reviews and messages whose label has to be read and cannot be counted.
 
-Every text carries one verdict: a small tree of operators over polar phrases ("dull", "won me over"). An operator is a
-pattern with a sign; what stands in its ``{main}`` decides, what stands in its ``{side}`` only sounds along:
+Every text has one verdict: a small tree of operators over polar phrases ("dull", "won me over"). An operator is a
+pattern with a sign. Its ``{main}`` part decides its polarity; its ``{side}`` part has no influence:
 
     polarity(phrase) = +1 or −1            polarity(operator) = sign · polarity(main)
 
 So "the plot was dull" is −1, "nothing about the plot was dull" is −1 · −1 = +1, and "although the plot was dull, the
-cast won me over" is what its second half is. Neutral facts surround the verdict. Operators that turn a polarity share
-their words with operators that keep it, and a contrast holds a phrase of either polarity, so that the words and pairs of
-words of a deep tree say little about its label. The words themselves are in `rtxlib.data.lexicon`.
+cast won me over" has the polarity of its second half. Neutral facts surround the verdict. Operators that turn a
+polarity share their words with operators that keep it, and a contrast holds a phrase of either polarity. So the words
+and word pairs of a deep tree say little about its label. The vocabulary is in `rtxlib.data.lexicon`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ import pandas as pd
 from rtxlib.data.lexicon import DOMAINS, table
 from rtxlib.errors import InputError, nearest
 
-LABELS = {  # task -> its classes; of a polar task in the order −1, +1
+# The revision of the embedded data, in provenance and in committed tables. Change it when the generator writes other
+# texts; a test notices that.
+VERSION = "bf91f756cdfe123c"
+LABELS = {  # task -> its classes; for sentiment and spam in the order −1, +1
     "sentiment": ("negative", "positive"),
     "domain": ("movies", "local business", "online shopping"),
     "spam": ("ham", "spam"),
 }
 DEEPEST = 6  # levels of composition
-ROOM, ROOM_PER_LEVEL = 8, 8  # words a text must be allowed: for a plain clause, and for each operator on top of it
-TRIES = 2000  # draws of one text before the wished length is given up
+ROOM, ROOM_PER_LEVEL = 8, 8  # words that a plain clause needs, and each operator on top of it
+TRIES = 2000  # draws of one text before the generator gives up
 
-# Operators over clauses, the frequent ones first: (sign, polarity of the side over that of the whole or 0 without one,
-# pattern). A "wrapped" one reaches to the end of its clause, a "reported" one to its own closing words, so that both
-# scopes can be told from the text.
+# Operators over clauses, frequent ones first: (sign, polarity of the side relative to the whole or 0 without a side,
+# pattern). The scope of a "wrapped" operator ends with its clause, the scope of a "reported" one with its own closing
+# words. So a reader can tell both scopes.
 OPERATORS = {
     "wrapped": (
         (+1, 0, "it is quite true that {main}"),
@@ -71,9 +74,9 @@ OPERATORS = {
     ),
 }
 
-# What may stand inside what, and how many levels deep a kind may be. "It is not true that A, but B" could be read in two
-# ways, so neither a wrap nor a side holds an operator of two parts: every verdict has one reading. The repeats are weights:
-# with more joins counting words does better, with more turns it does worse, and so does a small model.
+# Which kinds may stand inside a kind, and how many levels deep a kind may be. "It is not true that A, but B" has two
+# readings, so neither a wrapped operator nor a side holds an operator of two parts: every verdict has one reading. The
+# repeats are weights. Counting words does better with more joins, and worse with more turns; so does a small model.
 ANY = (*["turned"] * 2, "wrapped", *["reported"] * 2, *["contrasted"] * 5, *["joined"] * 4)
 INSIDE = {
     "verdict": ANY,
@@ -88,7 +91,7 @@ WORDS = {domain: table(domain) for domain in DOMAINS}
 
 
 class Node(NamedTuple):
-    """An operator or a clause over its parts, or (without ``main``) a polar phrase, whose ``sign`` is its polarity."""
+    """An operator or a clause over its parts; without ``main``, a polar phrase, whose ``sign`` is its polarity."""
 
     pattern: str
     sign: int
@@ -97,12 +100,12 @@ class Node(NamedTuple):
 
 
 def polarity(node: Node) -> int:
-    """+1 or −1: the truth of a text, composed from the polar phrase upwards."""
+    """+1 or −1: the true label of a text, composed from the polar phrase upwards."""
     return node.sign * (polarity(node.main) if node.main else 1)
 
 
 def often(items: Sequence, pick: Callable, times: int = 1):
-    """One of ``items``, the earlier the likelier, and the more so the more ``times``: no language uses its words evenly."""
+    """One of ``items``. Earlier items are likelier, and more so with more ``times``: words of a language are uneven."""
     for _ in range(times):
         items = items[: 1 + pick(range(len(items)))]
     return pick(items)
@@ -111,7 +114,8 @@ def often(items: Sequence, pick: Callable, times: int = 1):
 def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> Node:
     """A tree of ``depth`` operators over a plain clause, of polarity ``wanted``, for a place ``inside`` an operator.
 
-    Drawn from the top: an operator asks ``sign · wanted`` of its main part, which holds the rest of the depth.
+    The tree is drawn from the top. The main part of an operator has the polarity ``sign · wanted`` and the rest of the
+    depth.
     """
     kind = "plain" if depth == 0 else pick([kind for kind in INSIDE[inside] if depth <= TALLEST.get(kind, DEEPEST)])
     if kind in OPERATORS:
@@ -126,11 +130,11 @@ def grow(wanted: int, depth: int, inside: str, words: dict, pick: Callable) -> N
 
 SLOT = re.compile(r"\{([^}]+)\}")
 UNSPOKEN = re.compile(r"\W+")
-PIECES: dict[str, list[str]] = {}  # pattern -> [text, slot, text, ...], so that each pattern is taken apart once
+PIECES: dict[str, list[str]] = {}  # pattern -> [text, slot, text, ...]: each pattern is split once
 
 
 def fill(pattern: str, words: dict, pick: Callable, node: Node | None = None) -> str:
-    """The pattern with every slot drawn from ``words``, and ``{main}`` and ``{side}`` written out from ``node``."""
+    """The pattern with every slot filled: ``{main}`` and ``{side}`` from ``node``, the others drawn from ``words``."""
     pieces = PIECES.get(pattern) or PIECES.setdefault(pattern, SLOT.split(pattern))
     if len(pieces) == 1:
         return pattern
@@ -142,13 +146,13 @@ def fill(pattern: str, words: dict, pick: Callable, node: Node | None = None) ->
 
 
 def sentence(pattern: str, words: dict, pick: Callable, node: Node | None = None) -> str:
-    """The pattern filled, with a capital and an end."""
+    """The filled pattern with a capital letter and a final mark."""
     text = fill(pattern, words, pick, node)
     return text[0].upper() + text[1:] + pick((".", ".", ".", ".", "!", "..."))
 
 
 def write(tree: Node, words: dict, pick: Callable, bounds: tuple[int, int] | None) -> str:
-    """One text: the verdict among neutral facts, within ``bounds`` words unless the verdict alone is longer."""
+    """One text: the verdict among neutral facts, within ``bounds`` words, unless the verdict alone is longer."""
     verdict = sentence(pick(words["opening"]) + tree.pattern, words, pick, tree)
     low, high = bounds or (0, 0)
     facts = [] if bounds else [sentence(pick(words["fact"]), words, pick) for _ in range(pick((1, 1, 1, 2, 2)))]
@@ -161,7 +165,7 @@ def write(tree: Node, words: dict, pick: Callable, bounds: tuple[int, int] | Non
         facts.append(fact)
         length += len(fact.split())
     facts.insert(pick(range(len(facts) + 1)), verdict)
-    while length < low:  # too little is missing for a fact
+    while length < low:  # a fact would be too long
         tag = pick([tag for tag in words["tag"] if length + len(tag.split()) <= low])
         facts.append(fill(tag, words, pick))
         length += len(tag.split())
@@ -185,8 +189,7 @@ def slip(text: str, share: float, draw: Callable, pick: Callable) -> str:
 
 
 def stream(rng: np.random.Generator) -> tuple[Callable, Callable]:
-    """``draw()`` in [0, 1) and ``pick(sequence)``, over numbers drawn in bulk: one by one they would take most of the time.
-    """
+    """``draw()`` in [0, 1) and ``pick(sequence)``. Random numbers are drawn in bulk, because single draws are slow."""
 
     def numbers() -> Iterator[float]:
         while True:
@@ -197,8 +200,9 @@ def stream(rng: np.random.Generator) -> tuple[Callable, Callable]:
 
 
 def mislabel(labels: np.ndarray, cells: np.ndarray, noise: float, classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Labels (rows,) with a share of wrong ones: in every cell equally many of each class become the next class, which
-    leaves the balance what it was."""
+    """Labels (rows,) with a share of wrong ones. In every cell equally many of each class become the next class, so the
+    classes stay balanced.
+    """
     noisy = labels.copy()
     for cell in np.unique(cells):
         members = [np.flatnonzero((cells == cell) & (labels == label)) for label in range(classes)]
@@ -211,7 +215,7 @@ def mislabel(labels: np.ndarray, cells: np.ndarray, noise: float, classes: int, 
 def check(
     rows: int, seed: int, depth: int, noise: float, task: str, words: tuple[int, int] | None, typos: float
 ) -> None:
-    """Refuse what `generate` cannot do."""
+    """Raises InputError for an argument of `generate` that is out of range."""
     room = ROOM + ROOM_PER_LEVEL * depth
     if rows < 1:
         raise InputError(f"rows is {rows}, but a data set has at least 1 row.")
@@ -240,14 +244,14 @@ def generate(
     words: tuple[int, int] | None = None,
     typos: float = 0.01,
 ) -> pd.DataFrame:
-    """A data set of our own: different texts, balanced in label and in domain to within one row of each.
+    """A generated data set of distinct texts, balanced in label and in domain to within one row.
 
     Args:
         rows: how many texts, at least 1.
-        seed: of everything; the same seed gives the same table on every machine. Labels and typing slips are drawn from
-            streams of their own, so ``noise`` and ``typos`` leave the texts beneath them what they were.
-        depth: most operators on top of a plain clause, 0 to 6; the rows have 0, 1, ..., depth of them in equal parts.
-        noise: share of wrong labels, at least 0 and below 0.5; with 0 every label is the truth.
+        seed: of everything; the same seed gives the same table on every machine. Labels and typing slips have random
+            streams of their own, so ``noise`` and ``typos`` do not change the texts beneath them.
+        depth: most operators on top of a plain clause, 0 to 6; the rows have 0, 1, ..., depth operators in equal parts.
+        noise: share of wrong labels, at least 0 and below 0.5; with 0 every label is true.
         task: "sentiment" (reviews, negative or positive), "domain" (the same reviews, by domain) or "spam" (messages).
         words: (fewest, most) words of a text; None leaves their natural length, about 10 to 90.
         typos: share of the words of four letters and more that carry a typing slip.
@@ -257,7 +261,7 @@ def generate(
         depth (int, the operators of this row), in random order.
 
     Raises:
-        InputError: an argument out of its range, or no new text of so few words is left to write.
+        InputError: an argument is out of range, or no new text of so few words can be written.
     """
     check(rows, seed, depth, noise, task, words, typos)
     classes, domains = LABELS[task], ("messages",) if task == "spam" else LABELS["domain"]
@@ -273,7 +277,7 @@ def generate(
         for _ in range(TRIES):
             tree = grow(polar, operators, "verdict", lists, pick)
             text = write(tree, lists, pick, words)
-            key = UNSPOKEN.sub(" ", text.lower())  # texts that differ in a full stop alone are one text
+            key = UNSPOKEN.sub(" ", text.lower())  # texts that differ only in punctuation are one text
             if key not in seen and (words is None or len(text.split()) <= words[1]):
                 break
         else:

@@ -1,35 +1,140 @@
-"""Texts to token ids: BERT's WordPiece from the Hub, or a WordPiece or Unigram vocabulary trained here."""
+"""Texts to token ids, with BERT's WordPiece from the Hub or with a WordPiece or Unigram vocabulary trained here."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pandas as pd
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.data import sources
+from rtxlib.data.batching import Tokens
+from rtxlib.data.rows import SPLITS, Rows
+from rtxlib.data.splits import by_length
+from rtxlib.errors import InputError, disk_full, nearest
+from rtxlib.hub import revision, unreachable
 
-PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 of a trained one
+if TYPE_CHECKING:
+    from rtxlib.data.spec import DataSpec
+
+BERT = "google-bert/bert-base-uncased"
+PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 if trained here
 _ALPHABET = 1000  # characters a trained vocabulary knows
 _CHUNK = 4096  # texts encoded at once: bounds the memory of the encodings
 
 
+# ---------------------------------------- the tokenizer and the token ids of a spec
+
+
+class TokenizerFile(NamedTuple):
+    """``tokenizer.json`` of a model, and its version: a commit of the Hub, or a hash of the file."""
+
+    model: str
+    path: Path
+    version: str
+
+
+def wanted(spec: DataSpec) -> str | None:
+    """The model whose tokenizer a spec asks for, a folder or a Hub id; None where a vocabulary is to be trained."""
+    if spec.tokenizer == "bert" or (spec.tokenizer == "auto" and sources.hub_names(spec)):
+        return BERT
+    return spec.tokenizer if "/" in spec.tokenizer else None
+
+
+def fetch(model: str) -> TokenizerFile | None:
+    """The tokenizer file of a model; None where neither the Hub nor its cache has it.
+
+    Raises:
+        InputError: the model is a folder without the file, or the disk is full.
+    """
+    from huggingface_hub import hf_hub_download
+
+    if (folder := Path(model).expanduser()).is_dir():
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            raise InputError(f"{folder} holds no tokenizer.json.")
+        return TokenizerFile(model, path, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()[:16])
+    try:
+        answers = revision(model, "model") is not None
+        path = Path(hf_hub_download(model, "tokenizer.json", local_files_only=not answers))
+    except Exception as error:  # no such repo on this Hub, or no connection; the caller says so
+        if disk_full(error):
+            raise unreachable(model, error, sources.INSTEAD) from error
+        return None
+    return TokenizerFile(model, path, path.parent.name)  # the cache names the folder by the commit
+
+
+def choose(rows: Rows, spec: DataSpec, file: TokenizerFile | None) -> tuple[PreTrainedTokenizerFast, str]:
+    """The tokenizer of a spec and its description: the file's, or without one a vocabulary of the training split."""
+    if file is not None:
+        tokenizer = pretrained_tokenizer(file.path.parent)
+        normalizer = tokenizer.backend_tokenizer.normalizer  # None: text is taken as it is
+        if not spec.lowercase and normalizer and normalizer.normalize_str("A") == "a":
+            rows.notes.append(f"{file.model} lower-cases all text, also with lowercase=False.")
+        return tokenizer, f"{file.model} at {file.version[:12]}"
+    kind = "wordpiece" if spec.tokenizer == "auto" else spec.tokenizer
+    tokenizer = train(kind, rows.part("train")["text"], spec.vocab_size, spec.lowercase)
+    described = f"{kind}, trained on the training split"
+    if wanted(spec):
+        described += f", since {BERT} was out of reach"
+        rows.notes.append(
+            f"The tokenizer of {BERT} could be had neither from the Hub nor from its cache; a {kind} "
+            f"vocabulary of {len(tokenizer):,} pieces was trained on the training split instead."
+        )
+    return tokenizer, described
+
+
+def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> dict[str, Tokens]:
+    """The token ids of each split, cut to ``max_length``.
+
+    The rows get the columns words and tokens (before any cut), label_name, and label as a number. With ``lengths`` only
+    the shortest or longest rows of each split remain.
+    """
+    numbers = {name: number for number, name in enumerate(rows.label_names)}
+    arrays, parts, before = {}, [], len(rows.table)
+    for name in SPLITS:
+        part = rows.part(name)
+        ids, offsets = encode(part["text"], tokenizer, None)
+        part = part.assign(
+            words=part["text"].str.split().str.len(),
+            tokens=np.diff(offsets),
+            label_name=part["label"],
+            label=part["label"].map(numbers).astype(np.int64),
+        )
+        if spec.lengths != "all":
+            kept = by_length(np.diff(offsets), spec.lengths, spec.seed)
+            part, (ids, offsets) = part.iloc[kept], take(ids, offsets, kept)
+        arrays[name] = Tokens(*truncate(ids, offsets, spec.max_length), part["label"].to_numpy())
+        parts.append(part)
+    rows.table = pd.concat(parts, ignore_index=True)
+    if spec.lengths != "all":
+        rows.steps.append((f"{spec.lengths} 30 % of each split kept, by tokens", before, 0, len(rows.table)))
+    rows.changed(f"texts cut to {spec.max_length} tokens", int((rows.table["tokens"] > spec.max_length).sum()))
+    return arrays
+
+
+# ---------------------------------------- vocabularies
+
+
 def train(kind: str, texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreTrainedTokenizerFast:
-    """A vocabulary learnt from ``texts`` (give it the training split alone), the same for the same set of texts.
+    """A vocabulary learnt from ``texts`` (the training split alone); the same set of texts gives the same vocabulary.
 
     Args:
         kind: "wordpiece" (Schuster and Nakajima 2012, as BERT uses it) or "unigram" (Kudo 2018, as in SentencePiece)
         texts: the training texts
         vocab_size: at most this many pieces, the five special ones included
-        lowercase: also lower-case what is encoded later
+        lowercase: the tokenizer lower-cases what it encodes later
 
     Raises:
-        InputError: ``kind`` is neither, the vocabulary is too small, or the texts hold nothing to learn from.
+        InputError: ``kind`` is unknown, the vocabulary is too small, or the texts hold nothing to learn from.
     """
     if kind not in _TRAINERS:
         raise InputError(f"A tokenizer to train is 'wordpiece' or 'unigram', not '{kind}'.{nearest(kind, _TRAINERS)}")
@@ -37,7 +142,7 @@ def train(kind: str, texts: Iterable[str], vocab_size: int, lowercase: bool = Tr
         raise InputError(f"vocab_size is {vocab_size}; a vocabulary needs at least 64 pieces.")
     texts = sorted(set(texts))
     counts = Counter("".join(texts))
-    if len(counts) > _ALPHABET:  # the rarest characters become [UNK]; ties by code point, so that it is always the same
+    if len(counts) > _ALPHABET:  # the rarest characters become [UNK]; ties are broken by code point
         kept = {c for c, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ALPHABET]}
         texts = [text.translate({ord(c): " " for c in counts.keys() - kept}) for text in texts]
     if not any(text.strip() for text in texts):
@@ -57,7 +162,7 @@ def _train_wordpiece(texts: list[str], vocab_size: int, lowercase: bool) -> Toke
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     # The trainer numbers "##x" pieces in the order of a randomly seeded hash map and breaks ties between merges by
-    # those numbers. Handing them in first fixes the numbers, and with them the vocabulary.
+    # those numbers. As special tokens they get fixed numbers, and so the vocabulary is always the same.
     letters = sorted(set("".join(tokenizer.normalizer.normalize_str(c) for c in set("".join(texts)))))
     inner = [f"##{c}" for c in letters if len(tokenizer.pre_tokenizer.pre_tokenize_str(f"a{c}a")) == 1]
     trainer = trainers.WordPieceTrainer(
@@ -78,11 +183,11 @@ def _train_unigram(texts: list[str], vocab_size: int, lowercase: bool) -> Tokeni
     )
     tokenizer.train_from_iterator(texts, trainer)
     # The trainer finds the same pieces each time, but sums their probabilities in random order. Three rounds of hard
-    # expectation-maximisation (segment, count, take logarithms) give scores that depend on whole numbers alone.
+    # expectation-maximisation (segment, count, take logarithms) give scores that depend only on integer counts.
     pieces = sorted(set(tokenizer.get_vocab()) - set(SPECIAL))
     scores = dict.fromkeys(pieces, -10.0)
     for _ in range(3):
-        vocabulary = [*((token, -100.0) for token in SPECIAL), *scores.items()]  # no text segments into a special one
+        vocabulary = [*((token, -100.0) for token in SPECIAL), *scores.items()]  # no text is split into special tokens
         tokenizer.model = models.Unigram(vocabulary, unk_id=SPECIAL.index(UNK), byte_fallback=False)
         found = Counter()
         for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
@@ -101,7 +206,7 @@ _TRAINERS = {"wordpiece": _train_wordpiece, "unigram": _train_unigram}
 
 
 def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    """The transformers face of a ``tokenizers`` object that has BERT's five special tokens."""
+    """A ``tokenizers`` object with BERT's five special tokens as a tokenizer of transformers."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return PreTrainedTokenizerFast(
@@ -121,7 +226,7 @@ def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
     """The tokenizer saved in a folder (of prepared data or of a run).
 
     Raises:
-        InputError: the folder holds none.
+        InputError: the folder holds no tokenizer.json.
     """
     if not (Path(path) / "tokenizer.json").is_file():
         raise InputError(f"{path} holds no tokenizer.json.")
@@ -129,12 +234,12 @@ def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
 
 
 def pretrained_tokenizer(folder: Path | str) -> PreTrainedTokenizerFast:
-    """The tokenizer that came with a pretrained model, without the padding and truncation that some bring along.
+    """The tokenizer of a pretrained model, with its padding and truncation switched off.
 
     It is read from ``tokenizer.json``, or made from ``vocab.txt`` as the folder's configuration says.
 
     Raises:
-        InputError: the folder holds neither, what it holds is damaged, or the vocabulary lacks [CLS], [SEP] or [PAD].
+        InputError: the folder holds neither file, the file is damaged, or the vocabulary lacks [CLS], [SEP] or [PAD].
     """
     folder = Path(folder)
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
@@ -155,15 +260,15 @@ def pretrained_tokenizer(folder: Path | str) -> PreTrainedTokenizerFast:
 def encode(
     texts: Iterable[str], tokenizer: PreTrainedTokenizerFast, max_length: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids as ``[CLS] text [SEP]``, end to end.
+    """Token ids of ``[CLS] text [SEP]``, all texts end to end.
 
-    Special tokens spelt out in a text are encoded as ordinary characters. Padding and truncation that other callers have
-    switched on in the tokenizer play no part, and are as they were afterwards.
+    Special tokens spelt out in a text are encoded as ordinary characters. The tokenizer's own padding and truncation
+    are ignored and left unchanged.
 
     Args:
         texts: n texts
-        tokenizer: from here, or any with [CLS] and [SEP]
-        max_length: a longer text is cut, keeping its [SEP]; None: nothing is cut
+        tokenizer: any tokenizer with [CLS] and [SEP]
+        max_length: a longer text is cut and keeps its [SEP]; None: nothing is cut
 
     Returns:
         ids (total_tokens,) int32 and offsets (n + 1,) int64.
@@ -171,7 +276,7 @@ def encode(
     backend = tokenizer.backend_tokenizer
     literal, padding, truncation = backend.encode_special_tokens, backend.padding, backend.truncation
     backend.encode_special_tokens = True
-    backend.no_padding()  # a call such as tokenizer(texts, padding=True) leaves it on, and padding would count as text
+    backend.no_padding()  # tokenizer(texts, padding=True) leaves padding switched on, and it would count as text
     backend.no_truncation()
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     room = None if max_length is None else max_length - 2

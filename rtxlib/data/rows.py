@@ -1,0 +1,106 @@
+"""Rows on their way from a source to token ids, with a record of what each step changed and dropped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.errors import InputError
+
+SPLITS = ("train", "validation", "test")
+FEWEST = 20  # rows that can be split three ways
+
+
+@dataclass
+class Rows:
+    """The rows of a data set between two steps of ``prepare``; every step changes them in place.
+
+    Attributes:
+        table: columns text, label (its name), domain and split; embedded rows also have depth. ``split`` is first the
+            source's own name for the part that a row comes from, and after splitting one of ``SPLITS``.
+        label_names: in the order of the label numbers
+        steps: what was done so far, in order: (step, rows in, rows changed, rows out)
+        notes: plain sentences for the report
+    """
+
+    table: pd.DataFrame
+    label_names: list[str]
+    steps: list[tuple[str, int, int, int]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def keep(self, step: str, kept: np.ndarray) -> None:
+        """Keep the rows of a mask or of an index array. A step that drops nothing is not recorded."""
+        before = len(self.table)
+        self.table = self.table.iloc[np.flatnonzero(kept) if kept.dtype == bool else kept].reset_index(drop=True)
+        if len(self.table) < before:
+            self.steps.append((step, before, 0, len(self.table)))
+
+    def changed(self, step: str, rows: int) -> None:
+        """Record that a step changed so many rows and dropped none."""
+        self.steps.append((step, len(self.table), rows, len(self.table)))
+
+    def where(self, split: str) -> np.ndarray:
+        """The indices of the rows of one split."""
+        return np.flatnonzero(self.table["split"] == split)
+
+    def part(self, split: str) -> pd.DataFrame:
+        """The rows of one split, numbered from 0."""
+        return self.table.iloc[self.where(split)].reset_index(drop=True)
+
+
+def as_text(value: object) -> str:
+    """A value of a file as text: 1 and 1.0 are "1", true is "true", a missing value (None, NaN) is ""."""
+    if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NA or value is pd.NaT:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return str(value).lower()
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def label_text(value: object) -> str:
+    """A label as text: as ``as_text``, and "1.0" is "1"."""
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", as_text(value).strip())
+
+
+def labelled(table: pd.DataFrame, values: pd.Series, mapping: Mapping[str, str], where: str) -> Rows:
+    """Rows whose labels are the names that a mapping gives to the values of a file.
+
+    Args:
+        table: columns text, domain and split
+        values: one for each row
+        mapping: value as text -> label name; "" drops the row
+        where: what the error sentences call the origin of the values
+
+    Raises:
+        InputError: a value is outside the mapping, or fewer than two classes are left.
+    """
+    values = values.map({value: label_text(value) for value in values.unique()})
+    unknown = values[~values.isin(list(mapping))].value_counts()
+    if len(unknown):
+        found = ", ".join(f"'{value}' ({n:,} rows)" for value, n in unknown.head(5).items())
+        raise InputError(
+            f"Labels outside the mapping in {where}: {found}{' and more' if len(unknown) > 5 else ''}; the mapping has "
+            f"{', '.join(map(repr, mapping))}. Map every value, to '' those to drop."
+        )
+    names = values.map(mapping)
+    label_names = sorted(set(names) - {""}, key=_natural)
+    if len(label_names) < 2:
+        raise InputError(
+            f"There must be at least two classes to tell apart; {where} gives "
+            f"{f'only {label_names[0]!r}' if label_names else 'none'}."
+        )
+    rows = Rows(table.assign(label=names), label_names)
+    rows.keep("rows whose label is mapped to nothing dropped", (names != "").to_numpy())
+    return rows
+
+
+def _natural(name: str) -> tuple[bool, float, str]:
+    """The sorting key of label names: numbers first, by size."""
+    number = re.fullmatch(r"[+-]?\d+(?:\.\d+)?", name)
+    return (not number, float(name) if number else 0.0, name)
