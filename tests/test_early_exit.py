@@ -7,7 +7,7 @@ import torch
 from test_recurrence import VARIANTS, logits, small
 
 from rtxlib.errors import InputError
-from rtxlib.models import EarlyExit, early_exit
+from rtxlib.models import EarlyExit
 from rtxlib.models.early_exit import CRITERIA, Settling
 
 LENGTHS = (11, 4, 11, 7, 2, 9, 3, 8, 5)
@@ -133,8 +133,8 @@ def test_the_loss_is_that_of_the_logits_it_left_with(batch: dict) -> None:
             "neither packed texts",
         ),
         (
-            lambda: early_exit.classify(
-                small(block_sharing="unshared"), torch.ones(1, 3).long(), None, EarlyExit("change", 0.5), 4
+            lambda: small(block_sharing="unshared")(
+                torch.ones(1, 3).long(), early_exit=EarlyExit("change", 0.5), recurrent_depth=4
             ),
             "3 blocks that share no weights",
         ),

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
@@ -18,9 +19,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib import process
 from rtxlib.data.batching import Tokens
-from rtxlib.models import attention, build, feedforward, linear, norms, positions
-from rtxlib.models.dropout import Dropout, dropout_mask
-from rtxlib.models.linear import Linear, prepacked
+from rtxlib.models import attention, build, feedforward, norms
+from rtxlib.models.kernels import linear, scores
+from rtxlib.models.kernels.dropout import Dropout, dropout_mask
+from rtxlib.models.kernels.glu import glu, glu_formula
+from rtxlib.models.kernels.linear import Linear, prepacked
+from rtxlib.models.kernels.rms_norm import rms_norm, rms_norm_formula
+from rtxlib.models.kernels.rotation import rotate, rotate_formula
+from rtxlib.models.kernels.scores import attend, attend_formula
+from rtxlib.models.positions import rotary_angles
 from rtxlib.training import loop
 from rtxlib.training.device import DTYPES, autocast
 from rtxlib.training.loop import train
@@ -52,33 +59,28 @@ def test_what_the_user_has_set_stays_and_the_rest_is_set(
     assert {name: os.environ.get(name) for name in expected} == expected
 
 
-def plain_gate(inner: Tensor, activation: feedforward.Activation) -> Tensor:
-    gate, value = inner.chunk(2, dim=-1)
-    return activation(gate) * value
-
-
-def plain_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    first, second = x.chunk(2, dim=-1)
-    return x * cos.to(x.dtype) + torch.cat((-second, first), dim=-1) * sin.to(x.dtype)
+def rotate_in_format(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The formula with angles in the format of x, as the kernel casts them."""
+    return rotate_formula(x, cos.to(x.dtype), sin.to(x.dtype))
 
 
 def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's own operations in place of ours."""
+    """The formulas and torch's own operations in place of the kernels."""
     monkeypatch.setattr(linear, "_multiplies", lambda _: False)
-    monkeypatch.setattr(feedforward, "gated", plain_gate)
-    monkeypatch.setattr(attention, "rotate", plain_rotation)
+    monkeypatch.setattr(feedforward, "glu", glu_formula)
+    monkeypatch.setattr(attention, "rotate", rotate_in_format)
     monkeypatch.setattr(norms.RMSNorm, "forward", nn.RMSNorm.forward)
-    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: False)
+    monkeypatch.setattr(scores, "_plain_is_faster", lambda *_: False)
     monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
 
 
 def make_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours everywhere, also where torch's would be taken."""
-    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: True)
+    """The kernels everywhere, including where torch's fused attention is usually chosen."""
+    monkeypatch.setattr(scores, "_plain_is_faster", lambda *_: True)
 
 
 def batch(rows: int, length: int) -> dict[str, Tensor]:
-    """Ids, and a mask that hides the ends of all rows but the first."""
+    """Ids, and a mask that hides the ends of all rows except the first."""
     real = torch.arange(length) < torch.linspace(length, 2, rows).round()[:, None]
     return {"input_ids": torch.randint(5, 60, (rows, length)), "attention_mask": real.long()}
 
@@ -117,22 +119,64 @@ def test_logits_and_gradients_are_those_of_the_plain_path(
     torch.testing.assert_close(fast_gradient, plain_gradient, atol=1e-5 * plain_gradient.abs().max().item(), rtol=1e-4)
 
 
+ANGLES = rotary_angles(7, 6, 100.0)
+SIZES = torch.linspace(-1.0, 2.0, 24).double()
+KERNELS: dict[str, tuple[Callable, Callable, tuple[int, ...]]] = {  # kernel, formula, shape of x
+    "SwiGLU": (lambda x: glu(x, F.silu), lambda x: glu_formula(x, F.silu), (3, 7, 20)),
+    "GeGLU": (lambda x: glu(x, F.gelu), lambda x: glu_formula(x, F.gelu), (3, 7, 20)),
+    "rotation": (lambda x: rotate(x, *ANGLES), lambda x: rotate_in_format(x, *ANGLES), (3, 2, 7, 6)),
+    "RMSNorm": (
+        lambda x: rms_norm(x, SIZES.to(x.dtype), 1e-6),
+        lambda x: rms_norm_formula(x, SIZES.to(x.dtype), 1e-6),
+        (3, 5, 24),
+    ),
+}
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_gate_and_rotation_and_their_gradients_are_the_plain_ones(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("name", KERNELS)
+def test_each_kernel_and_its_gradient_are_those_of_the_formula(name: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    cos, sin = positions.rotary_angles(7, 6, 100.0)
-    for ours, plain, x, more in (
-        (feedforward.gated, plain_gate, torch.randn(3, 7, 20), (F.silu,)),
-        (feedforward.gated, plain_gate, torch.randn(3, 7, 20), (F.gelu,)),
-        (positions.rotate, plain_rotation, torch.randn(3, 2, 7, 12)[..., ::2], (cos, sin)),
-    ):
-        x = x.to(dtype).requires_grad_()
-        found, wanted = ours(x, *more), plain(x, *more)
-        received = torch.randn(wanted.shape, dtype=dtype)
-        gradients = [torch.autograd.grad(y, x, received)[0] for y in (found, wanted)]
-        close = {"atol": 1e-12, "rtol": 1e-12} if dtype == torch.float64 else {"atol": 0.03, "rtol": 0.02}
-        torch.testing.assert_close(found, wanted, **close)
-        torch.testing.assert_close(*gradients, **close)
+    kernel, formula, shape = KERNELS[name]
+    x = torch.randn(*shape[:-1], 2 * shape[-1], dtype=dtype)[..., ::2].requires_grad_()  # not contiguous
+    found, wanted = kernel(x), formula(x)
+    received = torch.randn(wanted.shape, dtype=dtype)
+    gradients = [torch.autograd.grad(y, x, received)[0] for y in (found, wanted)]
+    close = {"atol": 1e-12, "rtol": 1e-12} if dtype == torch.float64 else {"atol": 0.06, "rtol": 0.02}
+    torch.testing.assert_close(found, wanted, **close)
+    torch.testing.assert_close(*gradients, **close)
+    with torch.no_grad():
+        torch.testing.assert_close(kernel(x), wanted, **close)
+
+
+@pytest.mark.parametrize("keys", [3, 15, 16, 40])
+@pytest.mark.parametrize("hides", ["nothing", "padding", "distance"])
+@pytest.mark.parametrize("way", ["fused", "plain", "eager"])
+def test_attention_and_its_gradients_are_those_of_the_formula(
+    way: str, hides: str, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masks as they come: one row for all queries, or numbers for each head, made for a longer sequence."""
+    monkeypatch.setattr(scores, "_plain_is_faster", lambda *_: way == "plain")
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, length, 8, dtype=torch.float64, requires_grad=True) for length in (5, keys, keys))
+    given, mask = None, None
+    if hides == "padding":
+        given = mask = torch.arange(keys) < torch.tensor([keys, 2])[:, None, None, None]  # (B, 1, 1, S)
+    elif hides == "distance":
+        given = torch.randn(1, 4, 50, 50, dtype=torch.float64)
+        mask = given[..., :5, :keys]
+    found, weights = attend(q, k, v, given, eager=way == "eager")
+    wanted, wanted_weights = attend_formula(q, k, v, mask)
+    # The kernel's softmax is in float32.
+    close = {"atol": 1e-6, "rtol": 1e-5}
+    torch.testing.assert_close(found, wanted, **close)
+    received = torch.randn(wanted.shape, dtype=torch.float64)
+    for mine, theirs in zip(*(torch.autograd.grad(y, (q, k, v), received) for y in (found, wanted)), strict=True):
+        torch.testing.assert_close(mine, theirs, **close)
+    if way == "eager":
+        torch.testing.assert_close(weights, wanted_weights, **close)
+    else:
+        assert weights is None
 
 
 def test_the_linear_map_and_its_gradients_are_torchs_under_autocast() -> None:
@@ -199,7 +243,7 @@ class Missing:
         raise AttributeError(name)
 torch.backends.mkldnn.is_available, torch.ops.mkldnn = lambda: False, Missing()
 from rtxlib.models import build
-from rtxlib.models.linear import prepacked
+from rtxlib.models.kernels.linear import prepacked
 model, ids = build("standard-2x64", vocab_size=60), torch.ones(2, 5, dtype=torch.long)
 with torch.autocast("cpu", torch.bfloat16):
     model(ids).logits.sum().backward()
@@ -268,14 +312,12 @@ def test_dropout_follows_the_seed_and_leaves_evaluation_alone() -> None:
     assert layer.eval()(x) is x
 
 
-def test_rms_norm_and_its_gradient_are_torchs() -> None:
+def test_rms_norm_and_both_its_gradients_are_torchs() -> None:
     torch.manual_seed(0)
-    ours, theirs = norms.RMSNorm(24, eps=1e-6).double(), nn.RMSNorm(24, eps=1e-6).double()
-    theirs.weight.data = ours.weight.data = torch.randn(24, dtype=torch.float64)
-    x = torch.randn(3, 5, 24, dtype=torch.float64, requires_grad=True)
-    torch.testing.assert_close(ours(x), theirs(x))
-    assert torch.autograd.gradcheck(ours, x)
-    assert torch.autograd.gradcheck(lambda w: norms._RMSNorm.apply(x.detach(), w, 1e-6), ours.weight)
+    x, weight = torch.randn(3, 5, 24, dtype=torch.float64), torch.randn(24, dtype=torch.float64)
+    torch.testing.assert_close(rms_norm(x, weight, 1e-6), F.rms_norm(x, (24,), weight, 1e-6))
+    given = x.requires_grad_(), weight.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, weight: rms_norm(x, weight, 1e-6), given)
 
 
 def test_rms_norm_is_computed_in_full_precision_under_autocast() -> None:

@@ -13,8 +13,9 @@ import rtxlib  # noqa: F401 - registers the architecture
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset
 from rtxlib.models.feedforward import FeedForward
+from rtxlib.models.kernels.rotation import rotate
 from rtxlib.models.masks import View
-from rtxlib.models.positions import rotary_angles, rotate, sinusoidal_table
+from rtxlib.models.positions import rotary_angles, sinusoidal_table
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
 

@@ -13,9 +13,10 @@ from transformers import AutoModel, AutoModelForSeq2SeqLM
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, EncoderDecoder, ModelConfig, preset
-from rtxlib.models.dropout import Dropout
+from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.seq2seq import Hypothesis, decode, penalty
+from rtxlib.models.trace import Trace
 
 PAD, BOS, EOS = 0, 1, 2
 TINY = {
@@ -180,9 +181,10 @@ def test_dropout_falls_on_each_sublayers_output_before_the_residual_and_after_th
     torch.testing.assert_close(dropped, theirs.encoder(x), atol=1e-5, rtol=1e-5)
     assert not torch.allclose(dropped, model.eval().encoder.stack(x), atol=0.1)
 
-    target = model.train().read(torch.full((2, 4), 7), memory=x)
-    expected = theirs.decoder(target.states[0], x, tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1))
-    torch.testing.assert_close(target.last, expected, atol=1e-5, rtol=1e-5)
+    trace = Trace(states=[])
+    last = model.train().read(torch.full((2, 4), 7), memory=x, trace=trace)
+    expected = theirs.decoder(trace.states[0], x, tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1))
+    torch.testing.assert_close(last, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_input_is_scaled_embedding_plus_position_then_dropout(monkeypatch: pytest.MonkeyPatch) -> None:

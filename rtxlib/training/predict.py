@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from rtxlib.data.batching import Tokens, batches, collate
-from rtxlib.models.linear import prepacked
+from rtxlib.models.kernels.linear import prepacked
 from rtxlib.training.device import autocast, moved
 
 EVALUATION_TOKENS = (
