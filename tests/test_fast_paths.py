@@ -1,4 +1,4 @@
-"""Every fast path gives the numbers of the plain one."""
+"""Every kernel gives the numbers of its plain formula, and whole models give the logits and gradients of plain ones."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_each_kernel_and_its_gradient_are_those_of_the_formula(name: str, dtype:
 def test_attention_and_its_gradients_are_those_of_the_formula(
     way: str, hides: str, keys: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Masks as they come: one row for all queries, or numbers for each head, made for a longer sequence."""
+    """Masks as models make them: one row for all queries, or numbers for each head and a longer sequence."""
     monkeypatch.setattr(scores, "_plain_is_faster", lambda *_: way == "plain")
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 4, length, 8, dtype=torch.float64, requires_grad=True) for length in (5, keys, keys))
@@ -167,8 +167,7 @@ def test_attention_and_its_gradients_are_those_of_the_formula(
         mask = given[..., :5, :keys]
     found, weights = attend(q, k, v, given, eager=way == "eager")
     wanted, wanted_weights = attend_formula(q, k, v, mask)
-    # The kernel's softmax is in float32.
-    close = {"atol": 1e-6, "rtol": 1e-5}
+    close = {"atol": 1e-6, "rtol": 1e-5}  # the kernel's softmax is in float32
     torch.testing.assert_close(found, wanted, **close)
     received = torch.randn(wanted.shape, dtype=torch.float64)
     for mine, theirs in zip(*(torch.autograd.grad(y, (q, k, v), received) for y in (found, wanted)), strict=True):
@@ -196,7 +195,7 @@ def test_the_linear_map_and_its_gradients_are_torchs_under_autocast() -> None:
         torch.testing.assert_close(found, wanted, atol=1e-2, rtol=2**-7)
 
 
-def test_a_linear_map_that_does_not_learn_still_passes_gradients_on() -> None:
+def test_a_frozen_linear_map_passes_gradients_on() -> None:
     frozen = Linear(6, 4, bias=False).requires_grad_(False)
     x = torch.randn(2, 6, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -208,7 +207,7 @@ def test_a_linear_map_that_does_not_learn_still_passes_gradients_on() -> None:
 
 @pytest.mark.parametrize("name", ["standard-2x64", "recurrent-2x2x64", "bert-tiny"])
 @pytest.mark.parametrize(("precision", "close"), [("fp32", CLOSE), ("bf16", {"atol": 3e-2, "rtol": 3e-2})])
-def test_prepacked_weights_give_the_same_logits_and_leave_no_trace(name: str, precision: str, close: dict) -> None:
+def test_prepacked_weights_give_the_same_logits_and_are_removed(name: str, precision: str, close: dict) -> None:
     torch.manual_seed(0)
     model = build(name, vocab_size=60).eval()
     model.classifier.weight.data.normal_()
@@ -227,7 +226,7 @@ def test_prepacked_weights_give_the_same_logits_and_leave_no_trace(name: str, pr
     torch.testing.assert_close(found, wanted, **close)
 
 
-def test_gradients_are_those_of_the_weights_also_where_they_are_prepacked() -> None:
+def test_gradients_come_from_the_weights_even_if_they_are_prepacked() -> None:
     layer, x = Linear(5, 3), torch.randn(2, 5)
     with prepacked(layer):
         layer(x).sum().backward()
@@ -235,7 +234,7 @@ def test_gradients_are_those_of_the_weights_also_where_they_are_prepacked() -> N
 
 
 def test_a_torch_without_onednn_is_enough() -> None:
-    """As on a Mac: the operators are not merely slow there, they do not exist, and importing must not ask for them."""
+    """On a Mac oneDNN's operators do not exist, so importing the package must not look them up."""
     code = """
 import torch
 class Missing:
@@ -255,8 +254,8 @@ with torch.inference_mode(), prepacked(model):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_products_are_counted_however_they_are_taken(precision: str) -> None:
-    """2·in·out a row forward; twice that back, where the input learns too."""
+def test_products_of_every_kernel_are_counted(precision: str) -> None:
+    """2·in·out per row forward, and twice that backward if the input has a gradient too."""
     layer, x = Linear(8, 6), torch.randn(7, 8, requires_grad=True)
     counts = []
     for way in (nullcontext(), prepacked(layer)):
@@ -271,7 +270,7 @@ def test_products_are_counted_however_they_are_taken(precision: str) -> None:
 
 
 def test_with_the_same_masks_dropout_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The draws differ; given the same values to drop, the outputs and the gradients do not."""
+    """The random draws differ from torch's; for the same dropped values the outputs and the gradients are the same."""
     x = torch.randn(50, 40, requires_grad=True)
     torch.manual_seed(3)
     dropped = Dropout(0.3).train()(x)
@@ -285,7 +284,7 @@ def test_with_the_same_masks_dropout_is_torchs(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.999, 1.0])
 def test_dropout_drops_its_share_and_keeps_the_mean(p: float) -> None:
     torch.manual_seed(0)
-    n = 400_003  # no multiple of the four values that share a draw
+    n = 400_003  # not a multiple of the four values that share a draw
     dropped = Dropout(p).train()(torch.ones(n))
     share = (dropped == 0).float().mean().item()
     assert abs(share - p) <= 5 * (p * (1 - p) / n) ** 0.5 + 1 / 65_536
@@ -294,8 +293,8 @@ def test_dropout_drops_its_share_and_keeps_the_mean(p: float) -> None:
         assert len(dropped.unique()) <= 2
 
 
-def test_dropped_values_do_not_go_together() -> None:
-    """Four values share a draw and rows follow each other in memory; no value may tell of another."""
+def test_dropped_values_are_uncorrelated() -> None:
+    """Values that share a draw, or follow each other in memory, are independent."""
     torch.manual_seed(0)
     mask = (dropout_mask(torch.Size((40_000, 8)), 0.3, torch.float32) == 0).float()
     correlation = torch.corrcoef(torch.cat((mask[:-1], mask[1:]), dim=1).T)
@@ -343,7 +342,7 @@ def texts_that_differ() -> Tokens:
 
 
 def test_the_update_clips_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The norm's bound is applied inside the fused update; clip_grad_norm_ before a plain one gives the same weights."""
+    """The fused update clips inside; clip_grad_norm_ before a plain update gives the same weights."""
 
     def in_two_steps(model: nn.Module, plan: Recipe) -> torch.optim.Optimizer:
         optimizer = make_optimizer(model, plan)
@@ -375,7 +374,7 @@ def test_the_update_clips_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen-bit training, fast and plain, differ from each other no more than plain differs from 32 bits."""
+    """In sixteen bits, fast and plain training differ by no more than three times plain training's distance from 32 bits."""
     data = texts_that_differ()
     recipe = Recipe(name="curve", learning_rate=3e-3, epochs=3, batch_rows=32, evaluations_per_epoch=4)
     curves = {}

@@ -70,13 +70,3 @@ class Attention(nn.Module):
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)  # (B, T, d) → (B, H, T, D)
-
-    def per_head(self) -> dict[str, Tensor]:
-        """The weights as each head sees them, as views of the fused matrices.
-
-        ``query``, ``key``, ``value``: (heads, head_dim, hidden), the projections of a state; ``output``: (heads, hidden,
-        head_dim). Attention is the sum over heads of output·softmax(…)·value, plus the output's bias.
-        """
-        query, key, value = self.qkv.weight.unflatten(0, (3, self.num_heads, self.head_dim))
-        output = self.output.weight.unflatten(1, (self.num_heads, self.head_dim)).transpose(0, 1)
-        return {"query": query, "key": key, "value": value, "output": output}

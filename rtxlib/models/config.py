@@ -103,7 +103,7 @@ class ModelConfig(PreTrainedConfig):
     input_injection: bool = False  # each pass after the first adds the state that entered the loop
     loop_norm: bool = False  # a norm after each pass
     iteration_embedding: bool = False  # each pass adds a vector of its own to the state
-    conditioning_size: int | None = None  # width inside the light layer before each pass after the first; None: no layer
+    conditioning_size: int | None = None  # width inside the light layer before each later pass; None: no layer
     prelude_layers: int = 0  # layers before the loop, passed once
     coda_layers: int = 0  # layers after the loop, passed once
     embedding_size: int | None = None  # E, width of the token table, which a matrix widens to d; None: d
@@ -131,7 +131,8 @@ class ModelConfig(PreTrainedConfig):
             if word not in known:
                 raise InputError(f"{field}={word!r} is not one of {', '.join(known)}.{nearest(str(word), known)}")
         check_values({field: getattr(self, field) for field in _ANNOTATIONS}, _ANNOTATIONS, _FIELDS)
-        if self.pad_token_id is not None and not -1 <= self.pad_token_id < self.vocab_size:  # some models on the Hub say -1
+        # Some models on the Hub have −1.
+        if self.pad_token_id is not None and not -1 <= self.pad_token_id < self.vocab_size:
             raise InputError(
                 f"pad_token_id must be one of the {self.vocab_size:,} tokens, counted from 0, or None, not {self.pad_token_id}."
             )
@@ -166,7 +167,7 @@ class ModelConfig(PreTrainedConfig):
             return
         for field in ("input_injection", "iteration_embedding", "conditioning_size", "depth_sampling"):
             if getattr(self, field) != getattr(ModelConfig, field):
-                raise InputError(f"{field} is about the passes after the first, and recurrent_depth=1 has none of them.")
+                raise InputError(f"{field} is about passes after the first, and recurrent_depth=1 has none of them.")
 
     @property
     def head_dim(self) -> int:

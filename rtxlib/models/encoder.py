@@ -157,11 +157,7 @@ class Encoder(EncoderBase):
         views = self.views(length, attention_mask, input_ids.device)
         if offsets is not None:
             views = Views(*(view and packed(view, offsets, positions) for view in views))
-        trace = Trace(
-            states=[] if output_hidden_states else None,
-            pass_states=[] if output_hidden_states else None,
-            attentions=[] if output_attentions else None,
-        )
+        trace = Trace(output_hidden_states, output_attentions)
         h = self.embeddings(input_ids, token_type_ids, positions)
         trace.add(states=h)
         if recurrent_depth is None and self.training and config.depth_sampling == "uniform":

@@ -65,7 +65,7 @@ def self_attention_view(
     visible = padding_view(real).mask  # (B, 1, 1, T)
     reach = config.local_attention // 2 if local else length
     windowed = causal or reach < length - 1
-    if not windowed and config.position != "alibi":  # the mask of a long text must not grow with the square of its length
+    if not windowed and config.position != "alibi":  # no (T, T) mask for long texts
         return View(visible, rotary)
     position = torch.arange(length, device=device)
     distance = position - position[:, None]  # (queries, keys): key − query

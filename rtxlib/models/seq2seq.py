@@ -64,11 +64,7 @@ class EncoderDecoder(EncoderBase):
         show = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
         source = self.encoder(input_ids, attention_mask, **show)
         memory = source.last_hidden_state
-        trace = Trace(
-            states=[] if output_hidden_states else None,
-            attentions=[] if output_attentions else None,
-            cross_attentions=[] if output_attentions else None,
-        )
+        trace = Trace(output_hidden_states, output_attentions)
         logits = self.project(self.read(decoder_input_ids, memory, attention_mask, decoder_attention_mask, trace))
         output = Seq2SeqLMOutput(
             loss=None if labels is None else F.cross_entropy(logits.float().flatten(0, 1), labels.flatten()),

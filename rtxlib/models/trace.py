@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 
-@dataclass(frozen=True)
 class Trace:
-    """Lists that a forward pass appends to. None means that nobody asked: nothing is recorded and nothing is kept alive.
+    """Lists that a forward pass appends to. A list that nobody asked for is None, and nothing is kept alive for it.
 
-    states: the embedding, and the state (batch, length, hidden) after each layer. For the last layer of a pass it is the state
-    after the residual across passes.
-    pass_states: the state that enters the loop, and the state after each pass.
-    attentions: for each layer the self-attention weights (batch, heads, queries, keys). Only the eager path builds them.
-    cross_attentions: the same for a decoder's attention to the source.
+    With ``states``:
+        states: the embedding, and the state (batch, length, hidden) after each layer. For the last layer of a pass it is
+            the state after the residual across passes.
+        pass_states: the state that enters the loop, and the state after each pass.
+    With ``attentions``, which makes attention eager:
+        attentions: the self-attention weights of each layer (batch, heads, queries, keys).
+        cross_attentions: the weights of each decoder layer's attention to the source.
     """
 
-    states: list[Tensor] | None = None
-    pass_states: list[Tensor] | None = None
-    attentions: list[Tensor] | None = None
-    cross_attentions: list[Tensor] | None = None
+    def __init__(self, states: bool | None = False, attentions: bool | None = False) -> None:
+        self.states: list[Tensor] | None = [] if states else None
+        self.pass_states: list[Tensor] | None = [] if states else None
+        self.attentions: list[Tensor] | None = [] if attentions else None
+        self.cross_attentions: list[Tensor] | None = [] if attentions else None
 
     def add(self, **tensors: Tensor) -> None:
-        """Append each tensor to the list of its name, where there is one."""
+        """Append each tensor to the list of its name, if that list was asked for."""
         for name, tensor in tensors.items():
             wanted = getattr(self, name)
             if wanted is not None:
