@@ -13,6 +13,7 @@ from rtxlib.errors import InputError
 from rtxlib.models import build, preset
 from rtxlib.models.masks import View
 from rtxlib.models.positions import rotary_angles
+from rtxlib.models.trace import NO_TRACE, Trace
 from rtxlib.runs import cost
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
@@ -216,6 +217,17 @@ def test_without_sharing_and_residual_it_is_a_deeper_standard_encoder_also_with_
     deep.encoder.embeddings.load_state_dict(looped.encoder.embeddings.state_dict())
     deep.classifier.load_state_dict(looped.classifier.state_dict())
     torch.testing.assert_close(logits(looped, batch), logits(deep, batch), atol=1e-6, rtol=1e-6)
+
+
+def test_a_trace_records_what_was_asked_for_and_nothing_else() -> None:
+    stack, h = small("recurrent-2x3x64", prelude_layers=1).encoder.stack, torch.randn(2, 5, 64)
+    states, attentions = Trace(states=True), Trace(attentions=True)
+    last = stack(h, trace=states)
+    torch.testing.assert_close(stack(h, trace=attentions), last, atol=1e-5, rtol=1e-5)
+    assert len(states.states) == 7 and len(states.pass_states) == 4 and states.attentions is None
+    assert states.states[-1] is states.pass_states[-1] is last
+    assert len(attentions.attentions) == 7 and attentions.states is attentions.pass_states is None
+    assert NO_TRACE.states is NO_TRACE.attentions is None
 
 
 # ---------------------------------------- other numbers of passes than trained

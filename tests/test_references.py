@@ -358,7 +358,7 @@ def test_padding_whose_window_holds_only_padding_gives_no_nan() -> None:
         (lambda: their_config(preset("recurrent-3x2x256")), "neither a bert nor a modernbert"),
         (lambda: their_config(preset("bert-mini", norm_placement="pre")), "neither a bert"),
         *(
-            (lambda name=name, changes=changes: their_config(preset(name, **changes)), "neither a bert nor a modernbert")
+            (lambda name=name, changes=changes: their_config(preset(name, **changes)), "neither a bert nor a modern")
             for name in ("bert-mini", "modernbert-base")
             for changes in (
                 {"embedding_scale": True},

@@ -259,7 +259,7 @@ def test_eager_agrees_with_fused_and_its_weights_respect_the_masks(placement: st
         assert weights.masked_select(padding).eq(0).all() and weights.masked_select(~padding).gt(0).all()
     for weights in eager.decoder_attentions:
         future = torch.ones(7, 7, dtype=torch.bool).triu(1)
-        assert weights[..., future].eq(0).all() and weights[1][..., ~future].gt(0).all()  # row 1 has no padding at its end
+        assert weights[..., future].eq(0).all() and weights[1][..., ~future].gt(0).all()  # row 1 is full
 
 
 # ---------------------------------------- one matrix, used three times

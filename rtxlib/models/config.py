@@ -80,7 +80,7 @@ class ModelConfig(PreTrainedConfig):
     rope_theta: float | int = 10000.0  # base of the rotary frequencies
     local_rope_theta: float | int | None = None  # the base in local layers; None: rope_theta
     local_attention: int | None = None  # tokens that a local layer sees, half on each side; None: no local layers
-    global_attention_every: int = 3  # with local_attention: every so many layers, one sees all tokens
+    global_attention_every: int = 3  # with local_attention: of so many layers, the first sees all tokens
     norm: str = "rmsnorm"
     norm_placement: str = "pre"
     norm_eps: float = 1e-12

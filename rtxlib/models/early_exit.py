@@ -43,9 +43,9 @@ class EarlyExit:
 class Settling:
     """The score of each text after each pass, as :data:`CRITERIA` defines it, from logits and pooled states."""
 
-    def __init__(self, criterion: str, depth: int, entered: Tensor) -> None:
-        """depth: the most passes a text can take. entered: (batch, hidden), the pooled state that entered the loop."""
-        self.criterion, self.depth, self.state = criterion, depth, entered
+    def __init__(self, criterion: str, passes: int, entered: Tensor) -> None:
+        """passes: the most that a text can take. entered: (batch, hidden), the pooled state that entered the loop."""
+        self.criterion, self.passes, self.state = criterion, passes, entered
         self.label = entered.new_full((len(entered),), -1, dtype=torch.long)
         self.streak = torch.zeros_like(self.label)
 
@@ -58,7 +58,7 @@ class Settling:
         self.streak = torch.where(label == self.label, self.streak + 1, 1)
         before, self.label, self.state = self.state, label, state
         if self.criterion == "agreement":
-            return self.streak / self.depth
+            return self.streak / self.passes
         if self.criterion == "confidence":
             return logits.float().softmax(dim=-1).amax(dim=-1)
         step, sizes = (state - before).float().norm(dim=-1), state.float().norm(dim=-1) + before.float().norm(dim=-1)
@@ -76,37 +76,37 @@ def classify_with_exits(
     input_ids: Tensor,
     attention_mask: Tensor | None,
     rule: EarlyExit,
-    depth: int | None = None,
+    passes: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Classify a batch (batch, length), each text with as many passes as ``rule`` lets it take, at most ``depth`` (R).
+    """Classify a batch (batch, length), each text with as many passes as ``rule`` lets it take, at most ``passes`` (R).
 
     decode: the logits of a state, :meth:`EncoderForSequenceClassification.decode`. Returns logits (batch, labels), and
     after how many passes each text left (batch,). The logits of a text equal those of the same model with
-    ``recurrent_depth`` set to its passes. Raises InputError for a depth that the stack does not have.
+    ``recurrent_depth`` set to its passes. Raises InputError as :meth:`RecurrentStack.check_passes` does.
 
     A text that leaves is removed, and the batch is cut to the longest text that stays, which is what saves time. If the
     model reads [CLS] alone, the block's last layer runs for [CLS] first, and for the other positions only of texts that
     stay: leaving after pass t costs as much as a model of t passes.
     """
     stack = encoder.stack
-    depth = stack.check_depth(depth)
+    passes = stack.check_passes(passes)
     cls_first = encoder.config.reads_cls and not stack.coda
     views = encoder.views(input_ids.shape[1], attention_mask, input_ids.device)
     h = entered = stack.through(stack.prelude, encoder.embeddings(input_ids), views)
     place = torch.arange(len(h), device=h.device)  # in the batch, of each text that is still in the loop
-    logits, passes = None, torch.full_like(place, depth)
-    settling = Settling(rule.criterion, depth, encoder.summary(h, attention_mask))
-    for pass_index in range(depth):
+    logits, taken = None, torch.full_like(place, passes)
+    settling = Settling(rule.criterion, passes, encoder.summary(h, attention_mask))
+    for pass_index in range(passes):
         before, x = h, stack.begin(h, entered, pass_index, views)
         h = stack.finish(before, x, pass_index, views, 1 if cls_first else None)
         found = decode(h, attention_mask, views)
         if logits is None:
             logits = found.new_empty(len(place), found.shape[1])
         logits[place] = found
-        if pass_index == depth - 1:
+        if pass_index == passes - 1:
             break
         stay = settling.score(found, encoder.summary(h, attention_mask)) <= rule.threshold
-        passes[place] = passes[place].where(stay, pass_index + 1)
+        taken[place] = taken[place].where(stay, pass_index + 1)
         rows = stay.nonzero().squeeze(1)  # the one point of a pass at which the host waits for a GPU
         if not len(rows):
             break
@@ -121,4 +121,4 @@ def classify_with_exits(
             views = encoder.views(length, attention_mask, h.device)
         if cls_first:
             h = stack.finish(before, x, pass_index, views)
-    return logits, passes
+    return logits, taken

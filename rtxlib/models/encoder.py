@@ -156,7 +156,7 @@ class Encoder(EncoderBase):
             positions = packed_positions(offsets, input_ids.device)
         views = self.views(length, attention_mask, input_ids.device)
         if offsets is not None:
-            views = Views(*(view and packed(view, offsets, positions) for view in views))
+            views = Views(*(None if view is None else packed(view, offsets, positions) for view in views))
         trace = Trace(output_hidden_states, output_attentions)
         h = self.embeddings(input_ids, token_type_ids, positions)
         trace.add(states=h)

@@ -15,7 +15,7 @@ from rtxlib.models.norms import make_norm
 from rtxlib.models.residual import PassResidual
 from rtxlib.models.trace import NO_TRACE, Trace
 
-_FULL = Views(SEES_ALL)
+_NO_MASKS = Views(SEES_ALL)
 
 
 class RecurrentStack(nn.Module):
@@ -58,22 +58,22 @@ class RecurrentStack(nn.Module):
     def forward(
         self,
         h: Tensor,
-        views: Views = _FULL,
+        views: Views = _NO_MASKS,
         queries: int | None = None,
-        depth: int | None = None,
+        passes: int | None = None,
         trace: Trace = NO_TRACE,
     ) -> Tensor:
-        """Run prelude, ``depth`` passes (R by default) and coda on h (batch, length, hidden): (batch, queries, hidden).
+        """Run prelude, ``passes`` passes (R by default) and coda on h (batch, length, hidden): (batch, queries, hidden).
 
         views: what the layers see; by default every token sees every token. queries: the very last layer computes only
         the first so many positions. trace: what is recorded on the way; its ``attentions`` make attention eager.
-        Raises InputError for a depth below 1, or above R if the passes share no weights.
+        Raises InputError for fewer than 1 pass, or more than R if the passes share no weights.
         """
-        depth = self.check_depth(depth)
+        passes = self.check_passes(passes)
         h = entered = self.through(self.prelude, h, views, trace=trace)
         trace.add(pass_states=h)
-        for pass_index in range(depth):
-            ends_here = pass_index == depth - 1 and not self.coda
+        for pass_index in range(passes):
+            ends_here = pass_index == passes - 1 and not self.coda
             x = self.begin(h, entered, pass_index, views, trace)
             h = self.finish(h, x, pass_index, views, queries if ends_here else None, trace)
             trace.add(pass_states=h)
@@ -141,15 +141,15 @@ class RecurrentStack(nn.Module):
         """Whether layers build their attention weights."""
         return trace.attentions is not None or self.config._attn_implementation == "eager"
 
-    def check_depth(self, depth: int | None) -> int:
+    def check_passes(self, passes: int | None) -> int:
         """The number of passes asked for; R for None. Raises InputError if the stack cannot be passed so often."""
-        if depth is None:
+        if passes is None:
             return self.config.recurrent_depth
-        if depth < 1:
-            raise InputError(f"recurrent_depth must be at least 1, not {depth}.")
-        if len(self.blocks) > 1 and depth > len(self.blocks):
+        if passes < 1:
+            raise InputError(f"recurrent_depth must be at least 1, not {passes}.")
+        if len(self.blocks) > 1 and passes > len(self.blocks):
             raise InputError(
-                f"This model has {len(self.blocks)} blocks that share no weights, so it cannot be passed {depth} times; "
+                f"This model has {len(self.blocks)} blocks that share no weights, so it cannot be passed {passes} times; "
                 "only a shared block can be passed more often than it was trained."
             )
-        return depth
+        return passes

@@ -36,7 +36,7 @@ def states_by_pass(
     was_training = model.training
     model.eval()
     config, encoder = model.config, model.encoder
-    passes = encoder.stack.check_depth(depth)
+    passes = encoder.stack.check_passes(depth)
     sums, texts = np.zeros((passes + 1, len(MEASURES))), 0
     for batch in batches:
         ids, mask, labels = batch["input_ids"], batch["attention_mask"], batch["labels"]
