@@ -19,7 +19,7 @@ from benchmarks.texts import prepared, texts
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode
 from rtxlib.models import EncoderForSequenceClassification, pretrained
-from rtxlib.models.linear import prepacked
+from rtxlib.models.kernels.linear import prepacked
 from rtxlib.training.device import DTYPES, autocast, pick_device, pick_precision
 from rtxlib.training.predict import predict_logits
 

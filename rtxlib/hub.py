@@ -1,4 +1,4 @@
-"""What the project asks of the Hugging Face Hub: whether it answers, at which commit a repo is, and why it failed."""
+"""The Hugging Face Hub: whether it answers, the commit of a repo, and the error if a repo cannot be read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ def _commit(repo: str, kind: str) -> str:
 
 
 def revision(repo: str, kind: str = "dataset") -> str | None:
-    """The commit that a repo of the Hub is at, asked once a process; None where the Hub does not answer.
+    """The latest commit of a repo on the Hub; None if the Hub does not answer. The Hub is asked once per process.
 
-    Raises:
-        InputError: the Hub answers, and has no such repo or does not let us read it.
+    Raises InputError if the Hub answers that it has no such repo or does not allow to read it.
     """
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -26,12 +25,12 @@ def revision(repo: str, kind: str = "dataset") -> str | None:
         return _commit(repo, kind)
     except RepositoryNotFoundError as error:
         raise InputError(f"The Hub (HF_ENDPOINT) has no {kind} {repo}, or does not let you read it.") from error
-    except Exception:  # refused, timed out, no name, offline mode, a proxy's error page: each means out of reach
+    except Exception:  # refused, timed out, unknown host, offline mode, a proxy's error page: the Hub is out of reach
         return None
 
 
 def unreachable(repo: str, error: Exception, instead: str) -> InputError:
-    """The error for a repo that neither the Hub nor its cache could give; ``instead``: what else the user may do."""
+    """The InputError for a repo that neither the Hub nor the cache has; ``instead`` says what else the user can do."""
     if disk_full(error):
         return InputError(f"The disk is full; {repo} could not be stored. Make room, or set HF_HOME to another disk.")
     return InputError(

@@ -199,8 +199,8 @@ def test_local_layers_see_their_window_and_every_third_sees_all() -> None:
 def test_tokens_seen_apart_are_runs_of_their_own(monkeypatch) -> None:
     encoder = minilm(num_hidden_layers=1)
     weights = torch.tensor([[0.5, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.2, 0.8, 0.0], [0.4, 0.0, 0.3, 0.3]])
-    heads = torch.stack([weights.triu(), weights.tril()])  # each head sees what the other does not
-    monkeypatch.setattr(encoder.stack.blocks[0][0].attention, "_attend", lambda q, *_, **__: (q, heads[None]))
+    heads = torch.stack([weights.triu(), weights.tril()])  # what one head does not see, the other does
+    monkeypatch.setattr("rtxlib.models.attention.attend", lambda q, *_, **__: (q, heads[None]))
     runs = [tuple(row) for row in reach(encoder, 4).to_numpy()]
     assert runs == [(1, 1, 1, 1), (1, 1, 3, 3), (1, 2, 2, 2), (1, 3, 2, 3), (1, 4, 1, 1), (1, 4, 3, 4)]
 

@@ -1,4 +1,4 @@
-"""Early exit: thresholds 0 and 1 are the extremes, and a text that leaves gets the label that so many passes give."""
+"""Early exit: thresholds 0 and 1 are the extremes, and a text that leaves early has the logits of a model with fewer passes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from test_recurrence import VARIANTS, logits, small
 
 from rtxlib.errors import InputError
-from rtxlib.models import EarlyExit, early_exit
+from rtxlib.models import EarlyExit
 from rtxlib.models.early_exit import CRITERIA, Settling
 
 LENGTHS = (11, 4, 11, 7, 2, 9, 3, 8, 5)
@@ -24,7 +24,7 @@ def batch() -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_batch_that_shrinks_gives_what_each_text_gives_alone(variant: str, pooling: str, batch: dict) -> None:
+def test_a_shrinking_batch_gives_the_logits_of_each_text_alone(variant: str, pooling: str, batch: dict) -> None:
     model = small(**VARIANTS[variant], pooling=pooling)
     left_after = set()
     for criterion in CRITERIA:
@@ -39,29 +39,29 @@ def test_a_batch_that_shrinks_gives_what_each_text_gives_alone(variant: str, poo
                 torch.testing.assert_close(out.logits[row : row + 1], alone.logits, atol=1e-5, rtol=1e-5)
                 fixed = logits(model, text, recurrent_depth=passes)
                 torch.testing.assert_close(out.logits[row : row + 1], fixed, atol=1e-5, rtol=1e-5)
-    assert left_after == {1, 2, 3}  # every exit occurs
+    assert left_after == {1, 2, 3}  # texts left after each pass
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_threshold_0_is_one_pass_and_threshold_1_is_all_of_them(criterion: str, batch: dict) -> None:
+def test_threshold_0_takes_one_pass_and_threshold_1_takes_all(criterion: str, batch: dict) -> None:
     model = small()
-    at_once, never = (model(**batch, early_exit=EarlyExit(criterion, threshold)) for threshold in (0, 1))
-    assert at_once.passes.tolist() == [1] * len(LENGTHS) and never.passes.tolist() == [3] * len(LENGTHS)
-    torch.testing.assert_close(at_once.logits, logits(model, batch, recurrent_depth=1), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(never.logits, logits(model, batch), atol=1e-5, rtol=1e-5)
+    first, last = (model(**batch, early_exit=EarlyExit(criterion, threshold)) for threshold in (0, 1))
+    assert first.passes.tolist() == [1] * len(LENGTHS) and last.passes.tolist() == [3] * len(LENGTHS)
+    torch.testing.assert_close(first.logits, logits(model, batch, recurrent_depth=1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(last.logits, logits(model, batch), atol=1e-5, rtol=1e-5)
     deeper = model(**batch, early_exit=EarlyExit(criterion, 1), recurrent_depth=5)
     torch.testing.assert_close(deeper.logits, logits(model, batch, recurrent_depth=5), atol=1e-5, rtol=1e-5)
 
 
-def test_even_a_certain_text_stays_at_threshold_1(batch: dict) -> None:
+def test_a_text_with_probability_one_stays_at_threshold_1(batch: dict) -> None:
     model = small()
     with torch.no_grad():
         model.classifier.bias.copy_(torch.tensor([1e4, 0.0]))  # a probability of exactly one
     assert model(**batch, early_exit=EarlyExit("confidence", 1.0)).passes.tolist() == [3] * len(LENGTHS)
 
 
-def test_texts_that_left_are_not_computed_any_more(batch: dict) -> None:
-    """The block's first layer sees fewer rows and positions in each pass."""
+def test_texts_that_left_are_no_longer_computed(batch: dict) -> None:
+    """The rows and positions that the block's first layer sees in each pass."""
     model = small("recurrent-2x3x64", pooling="mean")
     seen: list[tuple[int, int]] = []
     model.encoder.stack.blocks[0][0].register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0].shape[:2])))
@@ -72,11 +72,11 @@ def test_texts_that_left_are_not_computed_any_more(batch: dict) -> None:
 
 
 def test_leaving_after_the_first_pass_costs_what_a_model_of_one_pass_costs(batch: dict) -> None:
-    """Where only [CLS] is read, the block's last layer runs in full only for texts that continue."""
+    """A model that reads [CLS] alone runs the block's last layer in full only for texts that stay."""
     from torch.utils.flop_counter import FlopCounterMode
 
     model = small()
-    model.config._attn_implementation = "eager"  # on a CPU torch does not count products inside the fused attention
+    model.config._attn_implementation = "eager"  # torch does not count the products of fused attention on a CPU
     counts = []
     for given in ({"recurrent_depth": 1}, {"early_exit": EarlyExit("confidence", 0)}):
         with torch.inference_mode(), FlopCounterMode(display=False) as counter:
@@ -85,7 +85,7 @@ def test_leaving_after_the_first_pass_costs_what_a_model_of_one_pass_costs(batch
     assert counts[0] == counts[1]
 
 
-def test_each_score_is_its_formula() -> None:
+def test_each_score_follows_its_formula() -> None:
     entered = torch.tensor([[3.0, 4.0], [1.0, 0.0]])
     states = [torch.tensor([[6.0, 8.0], [-1.0, 0.0]]), torch.tensor([[6.0, 8.0], [0.0, 1.0]])]
     found = [torch.tensor([[0.0, 1.0], [2.0, 0.0]]), torch.tensor([[0.0, 2.0], [0.0, 3.0]])]
@@ -100,14 +100,14 @@ def test_each_score_is_its_formula() -> None:
             torch.testing.assert_close(settling.score(logit, state), torch.tensor(scores))
 
 
-def test_a_patient_rule_asks_for_the_same_label_so_often(batch: dict) -> None:
+def test_agreement_asks_for_the_same_label_in_a_row(batch: dict) -> None:
     model = small(residual="none")
     labels = torch.stack([logits(model, batch, recurrent_depth=r).argmax(dim=-1) for r in (1, 2, 3)], dim=1)
     out = model(**batch, early_exit=EarlyExit("agreement", 0.5))  # two of three
     assert out.passes.tolist() == [2 if row[0] == row[1] else 3 for row in labels.tolist()]
 
 
-def test_the_loss_is_that_of_the_logits_it_left_with(batch: dict) -> None:
+def test_the_loss_is_the_loss_of_the_logits_at_the_exit(batch: dict) -> None:
     labels = torch.arange(len(LENGTHS)) % 2
     out = small()(**batch, labels=labels, early_exit=EarlyExit("confidence", 0.8))
     torch.testing.assert_close(out.loss, torch.nn.functional.cross_entropy(out.logits, labels))
@@ -133,13 +133,13 @@ def test_the_loss_is_that_of_the_logits_it_left_with(batch: dict) -> None:
             "neither packed texts",
         ),
         (
-            lambda: early_exit.classify(
-                small(block_sharing="unshared"), torch.ones(1, 3).long(), None, EarlyExit("change", 0.5), 4
+            lambda: small(block_sharing="unshared")(
+                torch.ones(1, 3).long(), early_exit=EarlyExit("change", 0.5), recurrent_depth=4
             ),
             "3 blocks that share no weights",
         ),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_with_the_reason(call, says: str) -> None:
+def test_what_makes_no_sense_raises_an_error_that_explains_it(call, says: str) -> None:
     with pytest.raises(InputError, match=says):
         call()

@@ -31,7 +31,7 @@ from rtxlib.runs import counting_words as classical
 from rtxlib.runs import execute, store, train, use
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
-from rtxstudy import profiles, studies, tables, words
+from rtxstudy import profiles, published, studies, words
 
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)

@@ -1,4 +1,4 @@
-"""Every fast path gives the numbers of the plain one."""
+"""Every kernel gives the numbers of its plain formula, and whole models give the logits and gradients of plain ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
@@ -18,9 +19,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib import process
 from rtxlib.data.batching import Tokens
-from rtxlib.models import attention, build, feedforward, linear, norms, positions
-from rtxlib.models.dropout import Dropout, dropout_mask
-from rtxlib.models.linear import Linear, prepacked
+from rtxlib.models import attention, build, feedforward, norms
+from rtxlib.models.kernels import linear, scores
+from rtxlib.models.kernels.dropout import Dropout, dropout_mask
+from rtxlib.models.kernels.glu import glu, glu_formula
+from rtxlib.models.kernels.linear import Linear, prepacked
+from rtxlib.models.kernels.rms_norm import rms_norm, rms_norm_formula
+from rtxlib.models.kernels.rotation import rotate, rotate_formula
+from rtxlib.models.kernels.scores import attend, attend_formula
+from rtxlib.models.positions import rotary_angles
 from rtxlib.training import trainer
 from rtxlib.training.device import DTYPES, autocast
 from rtxlib.training.optimizer import make_optimizer
@@ -52,33 +59,28 @@ def test_what_the_user_has_set_stays_and_the_rest_is_set(
     assert {name: os.environ.get(name) for name in expected} == expected
 
 
-def plain_gate(inner: Tensor, activation: feedforward.Activation) -> Tensor:
-    gate, value = inner.chunk(2, dim=-1)
-    return activation(gate) * value
-
-
-def plain_rotation(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    first, second = x.chunk(2, dim=-1)
-    return x * cos.to(x.dtype) + torch.cat((-second, first), dim=-1) * sin.to(x.dtype)
+def rotate_in_format(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The formula with angles in the format of x, as the kernel casts them."""
+    return rotate_formula(x, cos.to(x.dtype), sin.to(x.dtype))
 
 
 def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's own operations in place of ours."""
+    """The formulas and torch's own operations in place of the kernels."""
     monkeypatch.setattr(linear, "_multiplies", lambda _: False)
-    monkeypatch.setattr(feedforward, "gated", plain_gate)
-    monkeypatch.setattr(attention, "rotate", plain_rotation)
+    monkeypatch.setattr(feedforward, "glu", glu_formula)
+    monkeypatch.setattr(attention, "rotate", rotate_in_format)
     monkeypatch.setattr(norms.RMSNorm, "forward", nn.RMSNorm.forward)
-    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: False)
+    monkeypatch.setattr(scores, "_plain_is_faster", lambda *_: False)
     monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
 
 
 def make_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours everywhere, also where torch's would be taken."""
-    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: True)
+    """The kernels everywhere, including where torch's fused attention is usually chosen."""
+    monkeypatch.setattr(scores, "_plain_is_faster", lambda *_: True)
 
 
 def batch(rows: int, length: int) -> dict[str, Tensor]:
-    """Ids, and a mask that hides the ends of all rows but the first."""
+    """Ids, and a mask that hides the ends of all rows except the first."""
     real = torch.arange(length) < torch.linspace(length, 2, rows).round()[:, None]
     return {"input_ids": torch.randint(5, 60, (rows, length)), "attention_mask": real.long()}
 
@@ -117,22 +119,63 @@ def test_logits_and_gradients_are_those_of_the_plain_path(
     torch.testing.assert_close(fast_gradient, plain_gradient, atol=1e-5 * plain_gradient.abs().max().item(), rtol=1e-4)
 
 
+ANGLES = rotary_angles(7, 6, 100.0)
+SIZES = torch.linspace(-1.0, 2.0, 24).double()
+KERNELS: dict[str, tuple[Callable, Callable, tuple[int, ...]]] = {  # kernel, formula, shape of x
+    "SwiGLU": (lambda x: glu(x, F.silu), lambda x: glu_formula(x, F.silu), (3, 7, 20)),
+    "GeGLU": (lambda x: glu(x, F.gelu), lambda x: glu_formula(x, F.gelu), (3, 7, 20)),
+    "rotation": (lambda x: rotate(x, *ANGLES), lambda x: rotate_in_format(x, *ANGLES), (3, 2, 7, 6)),
+    "RMSNorm": (
+        lambda x: rms_norm(x, SIZES.to(x.dtype), 1e-6),
+        lambda x: rms_norm_formula(x, SIZES.to(x.dtype), 1e-6),
+        (3, 5, 24),
+    ),
+}
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_gate_and_rotation_and_their_gradients_are_the_plain_ones(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("name", KERNELS)
+def test_each_kernel_and_its_gradient_are_those_of_the_formula(name: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    cos, sin = positions.rotary_angles(7, 6, 100.0)
-    for ours, plain, x, more in (
-        (feedforward.gated, plain_gate, torch.randn(3, 7, 20), (F.silu,)),
-        (feedforward.gated, plain_gate, torch.randn(3, 7, 20), (F.gelu,)),
-        (positions.rotate, plain_rotation, torch.randn(3, 2, 7, 12)[..., ::2], (cos, sin)),
-    ):
-        x = x.to(dtype).requires_grad_()
-        found, wanted = ours(x, *more), plain(x, *more)
-        received = torch.randn(wanted.shape, dtype=dtype)
-        gradients = [torch.autograd.grad(y, x, received)[0] for y in (found, wanted)]
-        close = {"atol": 1e-12, "rtol": 1e-12} if dtype == torch.float64 else {"atol": 0.03, "rtol": 0.02}
-        torch.testing.assert_close(found, wanted, **close)
-        torch.testing.assert_close(*gradients, **close)
+    kernel, formula, shape = KERNELS[name]
+    x = torch.randn(*shape[:-1], 2 * shape[-1], dtype=dtype)[..., ::2].requires_grad_()  # not contiguous
+    found, wanted = kernel(x), formula(x)
+    received = torch.randn(wanted.shape, dtype=dtype)
+    gradients = [torch.autograd.grad(y, x, received)[0] for y in (found, wanted)]
+    close = {"atol": 1e-12, "rtol": 1e-12} if dtype == torch.float64 else {"atol": 0.06, "rtol": 0.02}
+    torch.testing.assert_close(found, wanted, **close)
+    torch.testing.assert_close(*gradients, **close)
+    with torch.no_grad():
+        torch.testing.assert_close(kernel(x), wanted, **close)
+
+
+@pytest.mark.parametrize("keys", [3, 15, 16, 40])
+@pytest.mark.parametrize("hides", ["nothing", "padding", "distance"])
+@pytest.mark.parametrize("way", ["fused", "plain", "eager"])
+def test_attention_and_its_gradients_are_those_of_the_formula(
+    way: str, hides: str, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masks as models make them: one row for all queries, or numbers for each head and a longer sequence."""
+    monkeypatch.setattr(scores, "_plain_is_faster", lambda *_: way == "plain")
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, length, 8, dtype=torch.float64, requires_grad=True) for length in (5, keys, keys))
+    given, mask = None, None
+    if hides == "padding":
+        given = mask = torch.arange(keys) < torch.tensor([keys, 2])[:, None, None, None]  # (B, 1, 1, S)
+    elif hides == "distance":
+        given = torch.randn(1, 4, 50, 50, dtype=torch.float64)
+        mask = given[..., :5, :keys]
+    found, weights = attend(q, k, v, given, eager=way == "eager")
+    wanted, wanted_weights = attend_formula(q, k, v, mask)
+    close = {"atol": 1e-6, "rtol": 1e-5}  # the kernel's softmax is in float32
+    torch.testing.assert_close(found, wanted, **close)
+    received = torch.randn(wanted.shape, dtype=torch.float64)
+    for mine, theirs in zip(*(torch.autograd.grad(y, (q, k, v), received) for y in (found, wanted)), strict=True):
+        torch.testing.assert_close(mine, theirs, **close)
+    if way == "eager":
+        torch.testing.assert_close(weights, wanted_weights, **close)
+    else:
+        assert weights is None
 
 
 def test_the_linear_map_and_its_gradients_are_torchs_under_autocast() -> None:
@@ -152,7 +195,7 @@ def test_the_linear_map_and_its_gradients_are_torchs_under_autocast() -> None:
         torch.testing.assert_close(found, wanted, atol=1e-2, rtol=2**-7)
 
 
-def test_a_linear_map_that_does_not_learn_still_passes_gradients_on() -> None:
+def test_a_frozen_linear_map_passes_gradients_on() -> None:
     frozen = Linear(6, 4, bias=False).requires_grad_(False)
     x = torch.randn(2, 6, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -164,7 +207,7 @@ def test_a_linear_map_that_does_not_learn_still_passes_gradients_on() -> None:
 
 @pytest.mark.parametrize("name", ["standard-2x64", "recurrent-2x2x64", "bert-tiny"])
 @pytest.mark.parametrize(("precision", "close"), [("fp32", CLOSE), ("bf16", {"atol": 3e-2, "rtol": 3e-2})])
-def test_prepacked_weights_give_the_same_logits_and_leave_no_trace(name: str, precision: str, close: dict) -> None:
+def test_prepacked_weights_give_the_same_logits_and_are_removed(name: str, precision: str, close: dict) -> None:
     torch.manual_seed(0)
     model = build(name, vocab_size=60).eval()
     model.classifier.weight.data.normal_()
@@ -183,7 +226,7 @@ def test_prepacked_weights_give_the_same_logits_and_leave_no_trace(name: str, pr
     torch.testing.assert_close(found, wanted, **close)
 
 
-def test_gradients_are_those_of_the_weights_also_where_they_are_prepacked() -> None:
+def test_gradients_come_from_the_weights_even_if_they_are_prepacked() -> None:
     layer, x = Linear(5, 3), torch.randn(2, 5)
     with prepacked(layer):
         layer(x).sum().backward()
@@ -191,7 +234,7 @@ def test_gradients_are_those_of_the_weights_also_where_they_are_prepacked() -> N
 
 
 def test_a_torch_without_onednn_is_enough() -> None:
-    """As on a Mac: the operators are not merely slow there, they do not exist, and importing must not ask for them."""
+    """On a Mac oneDNN's operators do not exist, so importing the package must not look them up."""
     code = """
 import torch
 class Missing:
@@ -199,7 +242,7 @@ class Missing:
         raise AttributeError(name)
 torch.backends.mkldnn.is_available, torch.ops.mkldnn = lambda: False, Missing()
 from rtxlib.models import build
-from rtxlib.models.linear import prepacked
+from rtxlib.models.kernels.linear import prepacked
 model, ids = build("standard-2x64", vocab_size=60), torch.ones(2, 5, dtype=torch.long)
 with torch.autocast("cpu", torch.bfloat16):
     model(ids).logits.sum().backward()
@@ -211,8 +254,8 @@ with torch.inference_mode(), prepacked(model):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_products_are_counted_however_they_are_taken(precision: str) -> None:
-    """2·in·out a row forward; twice that back, where the input learns too."""
+def test_products_of_every_kernel_are_counted(precision: str) -> None:
+    """2·in·out per row forward, and twice that backward if the input has a gradient too."""
     layer, x = Linear(8, 6), torch.randn(7, 8, requires_grad=True)
     counts = []
     for way in (nullcontext(), prepacked(layer)):
@@ -227,7 +270,7 @@ def test_products_are_counted_however_they_are_taken(precision: str) -> None:
 
 
 def test_with_the_same_masks_dropout_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The draws differ; given the same values to drop, the outputs and the gradients do not."""
+    """The random draws differ from torch's; for the same dropped values the outputs and the gradients are the same."""
     x = torch.randn(50, 40, requires_grad=True)
     torch.manual_seed(3)
     dropped = Dropout(0.3).train()(x)
@@ -241,7 +284,7 @@ def test_with_the_same_masks_dropout_is_torchs(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.999, 1.0])
 def test_dropout_drops_its_share_and_keeps_the_mean(p: float) -> None:
     torch.manual_seed(0)
-    n = 400_003  # no multiple of the four values that share a draw
+    n = 400_003  # not a multiple of the four values that share a draw
     dropped = Dropout(p).train()(torch.ones(n))
     share = (dropped == 0).float().mean().item()
     assert abs(share - p) <= 5 * (p * (1 - p) / n) ** 0.5 + 1 / 65_536
@@ -250,8 +293,8 @@ def test_dropout_drops_its_share_and_keeps_the_mean(p: float) -> None:
         assert len(dropped.unique()) <= 2
 
 
-def test_dropped_values_do_not_go_together() -> None:
-    """Four values share a draw and rows follow each other in memory; no value may tell of another."""
+def test_dropped_values_are_uncorrelated() -> None:
+    """Values that share a draw, or follow each other in memory, are independent."""
     torch.manual_seed(0)
     mask = (dropout_mask(torch.Size((40_000, 8)), 0.3, torch.float32) == 0).float()
     correlation = torch.corrcoef(torch.cat((mask[:-1], mask[1:]), dim=1).T)
@@ -268,14 +311,12 @@ def test_dropout_follows_the_seed_and_leaves_evaluation_alone() -> None:
     assert layer.eval()(x) is x
 
 
-def test_rms_norm_and_its_gradient_are_torchs() -> None:
+def test_rms_norm_and_both_its_gradients_are_torchs() -> None:
     torch.manual_seed(0)
-    ours, theirs = norms.RMSNorm(24, eps=1e-6).double(), nn.RMSNorm(24, eps=1e-6).double()
-    theirs.weight.data = ours.weight.data = torch.randn(24, dtype=torch.float64)
-    x = torch.randn(3, 5, 24, dtype=torch.float64, requires_grad=True)
-    torch.testing.assert_close(ours(x), theirs(x))
-    assert torch.autograd.gradcheck(ours, x)
-    assert torch.autograd.gradcheck(lambda w: norms._RMSNorm.apply(x.detach(), w, 1e-6), ours.weight)
+    x, weight = torch.randn(3, 5, 24, dtype=torch.float64), torch.randn(24, dtype=torch.float64)
+    torch.testing.assert_close(rms_norm(x, weight, 1e-6), F.rms_norm(x, (24,), weight, 1e-6))
+    given = x.requires_grad_(), weight.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, weight: rms_norm(x, weight, 1e-6), given)
 
 
 def test_rms_norm_is_computed_in_full_precision_under_autocast() -> None:
@@ -301,7 +342,7 @@ def texts_that_differ() -> Tokens:
 
 
 def test_the_update_clips_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The norm's bound is applied inside the fused update; clip_grad_norm_ before a plain one gives the same weights."""
+    """The fused update clips inside; clip_grad_norm_ before a plain update gives the same weights."""
 
     def in_two_steps(model: nn.Module, plan: Recipe) -> torch.optim.Optimizer:
         optimizer = make_optimizer(model, plan)
@@ -333,7 +374,7 @@ def test_the_update_clips_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen-bit training, fast and plain, differ from each other no more than plain differs from 32 bits."""
+    """In sixteen bits, fast and plain training differ by no more than three times plain training's distance from 32 bits."""
     data = texts_that_differ()
     recipe = Recipe(name="curve", learning_rate=3e-3, epochs=3, batch_rows=32, evaluations_per_epoch=4)
     curves = {}

@@ -71,10 +71,10 @@ def test_gradients_of_states_are_what_finite_differences_say(batches: list) -> N
     states = model.encoder(batch["input_ids"], output_hidden_states=True).pass_states
 
     def loss(h: torch.Tensor, start: int) -> float:
-        stack, walk = model.encoder.stack, model.encoder.views(3, None, h.device)
-        walk.everywhere = walk.everywhere._replace(rotary=tuple(x.double() for x in walk.everywhere.rotary))
-        for iteration in range(start, 3):
-            h = stack.finish(*stack.begin(h, h, iteration, walk), iteration, walk)
+        stack, full = model.encoder.stack, model.encoder.views(3, None, h.device).full
+        views = Views(full._replace(rotary=tuple(x.double() for x in full.rotary)))
+        for number in range(start, 3):
+            h = stack.finish(h, stack.begin(h, h, number, views), number, views)
         return torch.nn.functional.cross_entropy(model.classify(h), batch["labels"], reduction="none")
 
     step, norms = 1e-6, []

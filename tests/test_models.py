@@ -1,4 +1,4 @@
-"""The encoders are what they claim to be: sizes, identities, agreement with torch's and transformers' own parts."""
+"""The encoders have the published sizes, satisfy identities, and agree with torch's and transformers' own parts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset
 from rtxlib.models.feedforward import FeedForward
+from rtxlib.models.kernels.rotation import rotate
 from rtxlib.models.masks import View
-from rtxlib.models.positions import rotary_angles, rotate, sinusoidal_table
+from rtxlib.models.positions import rotary_angles, sinusoidal_table
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
 
@@ -43,22 +44,12 @@ def test_study_models_have_the_published_number_of_parameters(name: str, paramet
 
 def test_defaults_are_bert_base_and_intermediate_size_resolves() -> None:
     config = ModelConfig()
-    sizes = (
-        config.hidden_size,
-        config.num_hidden_layers,
-        config.num_attention_heads,
-        config.resolved_intermediate_size,
-        config.vocab_size,
-        config.max_position_embeddings,
-    )
-    assert sizes == (768, 12, 12, 3072, 30522, 512)
+    sizes = config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.resolved_intermediate_size
+    assert sizes == (768, 12, 12, 3072)
+    assert (config.vocab_size, config.max_position_embeddings) == (30522, 512)
     assert ModelConfig(intermediate_size=None, feedforward="gelu").resolved_intermediate_size == 3072
-    assert (
-        ModelConfig(
-            intermediate_size=None, feedforward="swiglu", hidden_size=100, num_attention_heads=5
-        ).resolved_intermediate_size
-        == 266
-    )
+    gated = ModelConfig(intermediate_size=None, feedforward="swiglu", hidden_size=100, num_attention_heads=5)
+    assert gated.resolved_intermediate_size == 266
 
 
 def test_rotation_equals_the_interleaved_formula_up_to_a_permutation() -> None:
@@ -66,7 +57,7 @@ def test_rotation_equals_the_interleaved_formula_up_to_a_permutation() -> None:
     x = torch.randn(2, 3, length, head)
     cos, sin = rotary_angles(length, head, 10000.0)
     rotated = rotate(x, cos, sin)
-    interleave = torch.arange(head).view(2, head // 2).T.flatten()  # 0, 4, 1, 5, …: partners side by side
+    interleave = torch.arange(head).view(2, head // 2).T.flatten()  # 0, 4, 1, 5, …: the members of a pair side by side
     even, odd = x[..., interleave][..., 0::2], x[..., interleave][..., 1::2]
     for m in range(length):
         for i in range(head // 2):
@@ -176,7 +167,7 @@ def test_unshared_without_residual_is_a_deeper_standard_encoder(batch: dict) -> 
 
 
 def test_alpha_counts_from_the_second_pass_on(batch: dict) -> None:
-    """The state after each pass, rebuilt by hand from the block alone."""
+    """The state after each pass, computed by hand from the block."""
     model = small(residual_scale=0.5)
     states = model.encoder(**batch, output_hidden_states=True).hidden_states
     rotary = rotary_angles(11, 32, 10000.0)
@@ -207,16 +198,10 @@ def test_sharing_saves_parameters_and_keeps_the_layers(batch: dict) -> None:
 
 
 def test_layer_equals_torchs_own_encoder_layer(batch: dict) -> None:
-    """LayerNorm, ReLU and learned positions: our layer against torch.nn.TransformerEncoderLayer, same weights."""
+    """LayerNorm, ReLU, no positions: our layer equals torch.nn.TransformerEncoderLayer with the same weights."""
     for placement in ("pre", "post"):
-        ours = small(
-            "standard-1x64",
-            norm="layernorm",
-            feedforward="relu",
-            position="none",
-            norm_placement=placement,
-            norm_eps=1e-5,
-        )
+        form = {"norm": "layernorm", "feedforward": "relu", "position": "none", "norm_eps": 1e-5}
+        ours = small("standard-1x64", norm_placement=placement, **form)
         layer = ours.encoder.stack.blocks[0][0]
         theirs = torch.nn.TransformerEncoderLayer(
             64, 2, 256, dropout=0.0, batch_first=True, norm_first=placement == "pre"
@@ -252,7 +237,7 @@ def test_saved_and_opened_by_transformers_gives_the_same_logits(tmp_path, batch:
     assert isinstance(AutoModel.from_pretrained(tmp_path), Encoder)
 
 
-def test_same_seed_same_weights_and_the_callers_random_state_is_left_alone() -> None:
+def test_the_same_seed_gives_the_same_weights_and_keeps_the_callers_random_state() -> None:
     torch.manual_seed(5)
     state = torch.get_rng_state()
     a, b, c = small(), small(), build("recurrent-2x3x64", seed=2, **SMALL)
@@ -289,6 +274,6 @@ def test_gradients_reach_every_parameter(batch: dict) -> None:
         (lambda: small(max_position_embeddings=8)(torch.ones(1, 9, dtype=torch.long)), "longer than the 8 positions"),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(call, says: str) -> None:
+def test_bad_input_raises_an_error_that_explains_it(call, says: str) -> None:
     with pytest.raises(InputError, match=says):
         call()

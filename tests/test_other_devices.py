@@ -1,7 +1,7 @@
-"""What a GPU would run, without one: torch's meta device has its own tensors, with shapes and without values.
+"""A training step on torch's meta device, in place of a GPU. Its tensors have shapes and no values.
 
-A tensor left behind on the CPU cannot be combined with them, and reading a value, for which a GPU would have to be waited for,
-raises. So a forward and a backward pass that end have done neither.
+An operation that combines them with a tensor on the CPU raises, and so does reading a value, which on a GPU would wait for it. A
+forward and a backward pass that finish have done neither.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def test_a_training_step_stays_on_its_device_and_reads_no_value(name: str, chang
     assert {p.grad.device for p in model.parameters() if p.grad is not None} == {META}
 
 
-def test_what_reads_a_value_would_be_noticed() -> None:
+def test_the_meta_device_refuses_reads_and_mixed_devices() -> None:
     with pytest.raises(RuntimeError, match="meta"):
         torch.ones(1, device=META).item()
     with pytest.raises(RuntimeError, match="meta"):
@@ -55,7 +55,7 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
         parallel.join()
 
 
-def test_the_doctor_tells_of_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_reports_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     assert "NVIDIA" not in doctor._device()

@@ -1,4 +1,4 @@
-"""Checkpoints open with every tensor accounted for, or say what is wrong; what we save opens elsewhere."""
+"""Checkpoints open with every tensor accounted for or with an error that explains it; other libraries open what we save."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def bert(tmp_path: Path) -> Path:
 
 
 def rewrite(folder: Path, change) -> None:
-    """Let ``change`` at the tensors of a checkpoint."""
+    """Change the tensors of a checkpoint in place."""
     tensors = load_file(folder / pretrained.WEIGHTS)
     change(tensors)
     save_file(tensors, folder / pretrained.WEIGHTS, metadata={"format": "pt"})
@@ -77,7 +77,7 @@ def test_the_real_minilm_is_whole_and_equals_bert_model(hub: str) -> None:
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["bert", "modernbert"])
 def test_a_masked_language_model_gives_its_encoder(kind: str, tmp_path: Path, ids: torch.Tensor) -> None:
-    """Prefixed names, a head that is left out, and for BERT no pooler."""
+    """Its names have a prefix, its head is left out, and BERT's has no pooler."""
     torch.manual_seed(0)
     if kind == "bert":
         model = BertForMaskedLM(BertConfig(**SIZES)).eval()
@@ -133,7 +133,7 @@ def test_our_own_checkpoints_open_too_and_lend_a_classifier_its_encoder(tmp_path
 
 
 @pytest.mark.parametrize("whose", ["ours", "theirs"])
-def test_a_mistyped_field_is_told_whosever_the_checkpoint(bert: Path, tmp_path: Path, whose: str) -> None:
+def test_a_mistyped_field_raises_for_our_checkpoints_and_for_others(bert: Path, tmp_path: Path, whose: str) -> None:
     build("recurrent-2x2x32", vocab_size=40).save_pretrained(tmp_path / "ours")
     with pytest.raises(InputError, match=r"no setting 'recurent_depth'\. Did you mean 'recurrent_depth'"):
         pretrained.read_config(str(tmp_path / "ours" if whose == "ours" else bert), recurent_depth=3)
@@ -157,7 +157,7 @@ def test_a_pickle_is_opened_only_by_name_and_never_runs_code(bert: Path, tmp_pat
     assert not (tmp_path / "sprung").exists()
 
 
-# ---------------------------------------- what is wrong is said
+# ---------------------------------------- errors
 
 
 def test_missing_and_unexpected_tensors_are_listed_together(bert: Path) -> None:
@@ -183,7 +183,7 @@ def test_wrong_shapes_are_named_with_both_sizes(bert: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 7, 200, -1000])
-def test_a_file_cut_short_is_told(bert: Path, kept: int) -> None:
+def test_a_file_cut_short_raises(bert: Path, kept: int) -> None:
     whole = (bert / pretrained.WEIGHTS).read_bytes()
     (bert / pretrained.WEIGHTS).write_bytes(whole[:kept])
     with pytest.raises(InputError, match=r"model\.safetensors is damaged or cut short"):
@@ -199,13 +199,13 @@ def test_a_file_cut_short_is_told(bert: Path, kept: int) -> None:
         ("{not json", "is not JSON"),
     ],
 )
-def test_an_unknown_architecture_is_told(bert: Path, text: str, says: str) -> None:
+def test_an_unknown_architecture_raises(bert: Path, text: str, says: str) -> None:
     (bert / "config.json").write_text(text)
     with pytest.raises(InputError, match=says):
         pretrained.load(str(bert))
 
 
-def test_a_pooling_we_do_not_have_is_told(bert: Path) -> None:
+def test_an_unknown_pooling_raises(bert: Path) -> None:
     modules = [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
     (bert / "modules.json").write_text(json.dumps(modules))
     (bert / "1_Pooling").mkdir()
@@ -225,12 +225,12 @@ def test_a_pooling_we_do_not_have_is_told(bert: Path) -> None:
         ("../nowhere", "There is no folder"),
     ],
 )
-def test_a_source_that_is_nothing_is_told(source: str, says: str) -> None:
+def test_a_source_that_does_not_exist_raises(source: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         pretrained.load(source)
 
 
-def test_what_the_hub_gave_once_is_found_without_it(hub: str, tmp_path: Path) -> None:
+def test_a_fetched_model_is_found_offline(hub: str, tmp_path: Path) -> None:
     code = "from rtxlib.models import pretrained; print(pretrained.find('sentence-transformers/all-MiniLM-L6-v2'))"
     own = os.environ | {"HF_HOME": str(tmp_path)}
     first, again = (
@@ -241,14 +241,14 @@ def test_what_the_hub_gave_once_is_found_without_it(hub: str, tmp_path: Path) ->
     assert first.stdout == again.stdout and str(tmp_path) in again.stdout
 
 
-def test_a_model_the_hub_does_not_have_or_has_no_weights_of_is_told(hub: str) -> None:
+def test_a_model_that_the_hub_lacks_or_whose_weights_it_lacks_raises(hub: str) -> None:
     with pytest.raises(InputError, match="has no model sentence-transformers/all-MiniLM-L9-v2"):
         pretrained.load("sentence-transformers/all-MiniLM-L9-v2")
     with pytest.raises(InputError, match=r"holds no model\.safetensors, so there are no weights"):
         pretrained.load("answerdotai/ModernBERT-base")
 
 
-def test_an_empty_folder_is_no_model(tmp_path: Path) -> None:
+def test_an_empty_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no config\.json"):
         pretrained.load(str(tmp_path))
 
@@ -260,12 +260,12 @@ def test_other_weights_are_another_version(bert: Path) -> None:
     assert pretrained.version(str(bert)) != before
 
 
-# ---------------------------------------- saving, and the rest of the field
+# ---------------------------------------- saving, and other libraries
 
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", ["bert-tiny", "minilm-l3", "modernbert-base"])
-def test_what_we_save_transformers_opens_without_us(name: str, tmp_path: Path, ids: torch.Tensor) -> None:
+def test_transformers_opens_what_we_save_without_this_package(name: str, tmp_path: Path, ids: torch.Tensor) -> None:
     small = {"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 48}
     torch.manual_seed(0)
     ours = Encoder(preset(name, vocab_size=40, pad_token_id=0, **small)).eval()
@@ -281,7 +281,7 @@ def test_what_we_save_transformers_opens_without_us(name: str, tmp_path: Path, i
         pretrained.save(ours, tmp_path / "saved")
 
 
-def test_a_minilm_saved_by_us_opens_in_sentence_transformers(hub: str, tmp_path: Path) -> None:
+def test_sentence_transformers_opens_a_minilm_that_we_save(hub: str, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     tokenizer = tokenization.pretrained_tokenizer(pretrained.find(MINILM))
@@ -292,7 +292,7 @@ def test_a_minilm_saved_by_us_opens_in_sentence_transformers(hub: str, tmp_path:
     torch.testing.assert_close(ours.encode(texts), theirs.encode(texts), atol=1e-6, rtol=0)
 
 
-def test_a_recurrent_model_cannot_pass_for_a_bert(tmp_path: Path) -> None:
+def test_a_recurrent_model_is_not_saved_as_a_bert(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="save_pretrained keeps it in ours"):
         pretrained.save(build("recurrent-2x2x32", vocab_size=40).encoder, tmp_path / "no")
     assert not (tmp_path / "no").exists()
@@ -300,7 +300,7 @@ def test_a_recurrent_model_cannot_pass_for_a_bert(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 @pytest.mark.parametrize("name", ["bert-tiny", "minilm-l3", "modernbert-base", "standard-2x64", "recurrent-2x2x64"])
-def test_save_pretrained_auto_classes_and_pipeline_take_every_encoder(name: str, tmp_path: Path) -> None:
+def test_auto_classes_and_pipeline_open_every_encoder(name: str, tmp_path: Path) -> None:
     texts = ["a fine film", "a dull film", "so dull , so long , so sad"]
     tokenizer = tokenization.train("wordpiece", texts * 3, 100)
     small = {"hidden_size": 64, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 48}
@@ -316,14 +316,14 @@ def test_save_pretrained_auto_classes_and_pipeline_take_every_encoder(name: str,
     expected = model(**batch).logits.softmax(dim=-1).max(dim=-1).values
     assert [answer[0]["score"] for answer in answers] == pytest.approx(expected.tolist(), abs=1e-5)
     shown = opened(**batch, output_attentions=True, output_hidden_states=True)
-    passes = model.config.effective_depth
-    assert len(shown.attentions) == passes and len(shown.hidden_states) == passes + 1
+    depth = model.config.effective_depth
+    assert len(shown.attentions) == depth and len(shown.hidden_states) == depth + 1
     assert shown.attentions[0].shape == (3, model.config.num_attention_heads, *batch["input_ids"].shape[1:] * 2)
 
 
 @pytest.mark.parametrize("name", ["recurrent-1x2x32", "bert-tiny"])
 def test_trainer_trains_our_models(name: str, tmp_path: Path) -> None:
-    """The Trainer of transformers learns two words apart, and saves what AutoModel opens."""
+    """transformers' Trainer lowers the loss on two words with two labels, and AutoModel opens what it saves."""
     rows = [{"input_ids": [2, 5 + i % 2, 7, 3], "attention_mask": [1] * 4, "labels": i % 2} for i in range(64)]
     model = build(name, vocab_size=10, num_hidden_layers=1)
     arguments = TrainingArguments(

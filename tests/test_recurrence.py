@@ -1,4 +1,4 @@
-"""Every variant of the loop is what its formula says, and the identities that tie them together hold."""
+"""Every variant of the loop follows its formula, and the identities between variants hold."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from rtxlib.errors import InputError
 from rtxlib.models import build, preset
 from rtxlib.models.masks import View
 from rtxlib.models.positions import rotary_angles
+from rtxlib.models.trace import NO_TRACE, Trace
 from rtxlib.runs import cost
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
 
 
 def small(name: str = "recurrent-2x3x64", **overrides: object):
-    """A model whose every part matters: matrices that keep the size of what they multiply, nothing at zero or one."""
+    """A model in which every part matters: matrices keep the size of their input, and nothing is exactly zero or one."""
     model = build(name, seed=1, **(SMALL | overrides)).eval()
     torch.manual_seed(2)
     with torch.no_grad():
@@ -49,30 +50,30 @@ def logits(model, batch: dict[str, torch.Tensor], **more: object) -> torch.Tenso
 
 
 def by_hand(model, batch: dict[str, torch.Tensor], depth: int) -> list[torch.Tensor]:
-    """The state that enters the loop and the one after each pass, from the formulas alone."""
+    """The state that enters the loop and the state after each pass, from the formulas."""
     config, stack, seen = model.config, model.encoder.stack, view(batch)
     h = model.encoder.embeddings(batch["input_ids"])
     for layer in stack.prelude:
         h, _ = layer(h, seen)
     entered, states = h, [h]
-    for r in range(depth):
+    for t in range(depth):
         before = h
-        if config.input_injection and r > 0:
+        if config.input_injection and t > 0:
             h = h + entered
         if config.iteration_embedding:
-            h = h + stack.iteration.weight[min(r, config.recurrent_depth - 1)]
-        if config.conditioning_size is not None and r > 0:
-            h, _ = stack.conditioning[min(r - 1, config.recurrent_depth - 2)](h, seen)
-        for layer in stack.blocks[r % len(stack.blocks)]:
+            h = h + stack.iteration.weight[min(t, config.recurrent_depth - 1)]
+        if config.conditioning_size is not None and t > 0:
+            h, _ = stack.conditioning[min(t - 1, config.recurrent_depth - 2)](h, seen)
+        for layer in stack.blocks[t % len(stack.blocks)]:
             h, _ = layer(h, seen)
         alpha = config.residual_scale
         match config.residual:
             case "every":
                 h = h + alpha * before
             case "from_second":
-                h = h + alpha * before if r else h
+                h = h + alpha * before if t else h
             case "learned":
-                h = h + before / (1 + torch.exp(-stack.residual.logit[min(r, config.recurrent_depth - 1)]))
+                h = h + before / (1 + torch.exp(-stack.residual.logit[min(t, config.recurrent_depth - 1)]))
             case "damped":
                 h = before + alpha * (h - before)
             case "gated":
@@ -144,7 +145,7 @@ def test_each_variant_trains_in_sixteen_bits_too(variant: str, batch: dict) -> N
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_flops_of_each_variant_are_those_that_torch_counts(variant: str, pooling: str) -> None:
     model = small(**VARIANTS[variant], pooling=pooling)
-    model.config._attn_implementation = "eager"  # torch counts no products inside the fused one on a CPU
+    model.config._attn_implementation = "eager"  # torch does not count the products of fused attention on a CPU
     for depth in (None, 2):
         if depth and model.config.block_sharing == "unshared":
             continue
@@ -156,7 +157,7 @@ def test_flops_of_each_variant_are_those_that_torch_counts(variant: str, pooling
 # ---------------------------------------- identities
 
 
-def test_one_pass_is_the_standard_encoder_whatever_leaves_the_first_pass_alone(batch: dict) -> None:
+def test_one_pass_without_a_residual_across_it_is_the_standard_encoder(batch: dict) -> None:
     standard = small("standard-2x64")
     for residual in ("none", "from_second"):
         looped = small("recurrent-2x1x64", residual=residual)
@@ -164,16 +165,14 @@ def test_one_pass_is_the_standard_encoder_whatever_leaves_the_first_pass_alone(b
         torch.testing.assert_close(logits(looped, batch), logits(standard, batch), atol=0, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("form", "shut"), [("every", {"residual_scale": 0.0}), ("from_second", {"residual_scale": 0.0})]
-)
-def test_alpha_zero_is_no_residual(form: str, shut: dict, batch: dict) -> None:
-    model, bare = small(residual=form, **shut), small(residual="none")
+@pytest.mark.parametrize("form", ["every", "from_second"])
+def test_alpha_zero_is_no_residual(form: str, batch: dict) -> None:
+    model, bare = small(residual=form, residual_scale=0.0), small(residual="none")
     bare.load_state_dict(model.state_dict())
     torch.testing.assert_close(logits(model, batch), logits(bare, batch), atol=1e-6, rtol=1e-6)
 
 
-def test_an_open_gate_takes_the_block_and_a_shut_gate_the_state(batch: dict) -> None:
+def test_an_open_gate_takes_the_blocks_output_and_a_closed_gate_keeps_the_state(batch: dict) -> None:
     model = small(residual="gated")
     bare = small(residual="none")
     kept = {name: x for name, x in model.state_dict().items() if "gate" not in name}
@@ -199,7 +198,7 @@ def test_learned_alphas_start_at_alpha_and_never_leave_their_bounds(batch: dict)
     assert all(torch.isfinite(state).all() for state in states)
 
 
-def test_damped_with_half_a_step_halves_the_way(batch: dict) -> None:
+def test_damped_with_half_a_step_is_the_mean_of_state_and_output(batch: dict) -> None:
     model = small(residual="damped", residual_scale=0.5)
     states = model.encoder(**batch, output_hidden_states=True).pass_states
     h = states[0]
@@ -208,7 +207,7 @@ def test_damped_with_half_a_step_halves_the_way(batch: dict) -> None:
     torch.testing.assert_close(states[1], (states[0] + h) / 2, atol=1e-5, rtol=1e-5)
 
 
-def test_without_sharing_and_residual_it_is_a_deeper_standard_encoder_prelude_and_coda_too(batch: dict) -> None:
+def test_without_sharing_and_residual_it_is_a_deeper_standard_encoder_also_with_prelude_and_coda(batch: dict) -> None:
     looped = small("recurrent-2x2x64", block_sharing="unshared", residual="none", prelude_layers=1, coda_layers=1)
     deep = small("standard-6x64")
     stack = looped.encoder.stack
@@ -220,12 +219,23 @@ def test_without_sharing_and_residual_it_is_a_deeper_standard_encoder_prelude_an
     torch.testing.assert_close(logits(looped, batch), logits(deep, batch), atol=1e-6, rtol=1e-6)
 
 
-# ---------------------------------------- depth at test time
+def test_a_trace_records_what_was_asked_for_and_nothing_else() -> None:
+    stack, h = small("recurrent-2x3x64", prelude_layers=1).encoder.stack, torch.randn(2, 5, 64)
+    states, attentions = Trace(states=True), Trace(attentions=True)
+    last = stack(h, trace=states)
+    torch.testing.assert_close(stack(h, trace=attentions), last, atol=1e-5, rtol=1e-5)
+    assert len(states.states) == 7 and len(states.pass_states) == 4 and states.attentions is None
+    assert states.states[-1] is states.pass_states[-1] is last
+    assert len(attentions.attentions) == 7 and attentions.states is attentions.pass_states is None
+    assert NO_TRACE.states is NO_TRACE.attentions is None
+
+
+# ---------------------------------------- other numbers of passes than trained
 
 
 @torch.inference_mode()
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if "unshared" not in name])
-def test_one_checkpoint_runs_at_any_depth(variant: str, batch: dict) -> None:
+def test_one_checkpoint_runs_with_any_number_of_passes(variant: str, batch: dict) -> None:
     model = small(**VARIANTS[variant])
     for depth in (1, 2, 3, 5):
         shown = model.encoder(**batch, output_hidden_states=True, recurrent_depth=depth)
@@ -235,14 +245,14 @@ def test_one_checkpoint_runs_at_any_depth(variant: str, batch: dict) -> None:
     torch.testing.assert_close(logits(model, batch, recurrent_depth=3), logits(model, batch))
 
 
-def test_depth_one_of_a_loop_is_the_standard_encoder_of_its_block(batch: dict) -> None:
+def test_one_pass_of_a_loop_is_the_standard_encoder_of_its_block(batch: dict) -> None:
     looped, standard = small("recurrent-2x4x64"), small("standard-2x64")
     standard.load_state_dict(looped.state_dict())
     torch.testing.assert_close(logits(looped, batch, recurrent_depth=1), logits(standard, batch), atol=0, rtol=0)
 
 
-def test_random_depth_trains_each_depth_and_evaluation_uses_all(batch: dict) -> None:
-    """Every depth from 1 to R is drawn, about equally often, and each draw is that depth's own loss."""
+def test_random_depth_trains_every_number_of_passes_and_evaluation_uses_all_passes(batch: dict) -> None:
+    """Every number from 1 to R is drawn, about equally often, and each loss is the loss of the drawn number."""
     model = small("recurrent-1x4x64", depth_sampling="uniform").train()
     labels = torch.tensor([0, 1, 0])
     losses = [model(**batch, labels=labels, recurrent_depth=r).loss.item() for r in (1, 2, 3, 4)]
@@ -288,6 +298,6 @@ def test_a_variant_is_saved_and_opened_again(tmp_path, batch: dict) -> None:
         ),
     ],
 )
-def test_what_contradicts_itself_is_refused_with_the_reason(call, says: str) -> None:
+def test_contradictory_fields_raise_an_error_that_explains_it(call, says: str) -> None:
     with pytest.raises(InputError, match=says):
         call()

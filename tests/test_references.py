@@ -1,7 +1,7 @@
-"""Every encoder of the references agrees with the implementation that the field trusts, weight by weight.
+"""Our BERT, MiniLM and ModernBERT give the outputs of transformers' implementations with the same weights.
 
-Weights are drawn so that every part matters: scores of about one, norms away from one, biases away from zero. A wrong
-sign, mask or angle then shows in the first digit.
+Random weights make every part matter: scores of about one, norm weights away from one, biases away from zero. A wrong sign, mask
+or angle then changes the first digit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WITHIN = {"atol": 1e-5, "rtol": 0.0}
 
 
 def random_weights(model: torch.nn.Module, seed: int = 0) -> None:
-    """Matrices that keep the size of what they multiply, norms away from one, biases away from zero."""
+    """Draw matrices that keep the size of their input, norm weights away from one, biases away from zero."""
     torch.manual_seed(seed)
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -42,7 +42,7 @@ def random_weights(model: torch.nn.Module, seed: int = 0) -> None:
 
 
 def padded(vocab: int, lengths: tuple[int, ...], pad: int = 0) -> dict[str, torch.Tensor]:
-    """A batch of random ids, each row real up to its length."""
+    """A batch of random ids; each row is padded from its length on."""
     torch.manual_seed(1)
     ids = torch.randint(pad + 5, vocab, (len(lengths), max(lengths)))
     mask = torch.ones_like(ids)
@@ -52,7 +52,7 @@ def padded(vocab: int, lengths: tuple[int, ...], pad: int = 0) -> dict[str, torc
 
 
 def both(theirs: PreTrainedConfig) -> tuple[torch.nn.Module, Encoder]:
-    """The reference and our encoder with its weights, in evaluation mode."""
+    """The reference, and our encoder with the reference's weights, both in evaluation mode."""
     reference = {"bert": BertModel, "modernbert": ModernBertModel}[theirs.model_type](theirs).eval()
     random_weights(reference)
     ours = Encoder(our_config(theirs)).eval()
@@ -96,7 +96,7 @@ MINILM = {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 15
     ids=["bert", "relu", "epsilon", "three segments", "minilm-l3", "minilm-l12"],
 )
 def test_bert_gives_what_bert_model_gives(changes: dict) -> None:
-    """States of every layer, attention weights and the pooler's output, on a padded batch with two segments."""
+    """The states and attention weights of every layer, and the pooler's output, on a padded batch with two segments."""
     reference, ours = both(bert(**changes, attn_implementation="eager"))
     batch = padded(90, (17, 1, 9, 16))
     segments = (torch.arange(17) > 5).long().expand(4, 17)
@@ -127,25 +127,23 @@ def test_bert_classifies_as_bert_for_sequence_classification() -> None:
 
 @torch.inference_mode()
 def test_attention_is_the_sum_of_what_separate_heads_do() -> None:
-    """Each head with matrices of its own, as `bert_classifier.md` draws it: bmm, √head_dim, softmax, bmm, concatenate."""
+    """The total of heads that have matrices of their own, as `bert_classifier.md` draws them."""
     layer = build("bert-tiny", vocab_size=50).encoder.stack.blocks[0][0].attention.eval()
     random_weights(layer)
     x = torch.randn(2, 7, 128)
-    heads = layer.per_head()
-    biases = layer.qkv.bias.unflatten(0, (3, 2, 64))
+    weight, bias = layer.qkv.weight.view(3, 2, 64, 128), layer.qkv.bias.view(3, 2, 64)  # (q k v, head, head_dim, …)
+    output = layer.output.weight.view(128, 2, 64)  # (hidden, head, head_dim)
     total = layer.output.bias.expand(2, 7, 128)
-    for h in range(2):
-        q, k, v = (F.linear(x, heads[name][h], biases[i, h]) for i, name in enumerate(("query", "key", "value")))
-        assert q.shape == (2, 7, 64)
+    for head in range(2):
+        q, k, v = (F.linear(x, weight[part, head], bias[part, head]) for part in range(3))
         weights = (torch.bmm(q, k.transpose(1, 2)) / 8).softmax(dim=-1)
-        total = total + torch.bmm(weights, v) @ heads["output"][h].T
+        total = total + torch.bmm(weights, v) @ output[:, head].T
     torch.testing.assert_close(layer(x)[0], total, atol=1e-4, rtol=1e-5)
-    assert heads["query"].data_ptr() == layer.qkv.weight.data_ptr()  # views: nothing is stored twice
 
 
 @torch.inference_mode()
 def test_pre_norm_bert_follows_the_page() -> None:
-    """`bert_classifier.md` puts the norms first: x + attention(norm₁ x), then x + ffn(norm₂ x); the layers end bare."""
+    """The order of `bert_classifier.md`: x + attention(norm₁ x), then x + ffn(norm₂ x), and no norm at the end."""
     model = build(
         "bert-tiny", vocab_size=50, norm_placement="pre", num_hidden_layers=1, pooler=False, pooling="cls"
     ).eval()
@@ -200,7 +198,7 @@ def test_presets_have_the_parameters_of_the_released_models(name: str, parameter
 )
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
 def test_modernbert_gives_what_modernbert_model_gives(changes: dict, implementation: str) -> None:
-    """Padded batches of lengths on both sides of the window."""
+    """Padded batches with texts shorter and longer than the window."""
     reference, ours = both(modern(**changes, attn_implementation=implementation))
     batch = padded(90, (33, 3, 5, 21, 1))
     expected = reference(**batch).last_hidden_state
@@ -211,7 +209,7 @@ def test_modernbert_gives_what_modernbert_model_gives(changes: dict, implementat
 
 
 def test_modernbert_of_the_hub_gives_what_modernbert_model_gives(hub: None) -> None:
-    """The configuration as released: 22 layers, 149,014,272 parameters, a window of 128, texts on both sides of it."""
+    """The released configuration: 22 layers, 149,014,272 parameters, a window of 128; texts shorter and longer than it."""
     from transformers import AutoConfig
 
     from rtxlib.models.pretrained import find
@@ -234,7 +232,7 @@ def test_modernbert_of_the_hub_gives_what_modernbert_model_gives(hub: None) -> N
 
 
 @torch.inference_mode()
-def test_modernbert_reads_8192_tokens_and_not_one_more() -> None:
+def test_modernbert_reads_at_most_8192_tokens() -> None:
     small = {"hidden_size": 32, "num_attention_heads": 1, "num_hidden_layers": 2, "intermediate_size": 16}
     model = Encoder(preset("modernbert-base", vocab_size=50, pad_token_id=0, **small)).eval()
     assert model(torch.ones(1, 8192, dtype=torch.long)).last_hidden_state.shape == (1, 8192, 32)
@@ -243,7 +241,7 @@ def test_modernbert_reads_8192_tokens_and_not_one_more() -> None:
 
 
 @torch.inference_mode()
-def test_a_local_layer_sees_half_its_window_to_each_side_and_no_further() -> None:
+def test_a_local_layer_sees_exactly_half_its_window_on_each_side() -> None:
     config = preset("modernbert-base", hidden_size=32, num_attention_heads=1, intermediate_size=16, num_hidden_layers=2,
                     vocab_size=50, pad_token_id=0, local_attention=6)  # fmt: skip
     model = Encoder(config).eval()
@@ -261,13 +259,13 @@ def test_a_local_layer_sees_half_its_window_to_each_side_and_no_further() -> Non
 def test_alibi_slopes_are_those_of_the_paper() -> None:
     torch.testing.assert_close(alibi_slopes(8), 0.5 ** torch.arange(1, 9))  # 1/2, 1/4, …, 1/256
     torch.testing.assert_close(alibi_slopes(16)[:4], torch.tensor([0.7071068, 0.5, 0.3535534, 0.25]))
-    # 12 heads: the 8 of the next lower power of two, then every second one of its double's 16
+    # 12 heads: the slopes of 8 heads, then every second slope of 16 heads
     torch.testing.assert_close(alibi_slopes(12), torch.cat((alibi_slopes(8), alibi_slopes(16)[0:8:2])))
     assert alibi_slopes(1).tolist() == [2.0**-8]
 
 
 @torch.inference_mode()
-def test_alibi_takes_slope_times_distance_from_the_scores() -> None:
+def test_alibi_subtracts_slope_times_distance_from_the_scores() -> None:
     model = build("standard-1x64", position="alibi", num_attention_heads=4, vocab_size=60).eval()
     random_weights(model)
     ids = padded(60, (9,))["input_ids"]
@@ -283,8 +281,8 @@ def test_alibi_takes_slope_times_distance_from_the_scores() -> None:
 
 
 @torch.inference_mode()
-def test_alibi_reads_backwards_as_it_reads_forwards() -> None:
-    """Distance has no direction: a text turned round gives the states turned round."""
+def test_alibi_gives_a_reversed_text_the_reversed_states() -> None:
+    """Distance has no direction, unlike rotary angles."""
     model = build("recurrent-2x2x64", position="alibi", vocab_size=60, pooling="mean").eval()
     random_weights(model)
     ids = padded(60, (12,))["input_ids"]
@@ -338,14 +336,14 @@ def test_packed_equals_padded_equals_alone(shape: str) -> None:
     )
 
 
-def test_a_packed_row_refuses_what_it_cannot_show() -> None:
+def test_a_packed_row_has_no_attention_weights_to_show() -> None:
     model = build("standard-1x32", vocab_size=60)
     with pytest.raises(InputError, match="packed row"):
         model(torch.ones(1, 6, dtype=torch.long), offsets=[0, 2, 6], output_attentions=True)
 
 
-def test_padding_far_from_any_word_gives_numbers() -> None:
-    """A padding token whose whole window is padding would divide nothing by nothing."""
+def test_padding_whose_window_holds_only_padding_gives_no_nan() -> None:
+    """Every query sees at least one key, so no softmax is over nothing."""
     config = ModelConfig(local_attention=2, global_attention_every=2)
     view = self_attention_view(config, 9, torch.tensor([[1, 1] + [0] * 7]), torch.device("cpu"), local=True)
     assert view.mask.any(dim=-1).all()
@@ -360,7 +358,7 @@ def test_padding_far_from_any_word_gives_numbers() -> None:
         (lambda: their_config(preset("recurrent-3x2x256")), "neither a bert nor a modernbert"),
         (lambda: their_config(preset("bert-mini", norm_placement="pre")), "neither a bert"),
         *(
-            (lambda name=name, changes=changes: their_config(preset(name, **changes)), "neither a bert nor a modernbert")
+            (lambda name=name, changes=changes: their_config(preset(name, **changes)), "neither a bert nor a modern")
             for name in ("bert-mini", "modernbert-base")
             for changes in (
                 {"embedding_scale": True},
@@ -381,7 +379,7 @@ def test_padding_far_from_any_word_gives_numbers() -> None:
         (lambda: preset("bert-mni"), "Did you mean 'bert-mini'"),
     ],
 )
-def test_what_these_parts_do_not_have_is_told_in_a_sentence(call, says: str) -> None:
+def test_what_these_models_lack_raises_an_error_that_explains_it(call, says: str) -> None:
     with pytest.raises(InputError, match=says):
         call()
 

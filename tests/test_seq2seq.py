@@ -1,4 +1,4 @@
-"""The encoder–decoder is the paper's Transformer: torch's own with the same weights, and it learns, writes and saves."""
+"""The encoder–decoder equals torch's Transformer with the same weights, learns, decodes, and can be saved."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from transformers import AutoModel, AutoModelForSeq2SeqLM
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, EncoderDecoder, ModelConfig, preset
-from rtxlib.models.dropout import Dropout
+from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.seq2seq import Hypothesis, decode, penalty
+from rtxlib.models.trace import Trace
 
 PAD, BOS, EOS = 0, 1, 2
 TINY = {
@@ -30,7 +31,7 @@ TINY = {
 
 
 def tiny(seed: int = 0, **overrides: object) -> EncoderDecoder:
-    """transformer-base made small, every parameter moved away from its start, so that none is a plain 0 or 1."""
+    """A small transformer-base. Every parameter is moved away from its start, so that none is exactly 0 or 1."""
     torch.manual_seed(seed)
     model = EncoderDecoder(preset("transformer-base", **(TINY | overrides))).eval()
     with torch.no_grad():
@@ -58,9 +59,9 @@ def batch() -> dict[str, Tensor]:
     }
 
 
-# ---------------------------------------- torch's Transformer, and where dropout stands
+# ---------------------------------------- torch's Transformer, and the places of dropout
 
-# How the parts of a layer are called here and in torch. Both hold the projections of Q, K and V as one matrix, in this order.
+# Our names of a layer's parts -> torch's. Both hold the projections of Q, K and V as one matrix, in this order.
 NAMES = {
     "attention.qkv.": "self_attn.in_proj_",
     "attention.output.": "self_attn.out_proj.",
@@ -74,7 +75,7 @@ DECODER_NAMES = NAMES | {"attention_norm.": "norm1.", "cross_attention_norm.": "
 
 
 def copy_weights(ours: nn.Module, theirs: nn.Module, names: dict[str, str]) -> None:
-    """Strictly: every weight of theirs comes from one of ours, and none of ours is left over."""
+    """Copy strictly: each of their weights comes from one of ours, and none of ours is left over."""
 
     def renamed(key: str) -> str:
         (prefix,) = (prefix for prefix in names if key.startswith(prefix))
@@ -86,10 +87,9 @@ def copy_weights(ours: nn.Module, theirs: nn.Module, names: dict[str, str]) -> N
 def torchs(model: EncoderDecoder) -> nn.Transformer:
     """torch.nn.Transformer with the weights of ours.
 
-    On its own account torch's has three things that the paper has not: a LayerNorm after each stack, which with post-norm
-    is a norm of a norm, dropout on the attention weights, and dropout after the ReLU. transformer-base has neither of the
-    first two (final_norm=False, attention_dropout=0) and keeps the third, which the project's description asks for. Here
-    torch's own final norms are there or not as ``final_norm`` says.
+    torch's has three things that the paper lacks: a LayerNorm after each stack, dropout on the attention weights, and
+    dropout after the ReLU. transformer-base leaves out the first two (final_norm=False, attention_dropout=0) and keeps the
+    third, which the project's description asks for. Here ``final_norm`` decides whether torch's final norms are there.
     """
     config = model.config
     settings = {
@@ -127,7 +127,7 @@ def test_equals_torchs_transformer_with_the_same_weights(placement: str, final_n
     model = tiny(norm_placement=placement, final_norm=final_norm)
     theirs = torchs(model)
     embed = model.encoder.embeddings
-    batch["decoder_attention_mask"][1, 3] = 0  # a hole, for padding behind the end is in the future and hidden anyway
+    batch["decoder_attention_mask"][1, 3] = 0  # inside the text: the causal mask hides padding at the end anyway
     source_padding, target_padding = batch["attention_mask"] == 0, batch["decoder_attention_mask"] == 0
     length = target_padding.shape[1]
     with torch.no_grad():
@@ -147,16 +147,16 @@ def test_equals_torchs_transformer_with_the_same_weights(placement: str, final_n
 
 
 def ramp(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """A dropout for tests, without chance: x times (1 − p) times a ramp from −1 to 1.
+    """A deterministic stand-in for dropout: x times (1 − p) times a ramp from −1 to 1.
 
-    Real dropout may change places with the ReLU unseen, and its mean with every linear map. This may change places with
-    nothing: half of its factors are negative, and no two features share one.
+    A test with real dropout would not notice if dropout and ReLU changed places. This one would: half of the factors are
+    negative, and no two features have the same factor.
     """
     return x * torch.linspace(-1, 1, x.shape[-1]) * (1 - p) if training and p else x
 
 
 def drop_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both torch's dropout and ours become :func:`ramp`."""
+    """Replace torch's dropout and ours by :func:`ramp`."""
     monkeypatch.setattr(F, "dropout", ramp)
     monkeypatch.setattr(Dropout, "forward", lambda self, x: ramp(x, self.p, self.training))
 
@@ -168,7 +168,7 @@ def test_dropout_falls_on_each_sublayers_output_before_the_residual_and_after_th
     model = tiny(norm_placement=placement, hidden_dropout=0.2, activation_dropout=0.6).train()
     theirs = torchs(model).train()
     for layer in (*theirs.encoder.layers, *theirs.decoder.layers):
-        layer.self_attn.dropout = 0.0  # the paper drops the output of attention, not its weights
+        layer.self_attn.dropout = 0.0  # the paper applies dropout to the output of attention, not to its weights
         layer.dropout1.p = layer.dropout2.p = 0.2
         layer.dropout.p = 0.6
     for layer in theirs.decoder.layers:
@@ -180,9 +180,10 @@ def test_dropout_falls_on_each_sublayers_output_before_the_residual_and_after_th
     torch.testing.assert_close(dropped, theirs.encoder(x), atol=1e-5, rtol=1e-5)
     assert not torch.allclose(dropped, model.eval().encoder.stack(x), atol=0.1)
 
-    target = model.train().read(torch.full((2, 4), 7), memory=x)
-    expected = theirs.decoder(target.states[0], x, tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1))
-    torch.testing.assert_close(target.last, expected, atol=1e-5, rtol=1e-5)
+    trace = Trace(states=True)
+    last = model.train().read(torch.full((2, 4), 7), memory=x, trace=trace)
+    expected = theirs.decoder(trace.states[0], x, tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1))
+    torch.testing.assert_close(last, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_input_is_scaled_embedding_plus_position_then_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +198,7 @@ def test_input_is_scaled_embedding_plus_position_then_dropout(monkeypatch: pytes
     assert torch.equal(model.train().encoder.embeddings(ids), ramp(expected, 0.2))
 
 
-# ---------------------------------------- who sees what
+# ---------------------------------------- masks
 
 
 def test_a_later_target_token_changes_no_earlier_logits(batch: dict) -> None:
@@ -207,8 +208,8 @@ def test_a_later_target_token_changes_no_earlier_logits(batch: dict) -> None:
     changed[1, 4] = 3 + (changed[1, 4] - 2) % 27  # another token
     after = model(**batch | {"decoder_input_ids": changed}).logits
     torch.testing.assert_close(after[1, :4], before[1, :4], atol=1e-6, rtol=0)
-    assert ((after - before)[1, 4:].abs().amax(-1) > 1e-3).all()  # and each one from there on
-    torch.testing.assert_close(after[[0, 2, 3]], before[[0, 2, 3]], atol=1e-6, rtol=0)  # and no other row
+    assert ((after - before)[1, 4:].abs().amax(-1) > 1e-3).all()  # all later positions change
+    torch.testing.assert_close(after[[0, 2, 3]], before[[0, 2, 3]], atol=1e-6, rtol=0)  # other rows do not change
 
 
 def test_padding_changes_nothing(batch: dict) -> None:
@@ -235,7 +236,7 @@ def test_a_hidden_target_token_changes_no_other_logits(batch: dict) -> None:
 
 
 @pytest.mark.parametrize("placement", ["post", "pre"])
-def test_eager_agrees_with_fused_and_its_weights_look_only_where_they_may(placement: str, batch: dict) -> None:
+def test_eager_agrees_with_fused_and_its_weights_respect_the_masks(placement: str, batch: dict) -> None:
     model = tiny(norm_placement=placement, final_norm=placement == "pre")
     fused = model(**batch, output_hidden_states=True)
     eager = model(**batch, output_hidden_states=True, output_attentions=True)
@@ -258,13 +259,13 @@ def test_eager_agrees_with_fused_and_its_weights_look_only_where_they_may(placem
         assert weights.masked_select(padding).eq(0).all() and weights.masked_select(~padding).gt(0).all()
     for weights in eager.decoder_attentions:
         future = torch.ones(7, 7, dtype=torch.bool).triu(1)
-        assert weights[..., future].eq(0).all() and weights[1][..., ~future].gt(0).all()  # row 1 fills its length
+        assert weights[..., future].eq(0).all() and weights[1][..., ~future].gt(0).all()  # row 1 is full
 
 
 # ---------------------------------------- one matrix, used three times
 
 
-def test_loss_is_the_mean_surprise_of_the_labels_that_count(batch: dict) -> None:
+def test_loss_is_the_mean_negative_log_probability_of_the_labels_that_count(batch: dict) -> None:
     model = tiny()
     labels = batch["decoder_input_ids"].roll(-1, 1)
     labels[batch["decoder_attention_mask"] == 0] = -100
@@ -276,7 +277,7 @@ def test_loss_is_the_mean_surprise_of_the_labels_that_count(batch: dict) -> None
     assert torch.equal(as_tuple[0], output.loss) and torch.equal(as_tuple[1], output.logits)
 
 
-def test_output_projection_is_the_embedding_and_gradients_of_both_uses_add_up(batch: dict) -> None:
+def test_output_projection_is_the_embedding_and_the_gradients_of_both_uses_add_up(batch: dict) -> None:
     model = tiny()
     table = model.encoder.embeddings.token.weight
     labels = batch["decoder_input_ids"].roll(-1, 1)
@@ -320,17 +321,17 @@ def test_saved_and_opened_by_transformers_gives_the_same_logits(tmp_path, batch:
     opened = AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
     assert isinstance(opened, EncoderDecoder)
     assert torch.equal(opened(**batch).logits, model(**batch).logits)
-    encoder = AutoModel.from_pretrained(tmp_path).eval()  # its encoder alone
+    encoder = AutoModel.from_pretrained(tmp_path).eval()  # the encoder without the decoder
     assert isinstance(encoder, Encoder)
     source = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
     assert torch.equal(encoder(**source).last_hidden_state, model(**batch).encoder_last_hidden_state)
 
 
-# ---------------------------------------- it learns
+# ---------------------------------------- training
 
 
 def reversals(rows: int, held_out: bool, generator: torch.Generator) -> dict[str, Tensor]:
-    """Sources of 3 to 7 tokens from nine, targets that are the same backwards; ids that sum to a multiple of 5 are held out."""
+    """Random sources of 3 to 7 tokens; a target is its source reversed. Sources whose ids sum to a multiple of 5 are held out."""
     longest = 7
     lengths = torch.randint(3, longest + 1, (8 * rows,), generator=generator)
     place = torch.arange(longest)
@@ -339,7 +340,7 @@ def reversals(rows: int, held_out: bool, generator: torch.Generator) -> dict[str
     chosen = ((source.sum(1) % 5 == 0) == held_out).nonzero().flatten()[:rows]
     source, real, lengths = source[chosen], real[chosen], lengths[chosen]
     backwards = source.gather(1, (lengths[:, None] - 1 - place).clamp(min=0)) * real
-    labels = F.pad(backwards, (0, 1)).scatter(1, lengths[:, None], EOS)  # … and eos behind the last
+    labels = F.pad(backwards, (0, 1)).scatter(1, lengths[:, None], EOS)  # eos after the last token
     return {
         "input_ids": source,
         "attention_mask": real.long(),
@@ -350,7 +351,7 @@ def reversals(rows: int, held_out: bool, generator: torch.Generator) -> dict[str
 
 @pytest.fixture(scope="module")
 def learners() -> tuple[EncoderDecoder, EncoderDecoder]:
-    """A model trained to write sequences backwards, and its unsure self from the middle of its training."""
+    """A model trained to reverse sequences, and a copy from the middle of its training, which is less certain."""
     torch.manual_seed(0)
     settings = {"vocab_size": 12, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128}
     settings |= {"num_hidden_layers": 2, "num_decoder_layers": 2, "hidden_dropout": 0.0, "activation_dropout": 0.0}
@@ -373,7 +374,7 @@ def learners() -> tuple[EncoderDecoder, EncoderDecoder]:
 
 
 @pytest.mark.parametrize("beams", [1, 4])
-def test_learns_to_write_a_sequence_backwards(beams: int, learners: tuple) -> None:
+def test_learns_to_reverse_a_sequence(beams: int, learners: tuple) -> None:
     unseen = reversals(200, held_out=True, generator=torch.Generator().manual_seed(1))
     found = decode(
         learners[0],
@@ -393,7 +394,7 @@ def test_learns_to_write_a_sequence_backwards(beams: int, learners: tuple) -> No
 
 
 def log_probability(model: EncoderDecoder, source: Tensor, tokens: list[int]) -> float:
-    """log p(tokens | source), each token given the true ones before it: one pass, no search."""
+    """log p(tokens | source), where each token is given the true tokens before it."""
     logits = model(source[None], torch.tensor([[BOS, *tokens[:-1]]])).logits[0]
     return logits.log_softmax(-1)[torch.arange(len(tokens)), tokens].sum().item()
 
@@ -423,7 +424,7 @@ def test_one_beam_takes_the_likeliest_token_at_every_step(learners: tuple) -> No
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 def test_enough_beams_find_what_trying_every_sequence_finds(alpha: float) -> None:
-    """Four tokens and at most four of them: 1 + 3 + 9 + 27 targets that end."""
+    """A vocabulary of four and at most four tokens allow 1 + 3 + 9 + 27 targets that end in eos."""
     greedy_missed = 0
     for seed in range(6):
         model = tiny(seed, vocab_size=4, hidden_size=16, num_hidden_layers=1, num_decoder_layers=1)
@@ -435,11 +436,11 @@ def test_enough_beams_find_what_trying_every_sequence_finds(alpha: float) -> Non
         assert found.ids == target[:-1]
         assert found.score == pytest.approx(score, abs=1e-4)
         greedy_missed += decode(model, source[None], **settings)[0].ids != found.ids
-    assert greedy_missed  # else a greedy search would pass too
+    assert greedy_missed  # otherwise greedy search would pass this test too
 
 
 def plain_search(model: EncoderDecoder, source: Tensor, beams: int, longest: int) -> Hypothesis:
-    """Beam search as one would say it: one source, one hypothesis at a time, always to the longest."""
+    """Beam search in its plainest form: one source, one hypothesis at a time, without stopping early."""
     alive, ended = [(0.0, [])], []
     for _ in range(longest):
         grown = []
@@ -454,8 +455,8 @@ def plain_search(model: EncoderDecoder, source: Tensor, beams: int, longest: int
 
 
 @pytest.mark.parametrize("beams", [2, 3])
-def test_a_batch_decodes_as_each_source_alone_in_the_plainest_search(beams: int, learners: tuple) -> None:
-    """Sources that are done early leave the batch, and neither they nor padding disturb the others."""
+def test_a_batch_decodes_as_the_plain_search_decodes_each_source(beams: int, learners: tuple) -> None:
+    """Sources that are done early leave the batch. Neither they nor padding change the others."""
     model = learners[1]
     unseen = reversals(24, held_out=True, generator=torch.Generator().manual_seed(3))
     sources, mask = unseen["input_ids"], unseen["attention_mask"]
@@ -469,7 +470,7 @@ def test_a_batch_decodes_as_each_source_alone_in_the_plainest_search(beams: int,
         assert alone.ids == found.ids and alone.score == pytest.approx(found.score, abs=1e-4)
     assert len({len(found.ids) for found in together}) > 2
     greedy = decode(model, sources, mask, **settings)
-    assert any(a.ids != b.ids for a, b in zip(together, greedy, strict=True))  # the beams are of use
+    assert any(a.ids != b.ids for a, b in zip(together, greedy, strict=True))  # otherwise beams would not be tested
 
 
 def test_when_nothing_ends_in_time_the_likeliest_beginning_is_returned(learners: tuple) -> None:
@@ -483,7 +484,7 @@ def test_when_nothing_ends_in_time_the_likeliest_beginning_is_returned(learners:
 
 
 def test_search_stops_when_no_beam_can_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
-    """eos has p = 0.9 after any text, so the empty target wins at once: log(0.1/29) over any penalty here is far lower."""
+    """eos has p = 0.9 after any text, so the empty target wins: log(0.1/29) divided by any penalty here is far lower."""
     model = tiny()
     reads = []
     read = model.read
@@ -492,14 +493,14 @@ def test_search_stops_when_no_beam_can_overtake(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(model, "project", lambda states: favour.expand(*states.shape[:-1], 30))
     settings = {"bos_id": BOS, "eos_id": EOS, "beams": 3, "max_new_tokens": 15}
     assert decode(model, torch.full((2, 4), 5), **settings)[1].ids == [] and len(reads) == 1
-    with pytest.raises(InputError, match="21 tokens"):  # told at once, though the search would never get that far
+    with pytest.raises(InputError, match="21 tokens"):  # raised before the search, which would stop earlier
         decode(model, torch.full((2, 4), 5), **settings | {"max_new_tokens": 21})
-    # Over a penalty this steep even fourteen tokens of p = 0.1/29 score above log 0.9, so the search has to go on.
+    # With a penalty this steep fourteen tokens of p = 0.1/29 score above log 0.9, so the search must go on.
     reads.clear()
     assert len(decode(model, torch.full((2, 4), 5), length_penalty=6.0, **settings)[1].ids) > 0 and len(reads) > 1
 
 
-def test_decoding_leaves_every_modules_mode_as_it_was_and_drops_nothing_out(batch: dict) -> None:
+def test_decoding_uses_no_dropout_and_restores_the_mode_of_every_module(batch: dict) -> None:
     model = tiny(hidden_dropout=0.5)
     settings = {"bos_id": BOS, "eos_id": EOS, "beams": 2, "max_new_tokens": 6}
     sources = batch["input_ids"], batch["attention_mask"]
@@ -513,7 +514,7 @@ def test_decoding_leaves_every_modules_mode_as_it_was_and_drops_nothing_out(batc
     assert [module.training for module in model.modules()] == modes
 
 
-# ---------------------------------------- what a user can mend
+# ---------------------------------------- errors
 
 
 def ask(model: EncoderDecoder, source_length: int = 3, **overrides: object) -> list[Hypothesis]:
@@ -537,6 +538,6 @@ def ask(model: EncoderDecoder, source_length: int = 3, **overrides: object) -> l
         ),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(call, says: str) -> None:
+def test_bad_input_raises_an_error_that_explains_it(call, says: str) -> None:
     with pytest.raises(InputError, match=says):
         call(tiny())

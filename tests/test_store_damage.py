@@ -27,6 +27,7 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training import checkpoint, trainer
 from rtxlib.training.recipe import RECIPES
+from rtxstudy import published
 
 SPEC = RunSpec("recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0)
 

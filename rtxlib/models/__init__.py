@@ -1,4 +1,15 @@
-"""Every model of the study and of its references, from one configuration and one set of parts."""
+"""Every model of the study and of its references, from one configuration and one set of parts.
+
+``import rtxlib.models`` registers the architecture with transformers: ``AutoConfig``, ``AutoModel``,
+``AutoModelForSequenceClassification``, ``AutoModelForSeq2SeqLM`` and ``pipeline`` then open what these models save.
+
+config, presets              what a model is, and its names
+attention, feedforward, norms, positions, masks → layers → recurrence, residual → encoder → heads, seq2seq
+early_exit                   a text leaves the loop when its label is settled
+pretrained, references       checkpoints of BERT, MiniLM and ModernBERT, opened and saved
+kernels                      what is there for speed, beside the plain formulas
+trace                        states and attention weights, recorded for callers who ask
+"""
 
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 

@@ -1,4 +1,4 @@
-"""One configuration for every encoder here: the field's standard names, and one word per choice."""
+"""One configuration for every model: the field's standard names, and one word per choice."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "output_initializer": ("plain", "depth_scaled"),
 }
 GATED = ("swiglu", "geglu")
-OF_DATA = ("vocab_size", "num_labels", "id2label", "label2id")  # what a training run takes from its data
+OF_DATA = ("vocab_size", "num_labels", "id2label", "label2id")  # a training run takes these from its data
 
-# An annotation's first word -> what that is in a sentence, and whether a value is one. True is no number here.
+# First word of an annotation -> the word for it in a sentence, and a test of a value. A bool does not count as a number.
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("true or false", lambda x: isinstance(x, bool)),
     "int": ("a whole number", lambda x: isinstance(x, int) and not isinstance(x, bool)),
@@ -34,7 +34,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "str": ("a word", lambda x: isinstance(x, str) and bool(x)),
 }
-# What a number must be -> whether it is. Ends that no one needs are there so that a slip of the pen fills no memory.
+# What a number must be -> a test of it. The upper ends are far beyond use; they stop a mistyped number from filling memory.
 _RANGES: dict[str, Callable[[float], bool]] = {
     "at least 0": lambda x: x >= 0,
     "at least 1": lambda x: x >= 1,
@@ -57,78 +57,82 @@ _FIELDS = {
 
 
 class ModelConfig(PreTrainedConfig):
-    """What a model is, apart from its weights; every field has a meaning or a unit beside it.
+    """What a model is, apart from its weights. Each field has its meaning or its unit beside it.
 
-    Sizes default to those of BERT-base (Devlin et al. 2019), switches to the study's own choices: rotary positions,
-    SwiGLU, RMSNorm, pre-norm. Raises InputError for a word that is not among :data:`CHOICES`, a value of another type than
-    its field's or out of range, or a width that the heads do not divide.
+    Sizes default to those of BERT-base (Devlin et al. 2019). Choices default to those of the study: rotary positions,
+    SwiGLU, RMSNorm, pre-norm. Raises InputError for a word that is not among :data:`CHOICES`, for a value of the wrong type
+    or out of range, and for fields that contradict each other.
     """
 
     model_type = "rtx"
 
     vocab_size: int = 30522
     hidden_size: int = 768  # d, the width of the state
-    num_hidden_layers: int = 12  # N, layers in a block
-    num_decoder_layers: int = 0  # of an encoder–decoder; 0: an encoder alone
+    num_hidden_layers: int = 12  # N, layers of a block
+    num_decoder_layers: int = 0  # of an encoder–decoder; 0: only an encoder
     num_attention_heads: int = 12
-    intermediate_size: int | None = 3072  # width inside the feed-forward; None: 4d, or ⌊8/3·d⌋ when it is gated
+    intermediate_size: int | None = 3072  # width inside the feed-forward; None: 4d, or ⌊8/3·d⌋ if it is gated
     max_position_embeddings: int = 512  # the longest text, in tokens
-    type_vocab_size: int = 2  # segments told apart by a vector of their own; 0: none
+    type_vocab_size: int = 2  # segments, each with a vector of its own; 0: none
     pad_token_id: int | None = 0
 
     position: str = "rotary"
     rope_theta: float | int = 10000.0  # base of the rotary frequencies
-    local_rope_theta: float | int | None = None  # their base in local layers; None: rope_theta
-    local_attention: int | None = None  # tokens that a local layer sees, half on each side; None: no layer is local
-    global_attention_every: int = 3  # of so many layers the first sees all tokens; of meaning with local_attention
+    local_rope_theta: float | int | None = None  # the base in local layers; None: rope_theta
+    local_attention: int | None = None  # tokens that a local layer sees, half on each side; None: no local layers
+    global_attention_every: int = 3  # with local_attention: of so many layers, the first sees all tokens
     norm: str = "rmsnorm"
     norm_placement: str = "pre"
     norm_eps: float = 1e-12
-    norm_bias: bool = True  # of LayerNorm; RMSNorm has none
+    norm_bias: bool = True  # of LayerNorm; RMSNorm has no bias
     embedding_scale: bool = False  # token vectors are multiplied by √d before positions are added
     embedding_norm: bool = True
-    first_attention_norm: bool = True  # pre-norm: whether the very first attention has one too
+    first_attention_norm: bool = True  # pre-norm: whether the first layer's attention has a norm
     final_norm: bool = False
     feedforward: str = "swiglu"
     bias: bool = True  # in attention and feed-forward
     pooler: bool = False  # BERT's dense layer with tanh on top of [CLS]
-    pooling: str = "cls"  # one vector for a text: the state of [CLS], the mean of all states, or the pooler's output
+    pooling: str = "cls"  # the vector of a text: the state of [CLS], the mean of all states, or the pooler's output
     normalize: bool = False  # sentence embeddings have length one
-    max_seq_length: int | None = None  # tokens a sentence embedding reads; None: max_position_embeddings
+    max_seq_length: int | None = None  # tokens that a sentence embedding reads; None: max_position_embeddings
 
     recurrent_depth: int = 1  # R, passes through the block; 1 is the standard encoder
-    block_sharing: str = "shared"  # "unshared": every pass has weights of its own
-    residual: str = "from_second"  # how a pass joins what it made to the state it started from (models/residual)
+    block_sharing: str = "shared"  # "unshared": each pass has weights of its own
+    residual: str = "from_second"  # how a pass joins its output to the state before it (models/residual.py)
     residual_scale: float | int = 0.5  # α
-    input_injection: bool = False  # from the second pass on, what entered the loop is added to the state again
+    input_injection: bool = False  # each pass after the first adds the state that entered the loop
     loop_norm: bool = False  # a norm after each pass
     iteration_embedding: bool = False  # each pass adds a vector of its own to the state
-    conditioning_size: int | None = None  # width inside the light layer before each later pass; None: no such layer
-    prelude_layers: int = 0  # layers before the loop, and
-    coda_layers: int = 0  # after it, passed once
-    embedding_size: int | None = None  # E, width of the token table, widened to d by a matrix; None: d
-    depth_sampling: str = "fixed"  # in training: R passes, or "uniform": 1 to R, drawn for each batch
+    conditioning_size: int | None = None  # width inside the light layer before each later pass; None: no layer
+    prelude_layers: int = 0  # layers before the loop, passed once
+    coda_layers: int = 0  # layers after the loop, passed once
+    embedding_size: int | None = None  # E, width of the token table, which a matrix widens to d; None: d
+    depth_sampling: str = "fixed"  # "uniform": random depth, each training batch takes 1 to R passes
 
-    hidden_dropout: float | int = 0.1  # of the embedding and of every sub-layer's output
+    hidden_dropout: float | int = 0.1  # of the embedding and of each sub-layer's output
     attention_dropout: float | int = 0.1  # of the attention weights
     activation_dropout: float | int = 0.0  # inside the feed-forward, after the activation
     classifier_dropout: float | int = 0.1
     initializer_range: float = 0.02  # standard deviation of every weight matrix at the start
     embedding_initializer_range: float | None = None  # of the token table; None: initializer_range
-    output_initializer: str = "plain"  # "depth_scaled": output projections start smaller by √(2·N·R)
+    output_initializer: str = "plain"  # "depth_scaled": output projections start smaller by √(2·depth)
 
     def __post_init__(self, **kwargs: Any) -> None:
         super().__post_init__(**kwargs)
         self.check()
 
     def check(self) -> None:
-        """Raises InputError for what cannot be or contradicts itself; to be called again where a field was changed."""
+        """Raise InputError for a value that its field cannot have, or fields that contradict each other.
+
+        To be called again after a field was changed.
+        """
         for field, known in CHOICES.items():
             word = getattr(self, field)
             if word not in known:
                 raise InputError(f"{field}={word!r} is not one of {', '.join(known)}.{nearest(str(word), known)}")
         check_values({field: getattr(self, field) for field in _ANNOTATIONS}, _ANNOTATIONS, _FIELDS)
-        if self.pad_token_id is not None and not -1 <= self.pad_token_id < self.vocab_size:  # some on the Hub say -1
+        # Some models on the Hub have −1.
+        if self.pad_token_id is not None and not -1 <= self.pad_token_id < self.vocab_size:
             raise InputError(
                 f"pad_token_id must be one of the {self.vocab_size:,} tokens, counted from 0, or None, not {self.pad_token_id}."
             )
@@ -148,7 +152,7 @@ class ModelConfig(PreTrainedConfig):
         self._check_loop()
 
     def _check_loop(self) -> None:
-        """Raises InputError for words about the loop that contradict each other."""
+        """Raise InputError for fields of the loop that contradict each other."""
         if self.residual in ("learned", "damped") and not 0 < self.residual_scale < 1:
             raise InputError(
                 f"residual={self.residual!r} needs a residual_scale between 0 and 1, not {self.residual_scale!r}: "
@@ -161,14 +165,9 @@ class ModelConfig(PreTrainedConfig):
             )
         if self.recurrent_depth > 1:
             return
-        for field, default in (
-            ("input_injection", False), ("iteration_embedding", False), ("conditioning_size", None),
-            ("depth_sampling", "fixed"),
-        ):  # fmt: skip
-            if getattr(self, field) != default:
-                raise InputError(
-                    f"{field} is about the passes after the first, and recurrent_depth=1 has none of them."
-                )
+        for field in ("input_injection", "iteration_embedding", "conditioning_size", "depth_sampling"):
+            if getattr(self, field) != getattr(ModelConfig, field):
+                raise InputError(f"{field} is about passes after the first, and recurrent_depth=1 has none of them.")
 
     @property
     def head_dim(self) -> int:
@@ -177,37 +176,37 @@ class ModelConfig(PreTrainedConfig):
 
     @property
     def resolved_intermediate_size(self) -> int:
-        """Width inside the feed-forward once None is resolved: 4d, or ⌊8/3·d⌋ for a gated one (Shazeer 2020)."""
+        """Width inside the feed-forward, with None resolved: 4d, or ⌊8/3·d⌋ if it is gated (Shazeer 2020)."""
         if self.intermediate_size is not None:
             return self.intermediate_size
         return 8 * self.hidden_size // 3 if self.feedforward in GATED else 4 * self.hidden_size
 
     @property
     def reads_cls(self) -> bool:
-        """Whether a text is read at [CLS] alone, so that its other positions need no last layer."""
+        """Whether [CLS] alone is read, so that the last layer need not compute the other positions."""
         return self.pooling in ("cls", "pooler")
 
     @property
     def effective_depth(self) -> int:
-        """Layers that a token passes through: prelude, N·R and coda (light conditioning layers are not counted)."""
+        """Layers that a token passes through: prelude, N·R and coda; light conditioning layers do not count."""
         return self.prelude_layers + self.num_hidden_layers * self.recurrent_depth + self.coda_layers
 
     @property
     def family(self) -> str:
-        """``"recurrent"`` when the block is passed more than once, else ``"standard"``."""
+        """``"recurrent"`` if the block is passed more than once, otherwise ``"standard"``."""
         return "recurrent" if self.recurrent_depth > 1 else "standard"
 
 
-_ANNOTATIONS: dict[str, str] = dict(ModelConfig.__annotations__)  # our fields alone, without those of transformers
+_ANNOTATIONS: dict[str, str] = dict(ModelConfig.__annotations__)  # our fields without those of transformers
 
 
 def check_values(
     values: Mapping[str, object], annotations: Mapping[str, str], ranges: Mapping[str, str], whose: str = ""
 ) -> None:
-    """Raises InputError for a value of another type than its field is annotated with, or out of the field's range.
+    """Raise InputError for a value that is not of its field's type or not in its field's range.
 
-    annotations: field -> "int", "float | None", …; ranges: a key of the ranges above -> the fields it is for, in one string.
-    ``whose`` stands before the field in the sentence.
+    annotations: field -> "int", "float | None", … ranges: a key of ``_RANGES`` -> the names of its fields, in one string.
+    ``whose`` stands before the field's name in the sentence.
     """
     for field, value in values.items():
         kind, *others = annotations[field].split(" | ")
@@ -215,17 +214,18 @@ def check_values(
             continue
         what, is_one = _KINDS[kind]
         if not is_one(value):
-            raise InputError(f"{whose}{field} must be {what}{' or None' * ('None' in others)}, not {value!r}.")
-        for wanted, fields in ranges.items():
-            if field in fields.split() and not _RANGES[wanted](value):
-                raise InputError(f"{whose}{field} must be {wanted}, not {value!r}.")
+            wanted = f"{what} or None" if "None" in others else what
+            raise InputError(f"{whose}{field} must be {wanted}, not {value!r}.")
+        for within, fields in ranges.items():
+            if field in fields.split() and not _RANGES[within](value):
+                raise InputError(f"{whose}{field} must be {within}, not {value!r}.")
 
 
 def check_names(settings: Mapping[str, object]) -> None:
-    """Raises InputError for a name that is no field of :class:`ModelConfig`, or a number of labels that cannot be."""
+    """Raise InputError for a name that is not a field of :class:`ModelConfig`, or a wrong number of labels."""
     fields = {*_ANNOTATIONS, *OF_DATA}
     for name in settings:
         if name not in fields:
             raise InputError(f"A model has no setting '{name}'.{nearest(name, fields)}")
-    if "num_labels" in settings:  # transformers makes a name of each before it looks
+    if "num_labels" in settings:  # checked here, before transformers makes a name for each label
         check_values({"num_labels": settings["num_labels"]}, {"num_labels": "int"}, {"at least 1": "num_labels"})

@@ -1,4 +1,8 @@
-"""The encoder: embeddings, the recurrent stack, and what transformers needs to save and load it."""
+"""The encoder: embeddings, the recurrent stack, pooling, and what transformers needs to save and load a model.
+
+How weights start is decided in ``EncoderBase._init_weights``. To add a start: its word in ``CHOICES["output_initializer"]``
+(config.py), and the ``initial_std`` of the modules concerned, as :class:`~rtxlib.models.recurrence.RecurrentStack` sets it.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +17,20 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.dropout import Dropout
-from rtxlib.models.linear import Linear
-from rtxlib.models.masks import packed, packed_positions, self_attention_view
+from rtxlib.models.kernels.dropout import Dropout
+from rtxlib.models.kernels.linear import Linear
+from rtxlib.models.masks import Views, packed, packed_positions, self_attention_view
 from rtxlib.models.norms import make_norm
 from rtxlib.models.positions import sinusoidal_table
-from rtxlib.models.recurrence import RecurrentStack, Walk
+from rtxlib.models.recurrence import RecurrentStack
 from rtxlib.models.residual import PassResidual
+from rtxlib.models.trace import Trace
 
 
 class Embeddings(nn.Module):
-    """Token (times √d), token type, learned or sinusoidal position, as configured; then a norm and dropout.
+    """The sum of a token's vector, its type's and its position's, as configured; then a norm and dropout.
 
-    With ``embedding_size`` E below d the table is (vocabulary, E) and a matrix E → d widens its vectors (ALBERT, Lan et al.
-    2020), so that the table does not drown the count of a small model.
+    With ``embedding_size`` E the table is (vocabulary, E) and a matrix E → d widens its vectors (ALBERT, Lan et al. 2020).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -46,12 +50,12 @@ class Embeddings(nn.Module):
     def forward(
         self, input_ids: Tensor, token_type_ids: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """(batch, length) token ids → (batch, length, hidden); positions (length,) where they are not 0, 1, 2, …"""
+        """Token ids (batch, length) → (batch, length, hidden). positions: (length,), by default 0, 1, 2, …"""
         length = input_ids.shape[1]
-        x = self.widen(self.token(input_ids))
+        x = self.widen(self.token(input_ids))  # (B, T, d)
         if self.config.embedding_scale:
             x = x * self.config.hidden_size**0.5
-        if self.config.type_vocab_size:  # texts here are single segments, so without ids every token is of type 0
+        if self.config.type_vocab_size:  # without ids every token is of type 0: a text is one segment
             x = x + (self.token_type.weight[0] if token_type_ids is None else self.token_type(token_type_ids))
         if self.config.position == "learned":
             x = x + (self.position.weight[:length] if positions is None else self.position(positions))
@@ -62,7 +66,7 @@ class Embeddings(nn.Module):
 
 
 class EncoderBase(PreTrainedModel):
-    """What every model here shares: its configuration class and how weights start."""
+    """What every model of this package shares: its configuration class and how its weights start."""
 
     config_class = ModelConfig
     base_model_prefix = "encoder"
@@ -70,27 +74,27 @@ class EncoderBase(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Normal weights of standard deviation ``initializer_range``, unless the module names its own ``initial_std``."""
+        """Normal weights with standard deviation ``initializer_range``, or ``initial_std`` of modules that have one."""
         std = getattr(module, "initial_std", None) or self.config.initializer_range
         if isinstance(module, nn.Linear | nn.Embedding):
             initialization.normal_(module.weight, std=std)
         elif isinstance(module, nn.RMSNorm | nn.LayerNorm):
             initialization.ones_(module.weight)
-        elif isinstance(module, PassResidual) and module.form == "learned":
-            initialization.constant_(module.logit, module.initial_logit())
+        elif isinstance(module, PassResidual):
+            module.reset_parameters()
         if getattr(module, "bias", None) is not None:
             initialization.zeros_(module.bias)
 
 
 @dataclass
 class EncoderOutput(BaseModelOutputWithPooling):
-    """What transformers' encoders return, and ``pass_states``: what entered the loop and the state after each pass."""
+    """What transformers' encoders return, and ``pass_states``: the state that entered the loop and the one after each pass."""
 
     pass_states: tuple[Tensor, ...] | None = None
 
 
 def check_length(length: int, config: ModelConfig) -> None:
-    """Raises InputError when a text is longer than the positions of its model."""
+    """Raise InputError if a text is longer than its model's positions."""
     if length > config.max_position_embeddings:
         raise InputError(
             f"A text of {length} tokens is longer than the {config.max_position_embeddings} positions of this model; "
@@ -99,7 +103,7 @@ def check_length(length: int, config: ModelConfig) -> None:
 
 
 class Encoder(EncoderBase):
-    """Token ids in, one state a token out."""
+    """Token ids (batch, length) → one state per token (batch, length, hidden)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
@@ -130,61 +134,64 @@ class Encoder(EncoderBase):
     ) -> EncoderOutput | tuple:
         """Encode a batch.
 
-        input_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None: all are.
-        queries: compute the last layer for the first so many positions only. offsets: the one row holds many texts end
-        to end, without padding; text i stands at offsets[i] to offsets[i + 1] and sees itself alone, which gives what
-        the padded batch gives. recurrent_depth: so many passes instead of R; in training with
-        ``depth_sampling="uniform"`` and no number given it is drawn from 1 to R.
+        input_ids, token_type_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None:
+        all are. queries: the last layer computes only the first so many positions. offsets: the batch is one packed row,
+        texts end to end without padding; text i stands at offsets[i] to offsets[i + 1] and sees only itself, which gives
+        the same states as a padded batch. recurrent_depth: the number of passes instead of R. Without it, training with
+        ``depth_sampling="uniform"`` draws a number from 1 to R.
 
-        Returns last_hidden_state (batch, length or queries, hidden) and, with a pooler, pooler_output (texts, hidden);
-        with output_hidden_states the embedding and the state after each layer of each pass, and pass_states: what
-        entered the loop and the state after each pass; with output_attentions the weights (batch, heads, length,
-        length) of each layer of each pass. Raises InputError when a text is longer than ``max_position_embeddings``, or
-        attention weights are asked of a packed row.
+        Returns last_hidden_state (batch, length or queries, hidden) and, with a pooler, pooler_output (texts, hidden).
+        With output_hidden_states also hidden_states, the embedding and the state after each layer of each pass, and
+        pass_states, the state that entered the loop and the state after each pass. With output_attentions also the
+        weights (batch, heads, length, length) of each layer of each pass. Raises InputError if a text is longer than
+        ``max_position_embeddings``, or if attention weights of a packed row are asked for.
         """
         config = self.config
-        length = input_ids.shape[1] if offsets is None else max(end - start for start, end in pairwise(offsets))
-        positions = None if offsets is None else packed_positions(offsets, input_ids.device)
-        if output_attentions and offsets is not None:
+        if offsets is None:
+            length, positions = input_ids.shape[1], None
+        elif output_attentions:
             raise InputError("A packed row has no attention weights to show; pad the texts instead of packing them.")
-        walk = self.views(length, attention_mask, input_ids.device, bool(output_attentions))
-        embedded = self.embeddings(input_ids, token_type_ids, positions)
+        else:
+            length = max(end - start for start, end in pairwise(offsets))
+            positions = packed_positions(offsets, input_ids.device)
+        views = self.views(length, attention_mask, input_ids.device)
         if offsets is not None:
-            walk.everywhere = packed(walk.everywhere, offsets, positions)
-            walk.nearby = walk.nearby and packed(walk.nearby, offsets, positions)
+            views = Views(*(None if view is None else packed(view, offsets, positions) for view in views))
+        trace = Trace(output_hidden_states, output_attentions)
+        h = self.embeddings(input_ids, token_type_ids, positions)
+        trace.add(states=h)
         if recurrent_depth is None and self.training and config.depth_sampling == "uniform":
             recurrent_depth = int(torch.randint(1, config.recurrent_depth + 1, ()))
-        h = self.final_norm(self.stack(embedded, walk, queries, recurrent_depth))
-        firsts = h[:, 0] if offsets is None else h[0, list(offsets[:-1])]
+        h = self.final_norm(self.stack(h, views, queries, recurrent_depth, trace))
+        firsts = h[:, 0] if offsets is None else h[0, list(offsets[:-1])]  # [CLS] of each text
         output = EncoderOutput(
             last_hidden_state=h,
             pooler_output=self.pooler(firsts).tanh() if config.pooler else None,
-            hidden_states=(embedded, *walk.layers) if output_hidden_states else None,
-            attentions=tuple(walk.attentions) if output_attentions else None,
-            pass_states=tuple(walk.iterations) if output_hidden_states else None,
+            hidden_states=tuple(trace.states) if output_hidden_states else None,
+            attentions=tuple(trace.attentions) if output_attentions else None,
+            pass_states=tuple(trace.pass_states) if output_hidden_states else None,
         )
         return output if return_dict is not False else output.to_tuple()
 
-    def views(self, length: int, attention_mask: Tensor | None, device: torch.device, eager: bool = False) -> Walk:
-        """What the layers see of texts padded to ``length``; attention_mask (batch, length), None: every token is real.
+    def views(self, length: int, attention_mask: Tensor | None, device: torch.device) -> Views:
+        """What the layers see of texts padded to ``length``. attention_mask: (batch, length); None: every token is real.
 
-        Raises InputError when that is longer than ``max_position_embeddings``.
+        Raises InputError if ``length`` is above ``max_position_embeddings``.
         """
         config = self.config
         check_length(length, config)
-        everywhere = self_attention_view(config, length, attention_mask, device)
-        nearby = None
-        if config.local_attention is not None:
-            nearby = self_attention_view(config, length, attention_mask, device, local=True)
-        return Walk(everywhere, nearby, eager or config._attn_implementation == "eager")
+        full = self_attention_view(config, length, attention_mask, device)
+        if config.local_attention is None:
+            return Views(full)
+        return Views(full, self_attention_view(config, length, attention_mask, device, local=True))
 
     def pool(
         self, states: Tensor, attention_mask: Tensor | None = None, offsets: Sequence[int] | None = None
     ) -> Tensor:
-        """One vector for each text (batch, hidden) from the states (batch, length, hidden) of any iteration.
+        """One vector per text (batch, hidden) from the states after any pass (batch, length, hidden).
 
         ``config.pooling`` says how: the state of [CLS], the mean over real tokens, or the pooler on top of [CLS].
-        Of a packed row (1, total, hidden) with ``offsets`` it is (texts, hidden).
+        For a packed row (1, total, hidden) with ``offsets`` the result is (texts, hidden).
         """
         if offsets is not None:
             return torch.cat([self.pool(states[:, start:end]) for start, end in pairwise(offsets)])
@@ -198,11 +205,11 @@ class Encoder(EncoderBase):
         return (states * real).sum(dim=1) / real.sum(dim=1)
 
     def summary(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """What a text's label is read from, (batch, hidden), before any dense layer: [CLS], or the mean of real tokens."""
+        """[CLS] or the mean over real tokens (batch, hidden): the input of the pooler or the classifier."""
         return states[:, 0] if self.config.reads_cls else self.pool(states, attention_mask)
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Sentence embeddings (batch, hidden): pooled states, of length one where ``config.normalize`` is set.
+        """Sentence embeddings (batch, hidden): pooled states, scaled to length one if ``config.normalize`` is set.
 
         Arguments as in :meth:`forward`.
         """

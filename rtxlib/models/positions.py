@@ -1,8 +1,14 @@
-"""How a token knows where it stands: rotated queries and keys, vectors added to the embedding, or a price of distance."""
+"""How a model knows the position of a token: rotated queries and keys, a vector added to the embedding, or ALiBi.
+
+This module computes the numbers. They are applied elsewhere: rotary angles in :mod:`~rtxlib.models.attention` (by
+:func:`rtxlib.models.kernels.rotation.rotate`), sinusoidal and learned vectors in :class:`rtxlib.models.encoder.Embeddings`,
+and ALiBi in the masks of :mod:`~rtxlib.models.masks`.
+
+To add a form of position: its word in ``CHOICES["position"]`` (config.py), its numbers here, and their use in one of
+those three places. ``VARIANTS`` in tests/test_recurrence.py and ``SHAPES`` in tests/test_references.py list what is tested.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +20,7 @@ def rotary_angles(
     """Cosine and sine of m·θᵢ for every position m and pair i, with θᵢ = theta^(−2i / head_dim) (Su et al. 2021).
 
     Returns two tensors (length, head_dim) in float32. Pair i joins the dimensions i and i + head_dim/2 (the
-    "rotate-half" layout), so each half repeats the same angles.
+    "rotate-half" layout), so the second half repeats the angles of the first.
     """
     pair = torch.arange(0, head_dim, 2, dtype=torch.float32, device=device)
     frequency = theta ** (-pair / head_dim)  # (head_dim/2,)
@@ -23,39 +29,8 @@ def rotary_angles(
     return angle.cos(), angle.sin()
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair of ``x`` (batch, heads, length, head_dim) by its angle; ``cos`` and ``sin`` (length, head_dim).
-
-    The reference writes pairs of neighbours (x₀, x₁), (x₂, x₃), …; here the partners lie half a head apart. The two
-    differ by one fixed permutation of the dimensions, which leaves every product of a query with a key unchanged.
-    """
-    return _Rotation.apply(x, cos.to(x.dtype), sin.to(x.dtype))
-
-
-class _Rotation(torch.autograd.Function):
-    """Three operations, and four back through the opposite angles, where autograd would take five and five."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        ctx.save_for_backward(cos, sin)
-        return _turn(x, cos, sin)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        cos, sin = ctx.saved_tensors
-        return _turn(grad, cos, -sin), None, None
-
-
-def _turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    half = x.shape[-1] // 2
-    turned = x * cos
-    turned[..., :half].addcmul_(x[..., half:], sin[..., :half], value=-1)
-    turned[..., half:].addcmul_(x[..., :half], sin[..., half:])
-    return turned
-
-
 def sinusoidal_table(length: int, hidden_size: int, device: torch.device | None = None) -> Tensor:
-    """PE(m, 2i) = sin(m / 10000^(2i/d)) and PE(m, 2i+1) = cos(the same) (Vaswani et al. 2017).
+    """PE(m, 2i) = sin(m / 10000^(2i/d)) and PE(m, 2i+1) = cos(m / 10000^(2i/d)) (Vaswani et al. 2017).
 
     Returns (length, hidden_size) in float32.
     """
@@ -66,10 +41,10 @@ def sinusoidal_table(length: int, hidden_size: int, device: torch.device | None 
 
 
 def alibi_slopes(heads: int, device: torch.device | None = None) -> Tensor:
-    """What one token of distance costs each head: 2^(−8/n), 2^(−16/n), …, 2^(−8) for n heads (Press et al. 2022).
+    """What one token of distance takes from the scores of each head: 2^(−8/n), 2^(−16/n), …, 2^(−8) for n heads.
 
-    Where n is no power of two, the slopes of the next lower power p come first, then every second one of 2p's, as the
-    paper's authors do. Returns (heads,) in float32.
+    If n is not a power of two, the slopes of the next lower power p come first, and every second slope of 2p follows, as in
+    the code of the paper (Press et al. 2022). Returns (heads,) in float32.
     """
 
     def geometric(n: int) -> Tensor:

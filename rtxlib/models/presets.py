@@ -17,16 +17,12 @@ Settings = dict[str, Any]
 
 
 def _sizes(layers: int, width: int, heads: int, inner: int) -> Settings:
-    return {
-        "num_hidden_layers": layers,
-        "hidden_size": width,
-        "num_attention_heads": heads,
-        "intermediate_size": inner,
-    }
+    sizes = {"num_hidden_layers": layers, "hidden_size": width, "num_attention_heads": heads}
+    return sizes | {"intermediate_size": inner}
 
 
-# "Attention Is All You Need" (Vaswani et al. 2017): one vocabulary for both sides, its vectors scaled by √d and read
-# again as the output projection; neither side ends in a norm of its own.
+# "Attention Is All You Need" (Vaswani et al. 2017). Both sides share one vocabulary, whose vectors are scaled by √d and are
+# also the output projection. Neither side has a final norm.
 _TRANSFORMER: Settings = {
     "vocab_size": 37_000,
     "type_vocab_size": 0,
@@ -41,7 +37,7 @@ _TRANSFORMER: Settings = {
     "activation_dropout": 0.1,
     "pooling": "mean",
 }
-# BERT (Devlin et al. 2019), whose sizes below base are those of Turc et al. 2019.
+# BERT (Devlin et al. 2019). The sizes below base are those of Turc et al. 2019.
 BERT: Settings = {
     "position": "learned",
     "norm": "layernorm",
@@ -50,7 +46,7 @@ BERT: Settings = {
     "pooler": True,
     "pooling": "pooler",
 }
-# MiniLM (Wang et al. 2020) as sentence-transformers tuned it: BERT, narrow, read by a normalised mean of 256 tokens.
+# MiniLM (Wang et al. 2020) as tuned by sentence-transformers: a narrow BERT that returns a normalised mean over 256 tokens.
 _MINILM: Settings = BERT | {"pooling": "mean", "normalize": True, "max_seq_length": 256}
 # ModernBERT (Warner et al. 2024).
 MODERNBERT: Settings = {
@@ -91,11 +87,11 @@ PRESETS: dict[str, Settings] = {
     "modernbert-base": MODERNBERT | _sizes(22, 768, 12, 1152),
     "modernbert-large": MODERNBERT | _sizes(28, 1024, 16, 2624),
 }
-NAMED = ("standard-6x384", "recurrent-3x2x256", *PRESETS)  # the two that the study sets against each other come first
+NAMED = ("standard-6x384", "recurrent-3x2x256", *PRESETS)  # first the two that the study compares
 
 
 def _study(name: str) -> Settings:
-    """The settings of a ``standard-…`` or ``recurrent-…`` name."""
+    """The settings of a ``standard-…`` or ``recurrent-…`` name. Raises InputError for any other name."""
     match = _PATTERN.fullmatch(name)
     if not match:
         raise InputError(
@@ -110,12 +106,12 @@ def _study(name: str) -> Settings:
 
 
 def preset(name: str, **overrides: Any) -> ModelConfig:
-    """The configuration a name stands for: one of :data:`PRESETS`, or a study model of any size.
+    """The configuration of this name: one of :data:`PRESETS`, or a study model of any size.
 
-    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<passes>x<width>``: heads are 64
-    wide (32 below a width of 128), the feed-forward is 4·width inside, biases everywhere, no final norm, the shape of
-    the study that this one must surpass. ``overrides`` are fields of :class:`ModelConfig`.
-    Raises InputError for a name that does not read so, a width no heads fit, or an unknown field.
+    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<passes>x<width>``. They have the shape
+    of the original study: heads of width 64 (32 below a width of 128), a feed-forward of width 4·width inside, biases
+    everywhere, no final norm. ``overrides`` are fields of :class:`ModelConfig`.
+    Raises InputError for an unknown name, a width that no number of heads divides, or an unknown field.
     """
     settings = PRESETS.get(name) or _study(name)
     check_names(overrides)
@@ -123,11 +119,11 @@ def preset(name: str, **overrides: Any) -> ModelConfig:
 
 
 def build(name: str, seed: int = 0, **overrides: Any) -> EncoderForSequenceClassification:
-    """A freshly initialised classifier of this name; the same seed gives the same weights.
+    """A newly initialised classifier of this name; the same seed gives the same weights.
 
-    ``build("recurrent-3x2x256", block_sharing="unshared")`` changes a field. Of an encoder–decoder it is the encoder
-    that classifies. The caller's random state is left alone.
+    ``build("recurrent-3x2x256", block_sharing="unshared")`` changes a field. For an encoder–decoder it is a classifier on
+    the encoder. The caller's random state does not change. Raises InputError as :func:`preset` does.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # the CPU's alone; torch.manual_seed would set a GPU's too
+        torch.default_generator.manual_seed(seed)  # only the CPU's; torch.manual_seed would seed GPUs too
         return EncoderForSequenceClassification(preset(name, **overrides))

@@ -1,7 +1,12 @@
-"""How the reference implementations name what we have: the fields of a configuration and the tensors of a checkpoint."""
+"""The names that transformers' BERT and ModernBERT use for our configuration fields and tensors.
+
+To add an architecture: one more :class:`Reference` in :data:`REFERENCES`. What its tables cannot say, for example
+ModernBERT's pattern of local layers, is code in :func:`our_config` and :func:`their_config`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,21 +21,28 @@ from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import BERT, MODERNBERT, Settings
 
 _LAYER = "stack.blocks.0.{i}."
+_SAME = {  # fields that everybody calls alike
+    name: name
+    for name in (
+        "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "max_position_embeddings", "pad_token_id", "initializer_range",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One architecture of transformers, and the tables that lead from its names to ours and back."""
+    """One architecture of transformers, and tables between its names and ours."""
 
     config_class: type[PreTrainedConfig]
-    architecture: str  # the class whose checkpoints these are
-    fixed: Settings  # what the architecture decides and its configuration does not say
+    architecture: str  # the class that its checkpoints name
+    fixed: Settings  # what the architecture implies and its configuration does not say
     fields: Mapping[str, str]  # our field -> theirs
-    activation: tuple[str, Mapping[str, str]]  # their field, and their word -> our feedforward
-    modules: Mapping[str, tuple[str, ...]]  # our module -> theirs; several are stacked, first on top
-    prefix: str  # before every name in a checkpoint that also has a head
-    heads: tuple[str, ...] = ()  # how names begin that belong to a head, which an encoder does not have
-    renamed: Mapping[str, str] = field(default_factory=dict)  # ends of names in older checkpoints -> today's
+    activation: tuple[str, Mapping[str, str]]  # their field; their word -> our feedforward
+    modules: Mapping[str, tuple[str, ...]]  # our module -> theirs; several are stacked, the first on top
+    prefix: str  # before each name in the checkpoint of a model with a head
+    heads: tuple[str, ...] = ()  # how the names of tensors begin that an encoder does not have
+    renamed: Mapping[str, str] = field(default_factory=dict)  # end of a name in older checkpoints -> today's
 
 
 REFERENCES: dict[str, Reference] = {
@@ -39,9 +51,8 @@ REFERENCES: dict[str, Reference] = {
         architecture="BertModel",
         fixed=BERT,
         fields={
-            **{name: name for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")},
-            **{name: name for name in ("intermediate_size", "max_position_embeddings", "type_vocab_size")},
-            **{name: name for name in ("pad_token_id", "initializer_range")},
+            **_SAME,
+            "type_vocab_size": "type_vocab_size",
             "norm_eps": "layer_norm_eps",
             "hidden_dropout": "hidden_dropout_prob",
             "attention_dropout": "attention_probs_dropout_prob",
@@ -71,9 +82,8 @@ REFERENCES: dict[str, Reference] = {
         architecture="ModernBertModel",
         fixed=MODERNBERT,
         fields={
-            **{name: name for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")},
-            **{name: name for name in ("intermediate_size", "max_position_embeddings", "pad_token_id")},
-            **{name: name for name in ("initializer_range", "norm_eps", "norm_bias", "local_attention")},
+            **_SAME,
+            **{name: name for name in ("norm_eps", "norm_bias", "local_attention")},
             "bias": "attention_bias",
             "hidden_dropout": "embedding_dropout",
             "attention_dropout": "attention_dropout",
@@ -86,7 +96,7 @@ REFERENCES: dict[str, Reference] = {
             _LAYER + "attention.qkv": ("layers.{i}.attn.Wqkv",),
             _LAYER + "attention.output": ("layers.{i}.attn.Wo",),
             _LAYER + "attention_norm": ("layers.{i}.attn_norm",),
-            _LAYER + "feedforward.input": ("layers.{i}.mlp.Wi",),  # the half that is activated on top, as here
+            _LAYER + "feedforward.input": ("layers.{i}.mlp.Wi",),  # the gate on top, as ours
             _LAYER + "feedforward.output": ("layers.{i}.mlp.Wo",),
             _LAYER + "feedforward_norm": ("layers.{i}.mlp_norm",),
             "final_norm": ("final_norm",),
@@ -98,7 +108,10 @@ REFERENCES: dict[str, Reference] = {
 
 
 def our_config(theirs: PreTrainedConfig, **overrides: Any) -> ModelConfig:
-    """The ModelConfig of a BertConfig or a ModernBertConfig. Raises InputError for what our parts do not have."""
+    """The ModelConfig of a BertConfig or a ModernBertConfig; ``overrides`` are fields of ours.
+
+    Raises InputError for an activation, a position or a pattern of layers that these models do not have.
+    """
     reference = REFERENCES[theirs.model_type]
     settings = reference.fixed | {ours: getattr(theirs, name) for ours, name in reference.fields.items()}
     name, words = reference.activation
@@ -108,15 +121,14 @@ def our_config(theirs: PreTrainedConfig, **overrides: Any) -> ModelConfig:
     settings["feedforward"] = words[word]
     if theirs.model_type == "modernbert":
         settings |= _modern_positions(theirs)
-    if getattr(theirs, "position_embedding_type", None) not in (None, "absolute") or getattr(
-        theirs, "is_decoder", False
-    ):
+    position = getattr(theirs, "position_embedding_type", None)
+    if position not in (None, "absolute") or getattr(theirs, "is_decoder", False):
         raise InputError("Only BERT encoders with absolute positions are understood, not relative ones or decoders.")
     return ModelConfig(**(settings | overrides))
 
 
 def _modern_positions(theirs: ModernBertConfig) -> Settings:
-    """The rhythm of global and local layers, and the two rotary bases."""
+    """The pattern of global and local layers, and the two rotary bases. Raises InputError for a pattern that is not ours."""
     if theirs.attention_bias != theirs.mlp_bias:
         raise InputError("attention_bias and mlp_bias differ; these encoders have biases in both or in neither.")
     kinds = theirs.layer_types
@@ -133,14 +145,14 @@ def _modern_positions(theirs: ModernBertConfig) -> Settings:
     return {"global_attention_every": every, **bases}
 
 
-# What a configuration of theirs does not say, or says for training alone. Of the rhythm of local layers no more than a model's
-# own layers show can come back.
+# Fields that do not change the states of a trained encoder, or that their configuration lacks. global_attention_every is here
+# because theirs lists the kind of each layer: the list of a model with one global layer does not show the distance to the next.
 _UNSAID = {"pooler", "pooling", "normalize", "max_seq_length", "global_attention_every", "output_initializer"}
 _UNSAID |= {"classifier_dropout", "activation_dropout", "embedding_initializer_range"}
 
 
 def _computes(config: ModelConfig) -> Settings:
-    """Every field that decides what an encoder makes of its input."""
+    """Every field that the states of an encoder depend on."""
     resolved = {
         "intermediate_size": config.resolved_intermediate_size,
         "local_rope_theta": config.local_rope_theta or config.rope_theta,
@@ -149,7 +161,7 @@ def _computes(config: ModelConfig) -> Settings:
 
 
 def their_config(config: ModelConfig) -> PreTrainedConfig:
-    """The BertConfig or ModernBertConfig of a ModelConfig. Raises InputError where neither can say what it is."""
+    """The BertConfig or ModernBertConfig of a ModelConfig. Raises InputError if neither describes the same encoder."""
     for reference in REFERENCES.values():
         name, words = reference.activation
         back = {ours: word for word, ours in words.items()}
@@ -171,9 +183,9 @@ def their_config(config: ModelConfig) -> PreTrainedConfig:
             }
         try:
             theirs = reference.config_class(**settings, architectures=[reference.architecture])
-        except StrictDataclassError:  # a value that theirs cannot have, such as no local attention
+        except StrictDataclassError:  # a value that theirs cannot have, for example no local attention
             continue
-        if _computes(our_config(theirs)) == _computes(config):  # a field that got lost would make it another model
+        if _computes(our_config(theirs)) == _computes(config):  # equal: no field was lost
             return theirs
     raise InputError(
         f"This model is neither a {' nor a '.join(REFERENCES)} of transformers, so it has no checkpoint in their names; "
@@ -182,9 +194,9 @@ def their_config(config: ModelConfig) -> PreTrainedConfig:
 
 
 def tensor_names(config: ModelConfig, model_type: str) -> dict[str, tuple[str, ...]]:
-    """Every tensor of an :class:`Encoder` of this configuration -> the tensors of the reference that it is stacked from.
+    """Each tensor name of an :class:`Encoder` with this configuration -> the names of the tensors it is stacked from.
 
-    ``model_type``: a key of :data:`REFERENCES`, or "rtx" for our own checkpoints, whose names are the same.
+    model_type: a key of :data:`REFERENCES`, or "rtx" for our own checkpoints, whose names are ours.
     """
     with torch.device("meta"):
         ours = list(Encoder(config).state_dict())
@@ -194,8 +206,8 @@ def tensor_names(config: ModelConfig, model_type: str) -> dict[str, tuple[str, .
     names = {}
     for name in ours:
         module, _, kind = name.rpartition(".")  # kind: weight or bias
-        parts, number = module.split("."), ""
-        if module.startswith("stack.blocks.0."):
-            number, parts[3] = parts[3], "{i}"
-        names[name] = tuple(f"{theirs.format(i=number)}.{kind}" for theirs in modules[".".join(parts)])
+        number = ""
+        if layer := re.fullmatch(r"stack\.blocks\.0\.(\d+)\.(.+)", module):
+            number, module = layer[1], _LAYER + layer[2]
+        names[name] = tuple(f"{theirs.format(i=number)}.{kind}" for theirs in modules[module])
     return names

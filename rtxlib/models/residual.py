@@ -1,4 +1,15 @@
-"""How a pass joins what it made to the state it started from: the forms of the residual across iterations."""
+"""The residual across passes: how a pass joins its output to the state it started from.
+
+To add a form:
+
+1. config.py: its word in ``CHOICES["residual"]``, and in ``_check_loop`` the values that it cannot have.
+2. Here: a row in the table, a case in ``forward``, and its parameters, if any, in ``__init__`` and ``reset_parameters``.
+3. ``forward_flops`` (runs/cost.py), if it multiplies matrices.
+4. ``coefficients`` (rtxstudy/evaluation/gradients.py): how a pass weighs h and F(h), for the bound and the gain of the
+   gradient. ``forms`` (rtxstudy/studies.py), if the study compares it. ``configuration`` (rtxstudy/pages/weights.py) must
+   refuse it as long as the transformer page does not compute it.
+5. tests/test_recurrence.py: its formula in ``by_hand`` and its word in ``VARIANTS``, which other tests go through too.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +17,59 @@ import math
 
 import torch
 from torch import Tensor, nn
+from transformers import initialization
 
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.linear import Linear
+from rtxlib.models.kernels.linear import Linear
 
 
 class PassResidual(nn.Module):
-    """h ← join(h, F(h)) with F the block; ``config.residual`` says how, ``residual_scale`` is α.
+    """h ← join(h, F(h)), where F is the block. ``config.residual`` names the form; α is ``residual_scale``.
 
     ============= ============================== =====================================================================
-    word          next state                     what it does
+    form          next state                     meaning
     ============= ============================== =====================================================================
-    none          F(h)                           the block's own residuals alone carry the state
-    every         F(h) + α·h                     as the proposal writes it; the identity's gain is 1 + α a pass
-    from_second   the same, first pass without   as the original ran
-    learned       F(h) + α_t·h                   α_t = sigmoid(a_t) of each pass, bounded by 0 and 1, from α on
-    damped        h + α·(F(h) − h)               a step of length α towards F(h); the identity's gain is 1
-    gated         g ⊙ F(h) + (1 − g) ⊙ h         g = sigmoid(W·[h, F(h)] + b) of each value, half open at first
+    none          F(h)                           only the block's own residuals carry the state
+    every         F(h) + α·h                     the form of the proposal
+    from_second   F(h), then F(h) + α·h          the form of the original study: no residual across the first pass
+    learned       F(h) + α_t·h                   α_t = sigmoid(a_t) is learned for each pass t and starts at α
+    damped        h + α·(F(h) − h)               a step of length α towards F(h)
+    gated         g ⊙ F(h) + (1 − g) ⊙ h         g = sigmoid(W·[h, F(h)] + b) for each value, about one half at the start
     ============= ============================== =====================================================================
 
-    F already holds an identity of its own, so h ← F(h) + α·h multiplies the state by about 1 + α a pass. Damped and gated are
-    averages: they take that factor away, and the state grows by no more than what F adds to it.
+    F contains residuals of its own and is near the identity. F(h) + α·h therefore multiplies the state by about 1 + α in
+    each pass. Damped and gated are averages of h and F(h), so the state grows only by what F adds to it.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.form, self.alpha = config.residual, config.residual_scale
         if self.form == "learned":
-            self.logit = nn.Parameter(torch.empty(config.recurrent_depth))
+            self.logit = nn.Parameter(torch.empty(config.recurrent_depth))  # a_t
         if self.form == "gated":
             self.gate = Linear(2 * config.hidden_size, config.hidden_size)
 
-    def initial_logit(self) -> float:
-        """a_t at the start, where sigmoid(a_t) = α."""
-        return math.log(self.alpha / (1 - self.alpha))
-
-    def forward(self, before: Tensor, after: Tensor, iteration: int) -> Tensor:
-        """Join ``before`` and ``after`` (batch, length, hidden); iteration from 0. Passes beyond the trained take the last α."""
-        if self.form == "none" or (self.form == "from_second" and iteration == 0):
-            return after
-        if self.form == "damped":
-            return torch.lerp(before, after, self.alpha)
-        if self.form == "gated":
-            gate = self.gate(torch.cat((before, after), dim=-1)).sigmoid()
-            return before + gate * (after - before)  # unlike lerp this takes a sixteen-bit gate between full states
-        alpha = self.alpha
+    def reset_parameters(self) -> None:
+        """Start at sigmoid(a_t) = α. The gate starts as every other linear map does."""
         if self.form == "learned":
-            alpha = self.logit[min(iteration, len(self.logit) - 1)].sigmoid()
-        return after + alpha * before
+            initialization.constant_(self.logit, math.log(self.alpha / (1 - self.alpha)))
+
+    def forward(self, before: Tensor, after: Tensor, pass_index: int) -> Tensor:
+        """Join h (``before``) and F(h) (``after``), both (batch, length, hidden); pass_index counts from 0.
+
+        Passes beyond the trained ones use the last learned α.
+        """
+        match self.form:
+            case "none":
+                return after
+            case "every":
+                return after + self.alpha * before
+            case "from_second":
+                return after + self.alpha * before if pass_index > 0 else after
+            case "learned":
+                return after + self.logit[min(pass_index, len(self.logit) - 1)].sigmoid() * before
+            case "damped":
+                return torch.lerp(before, after, self.alpha)
+            case "gated":  # not torch.lerp, which takes no sixteen-bit gate between 32-bit states
+                gate = self.gate(torch.cat((before, after), dim=-1)).sigmoid()
+                return before + gate * (after - before)

@@ -12,7 +12,7 @@ from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
 from rtxlib.errors import InputError
-from rtxlib.models.linear import prepacked
+from rtxlib.models.kernels.linear import prepacked
 
 Batch = dict[str, torch.Tensor | None]
 _MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # of one feed-forward; a gated one has a third matrix

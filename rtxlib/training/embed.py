@@ -13,7 +13,7 @@ from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
-from rtxlib.models.linear import prepacked
+from rtxlib.models.kernels.linear import prepacked
 from rtxlib.training.device import moved, pick_device
 from rtxlib.training.predict import fitting_batches
 

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from torch import nn
 
 from rtxlib.data.batching import Tokens, batches, collate
-from rtxlib.models.linear import prepacked
+from rtxlib.models.kernels.linear import prepacked
 from rtxlib.training.device import autocast, moved
 
 EVALUATION_TOKENS = 8192  # padded tokens of a full batch; the widest model here then needs less than a gigabyte

@@ -44,8 +44,8 @@ def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Bat
     for batch in batches:
         ids, mask = inputs(batch, model.device).values()
         states = encoder(ids, mask, output_hidden_states=True).pass_states
-        walk = encoder.views(ids.shape[1], mask, ids.device)
-        found = [model.decode(h, mask, walk).float() for h in states[1:]]
+        views = encoder.views(ids.shape[1], mask, ids.device)
+        found = [model.decode(h, mask, views).float() for h in states[1:]]
         pooled = [encoder.summary(h, mask) for h in states]
         logits.append(torch.stack(found, dim=1))
         for criterion, of_batches in scores.items():

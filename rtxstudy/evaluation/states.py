@@ -42,14 +42,14 @@ def states_by_pass(
     was_training = model.training
     model.eval()
     config, encoder = model.config, model.encoder
-    passes = encoder.stack.check_depth(passes)
+    passes = encoder.stack.check_passes(passes)
     sums, texts = np.zeros((passes + 1, len(MEASURES))), 0
     for batch in batches:
         ids, mask, labels = batch["input_ids"], batch["attention_mask"], batch["labels"]
         out = encoder(ids, mask, output_attentions=True, output_hidden_states=True, recurrent_depth=passes)
         real = (torch.ones_like(ids) if mask is None else mask).double()  # (B, T)
-        walk = encoder.views(ids.shape[1], mask, ids.device)
-        logits = [model.decode(h, mask, walk).double() for h in out.pass_states[1:]]
+        views = encoder.views(ids.shape[1], mask, ids.device)
+        logits = [model.decode(h, mask, views).double() for h in out.pass_states[1:]]
         settled = logits[min(config.recurrent_depth, passes) - 1].argmax(dim=1)
         for t, state in enumerate(out.pass_states):
             h = state.double()

@@ -1,8 +1,7 @@
-"""The linear map, which on a CPU goes through oneDNN with its bias, and where it can its activation, inside the product.
+"""The linear map, which on a CPU goes through oneDNN: bias and activation inside the product, weights laid out beforehand.
 
-torch's own way hands float32 to MKL and adds the bias in a pass before or after the product. On an AMD EPYC with two threads, for
-14 to 2,000 states of 384 (LOG.md), oneDNN took 3 to 10 % less time in bfloat16. With weights laid out beforehand
-(:func:`prepacked`) it took a fifth less for a full batch in float32, and a third to a half less for a single text.
+torch's own way hands float32 to MKL and adds the bias in a separate trip through memory. oneDNN is faster in bfloat16, and
+in both formats with weights that :func:`prepacked` has laid out. LOG.md has the measurements.
 """
 
 from __future__ import annotations
@@ -19,40 +18,41 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 Activation = Callable[[Tensor], Tensor]
-_INSIDE = {None: ("none", ""), F.gelu: ("gelu", "none"), F.relu: ("relu", "")}  # what oneDNN calls each
+_INSIDE = {None: ("none", ""), F.gelu: ("gelu", "none"), F.relu: ("relu", "")}  # activation -> oneDNN's words for it
 
 
 @cache
 def _multiplies(dtype: torch.dtype) -> bool:
-    """Whether oneDNN is here and multiplies this format."""
+    """Whether this machine has oneDNN and oneDNN multiplies this number format."""
     if not torch.backends.mkldnn.is_available() or platform.machine().lower() not in ("x86_64", "amd64"):
         return False
     return dtype == torch.float32 or (dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _format(x: Tensor) -> torch.dtype:
-    """In which the product is taken."""
+    """The number format that products of x use: autocast's where it is on, otherwise that of x."""
     return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None, activation: Activation | None) -> Tensor:
-    """activation(x·Wᵀ + b) of operands in one format; the weight may be prepacked."""
+    """activation(x·Wᵀ + b) by oneDNN, with operands in one format; the weight may be prepacked."""
     inside, kind = _INSIDE[activation]
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, inside, [], kind)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x·Wᵀ + b: x (…, in), weight (out, in), bias (out,) → (…, out); under autocast in its precision.
+    """x·Wᵀ + b, as ``F.linear``: x (…, in), weight (out, in), bias (out,) → (…, out); under autocast in its format.
 
-    Where nothing is learned autocast keeps the weights it has converted, but out of our reach. In float32 oneDNN's sums stand
-    1.6 times as far from the exact ones as MKL's: no matter for a label, but for being equal to a reference implementation.
+    oneDNN takes the bfloat16 products of training. F.linear takes the rest: without gradients autocast caches the weights
+    it has converted, and oneDNN cannot read that cache; in float32 the sums of MKL are closer to the exact ones, which
+    the comparison with reference implementations needs.
     """
     half = x.device.type == "cpu" and _format(x) == torch.bfloat16 and _multiplies(torch.bfloat16)
     return _Linear.apply(x, weight, bias) if half and torch.is_grad_enabled() else F.linear(x, weight, bias)
 
 
 class _Linear(torch.autograd.Function):
-    """dx = g·W, dW = gᵀ·x, db = Σ g, with the products in the precision of the forward pass."""
+    """dx = g·W, dW = gᵀ·x, db = Σ g, with the products in the format of the forward pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -65,7 +65,7 @@ class _Linear(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        rows = grad.flatten(0, -2)
+        rows = grad.flatten(0, -2)  # (rows, out)
         to_x, to_weight, to_bias = ctx.needs_input_grad
         return (
             (rows @ weight).view(x.shape) if to_x else None,
@@ -75,7 +75,7 @@ class _Linear(torch.autograd.Function):
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` by :func:`linear`; inside :func:`prepacked` it multiplies by the weight as it was laid out there."""
+    """``nn.Linear`` by :func:`linear`. Inside :func:`prepacked` it multiplies by the weight that was laid out there."""
 
     prepacked: tuple[Tensor, Tensor | None] | None = None
 
@@ -86,7 +86,10 @@ class Linear(nn.Linear):
         return self._prepacked_product(x, None)
 
     def activated(self, x: Tensor, activation: Activation) -> Tensor:
-        """The activation of (…, out). Only where the weight is prepacked does it join the product, out of sight of a hook."""
+        """activation(x·Wᵀ + b): (…, in) → (…, out).
+
+        A prepacked layer computes the activation inside the product. Forward hooks of this layer do not run then.
+        """
         if self.prepacked is None or torch.is_grad_enabled():
             return activation(self(x))
         return self._prepacked_product(x, activation)
@@ -98,11 +101,11 @@ class Linear(nn.Linear):
 
 @contextmanager
 def prepacked(model: nn.Module) -> Iterator[None]:
-    """Inside, the weights of every :class:`Linear` lie as a CPU's products read them, in autocast's precision if that is on.
+    """Inside, every :class:`Linear` on a CPU multiplies by a copy of its weight in oneDNN's own layout.
 
-    For many predictions, or a server's one after another: what each product would do first is done once, at the price of a
-    second copy of the weights. A change to them is not seen inside, and gradients go by the usual way. Elsewhere than on a
-    CPU it does nothing.
+    The layout is otherwise made anew for each product, so many predictions in a row become faster. The copies are in
+    autocast's format where autocast is on. They take as much memory as the weights, and do not follow a change of them.
+    Gradients are computed from the weights themselves. On other devices nothing happens.
     """
     layers = [layer for layer in model.modules() if isinstance(layer, Linear) and layer.weight.device.type == "cpu"]
     layers = [layer for layer in layers if _multiplies(_format(layer.weight))]
@@ -117,10 +120,10 @@ def prepacked(model: nn.Module) -> Iterator[None]:
             layer.prepacked = None
 
 
-# A build without oneDNN has no such operator.
+# The operator exists only in builds with oneDNN. A second import of this module must not register it again.
 if _multiplies(torch.float32) and torch.ops.mkldnn._linear_pointwise not in flop_registry:
 
     @register_flop_formula(torch.ops.mkldnn._linear_pointwise)
     def _flops(x: torch.Size, weight: torch.Size, *_: Any, **__: Any) -> int:
-        """Two a weight and row, for torch's FlopCounterMode, which knows its own products alone."""
+        """Two operations per weight and row; torch's FlopCounterMode knows only torch's own products."""
         return 2 * x[:-1].numel() * weight.numel()

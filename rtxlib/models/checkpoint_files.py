@@ -1,0 +1,127 @@
+"""The files in the folder of a pretrained model: JSON, weights, and what sentence-transformers says about pooling."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from rtxlib.errors import InputError
+from rtxlib.models.config import ModelConfig
+
+WEIGHTS = "model.safetensors"
+INDEX = f"{WEIGHTS}.index.json"  # lists the files of weights that are split into several
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_MODULES = "sentence_transformers.models."  # prefix of the module classes in modules.json
+_POOLINGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_token": "mean",
+}
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file. Raises InputError if the file is missing or not JSON."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise InputError(f"{path.parent} holds no {path.name}, so it is no model.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not JSON ({error}); fetch it again.") from error
+
+
+def read_weights(folder: Path, weights: str | None = None) -> dict[str, Tensor]:
+    """Every tensor of a checkpoint, by its name in the file.
+
+    weights: the file to read, instead of model.safetensors or the files that its index lists. A pickle is opened only when
+    it is named here, and then with torch's ``weights_only``. Raises InputError for a missing or damaged file.
+    """
+    if weights is not None:
+        files = [weights]
+    elif (folder / INDEX).is_file():
+        files = sorted(set(read_json(folder / INDEX)["weight_map"].values()))
+    elif (folder / WEIGHTS).is_file():
+        files = [WEIGHTS]
+    else:
+        raise InputError(f"{folder} holds no {WEIGHTS}, so there are no weights to load.{_hint(folder)}")
+    tensors: dict[str, Tensor] = {}
+    for name in files:
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{folder} holds no {name}.")
+        try:
+            if path.suffix in PICKLES:
+                tensors |= torch.load(path, map_location="cpu", weights_only=True)
+            else:
+                tensors |= load_file(path)
+        except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
+            lines = str(error).strip().splitlines()
+            reason = lines[0] if lines else type(error).__name__
+            raise InputError(f"{path} is damaged or cut short ({reason}); fetch it again.") from error
+    return tensors
+
+
+def _hint(folder: Path) -> str:
+    """Which other files of weights the folder has, as sentences for an error."""
+    others = sorted(path.name for path in folder.glob("*") if path.suffix in (".safetensors", *PICKLES))
+    if not others:
+        return ""
+    hint = f" It has {', '.join(others)}; name one with weights=."
+    if any(name.endswith(PICKLES) for name in others):
+        hint += " A pickle can run code when it is opened, so ask for one only if you trust it."
+    return hint
+
+
+def read_pooling(folder: Path) -> dict[str, Any]:
+    """How sentence-transformers makes a sentence embedding from the states, as fields of ModelConfig.
+
+    Returns no fields if the folder has no modules.json. Raises InputError for a pooling other than [CLS] or mean, or a module
+    other than Transformer, Pooling and Normalize.
+    """
+    if not (folder / "modules.json").is_file():
+        return {}
+    settings: dict[str, Any] = {"normalize": False}
+    for module in read_json(folder / "modules.json"):
+        kind = module["type"].rpartition(".")[2]
+        if kind == "Normalize":
+            settings["normalize"] = True
+        elif kind == "Pooling":
+            wanted = read_json(folder / module["path"] / "config.json")
+            modes = {name for name, on in wanted.items() if name.startswith("pooling_mode_") and on is True}
+            if "pooling_mode" in wanted:  # newer files name the mode in one word
+                modes.add(f"pooling_mode_{wanted['pooling_mode']}_token")
+            if len(modes) != 1 or not modes <= _POOLINGS.keys():
+                raise InputError(f"{folder} pools by {', '.join(sorted(modes))}; only [CLS] or the mean is understood.")
+            settings["pooling"] = _POOLINGS[modes.pop()]
+        elif kind != "Transformer":
+            raise InputError(f"{folder} ends in a {kind} module, which these encoders do not have.")
+    file = folder / "sentence_bert_config.json"
+    settings["max_seq_length"] = read_json(file).get("max_seq_length") if file.is_file() else None
+    return settings
+
+
+def write_pooling(folder: Path, config: ModelConfig) -> None:
+    """Write the files from which sentence-transformers reads ``pooling``, ``normalize`` and ``max_seq_length``."""
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if config.normalize else [])]
+    paths = ["", *(f"{i}_{kind}" for i, kind in enumerate(kinds[1:], start=1))]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": _MODULES + kind}
+        for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
+    ]
+    pooling = {
+        "word_embedding_dimension": config.hidden_size,
+        "pooling_mode_cls_token": config.pooling == "cls",
+        "pooling_mode_mean_tokens": config.pooling == "mean",
+    }
+    length = config.max_seq_length or config.max_position_embeddings
+    for path in paths[1:]:
+        (folder / path).mkdir()
+    (folder / "modules.json").write_text(json.dumps(modules, indent=2))
+    (folder / paths[1] / "config.json").write_text(json.dumps(pooling, indent=2))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length, "do_lower_case": False}))
