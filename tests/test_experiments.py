@@ -526,7 +526,7 @@ RANDOM = dataclasses.replace(
     SPEC,
     model="recurrent-1x3x32",
     overrides={"depth_sampling": "uniform"},
-    recipe=dataclasses.replace(SPEC.recipe, precision="fp32"),  # in 16 bits a batch rounds differently from a single text
+    recipe=dataclasses.replace(SPEC.recipe, precision="fp32"),  # in sixteen bits a batch rounds differently from a text alone
 )
 
 
@@ -585,7 +585,7 @@ def test_early_exits_of_a_run_are_those_of_its_model(home) -> None:
 
 
 def test_early_exits_that_were_broken_off_are_measured_again(home, tmp_path) -> None:
-    """The table of ways is written last, and only it says that all was measured."""
+    """Only the table of ways counts as done, and it is written last."""
     run, data = train.train_run(RANDOM, paths.runs_dir()), prepare(DATA, paths.prepared_dir())
     dynamics.early_exits(run, data)
     (run.path / "exits.parquet").unlink()
