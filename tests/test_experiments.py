@@ -1,4 +1,4 @@
-"""A run is trained once, counts whole or not at all, and is found again by whoever asks for the same thing."""
+"""A run is trained once, counts only when it is complete, and is found again by its spec."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A root of its own, shared by the tests of this file, so that each run is trained once."""
+    """A root folder for the tests of this file, so that each run is trained once."""
     folder = tmp_path_factory.mktemp("home")
     before = os.environ.get("RTX_HOME")
     os.environ["RTX_HOME"] = str(folder)
@@ -122,7 +122,7 @@ def test_pipeline_and_auto_classes_open_a_run(run) -> None:
     answer = {row["label"]: row["score"] for row in classify("the film was not dull at all .")[0]}
     assert set(answer) == {"negative", "positive"}
     ours = use.predict(run, ["the film was not dull at all ."]).iloc[0]
-    near = 1e-5 if run.metrics["dtype"] == "fp32" else 5e-3  # a pipeline does not compute in sixteen bits
+    near = 1e-5 if run.metrics["dtype"] == "fp32" else 5e-3  # a pipeline computes in 32 bits
     assert answer["positive"] == pytest.approx(float(ours["p_positive"]), abs=near)
 
 
@@ -226,7 +226,7 @@ def test_two_processes_train_a_run_once(tmp_path) -> None:
 
 
 def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None:
-    """SIGKILL in the middle of a training that checkpoints after every step, then the same command again."""
+    """SIGKILL stops a training that writes a checkpoint after every step; then the same command runs again."""
     command = [*TRAIN, "--recipe-set", "epochs=12", "--set", "hidden_dropout=0.2"]
     often = "from rtxlib.training import trainer; trainer.CHECKPOINT_SECONDS = 0.0; from rtxlib.cli import main; main()"
     broken, whole = tmp_path / "broken", tmp_path / "whole"
@@ -255,6 +255,23 @@ def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None
     assert resumed["accuracy"] == unbroken["accuracy"] and resumed["val_loss"] == unbroken["val_loss"]
 
 
+def test_data_are_prepared_once_for_all_runs_of_a_list(home, monkeypatch) -> None:
+    prepared, specs = [], [SPEC, dataclasses.replace(SPEC, seed=1)]
+
+    def counted(spec, cache):
+        prepared.append(spec)
+        return prepare(spec, cache)
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # so that they are trained in this process
+    for room in (execute, train):
+        monkeypatch.setattr(room, "prepare", counted)
+    data = {}
+    runs = execute.run(specs, report=lambda line: None, data=data)
+    assert prepared == [DATA] == list(data) and all(run.metrics["ms_median"] > 0 for run in runs)
+    execute.run(specs, data=data)
+    assert prepared == [DATA]
+
+
 def test_training_refused_names_what_is_missing(home, monkeypatch) -> None:
     monkeypatch.setenv("RTX_NO_TRAINING", "1")
     with pytest.raises(execute.TrainingRefused, match=r"1 of 1 runs .* seed 77"):
@@ -262,7 +279,7 @@ def test_training_refused_names_what_is_missing(home, monkeypatch) -> None:
 
 
 def test_side_by_side_equals_one_after_another(run, tmp_path, monkeypatch) -> None:
-    """The pool's workers give the very numbers of a run trained in this process on one thread."""
+    """The workers of the pool give the numbers of a run that was trained in this process on one thread."""
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     lines: list[str] = []
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
@@ -451,7 +468,7 @@ def test_labels_of_data_say_what_part_it_is() -> None:
 
 
 def test_a_run_on_the_hubs_data_records_where_they_came_from(hub: str, home: Path) -> None:
-    """The whole path: load_dataset, the official split, BERT's word pieces, a model of the study's vocabulary."""
+    """The whole path: load_dataset, the official split, BERT's word pieces, a model with BERT's vocabulary."""
     spec = RunSpec("recurrent-1x2x32", DataSpec(source="sst2", rows=600), RECIPES["smoke"], 0)
     data = prepare(spec.data, paths.prepared_dir())
     run = train.train_run(spec, paths.runs_dir())
@@ -488,7 +505,7 @@ def test_profile_takes_a_variant_and_seeds_of_its_own() -> None:
         ({"residual": "gatd"}, "Did you mean 'gated'"),
         ({"block_sharing": "unshared"}, "leave block_sharing out"),
         ({"residul": "gated"}, "Did you mean 'residual'"),
-        ({"depth_sampling": "uniform"}, "one block for every depth"),  # as the unshared arm cannot be trained so
+        ({"depth_sampling": "uniform"}, "one block for every depth"),  # not for the unshared arm
     ):
         with pytest.raises(InputError, match=says):
             profiles.load("smoke", variant=variant)

@@ -1,4 +1,4 @@
-"""A pretrained checkpoint is fine-tuned, whole or frozen, with its own tokenizer, and a run knows its weights."""
+"""A pretrained checkpoint is fine-tuned, whole or frozen, with its own tokenizer, and its weights are a part of the key."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_checkpoint_is_fine_tuned_from_the_command_line(made: tuple[Path, Path
     run = Path(record["run"])
     assert json.loads((run / "config.json").read_text())["id2label"] == {"0": "bad", "1": "good"}
     own = tokenization.load_tokenizer(checkpoint).get_vocab()
-    assert tokenization.load_tokenizer(run).get_vocab() == own  # not one trained on the texts
+    assert tokenization.load_tokenizer(run).get_vocab() == own  # not a tokenizer trained on the texts
     again = rtx(tmp_path, *command)
     assert json.loads(again.stdout.splitlines()[-1])["finished"] == record["finished"]
     answer = rtx(tmp_path, "predict", record["key"], "a clumsy film with a stale end", "--json")

@@ -1,4 +1,4 @@
-"""Two processes train what one would have trained."""
+"""Two processes train the same model as one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
 from rtxlib.training.recipe import RECIPES
 
-# What each process runs: the first prints the curve and writes the weights. STOP is a step after which it dies, once.
+# The program of each process. Each writes its weights, and the first prints the curve. After its checkpoint number `stop` a
+# process ends abruptly.
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
@@ -61,7 +62,7 @@ if parallel.rank() == 0:
 
 
 def train(folder: Path, processes: int, dropout: float = 0.0, stop: int = 0) -> tuple[int, dict[str, list[float]]]:
-    """The exit status of process 0, and the curve where it ended well. The processes are started as torchrun would."""
+    """The exit status of process 0, and the curve if it is 0. The processes are started as torchrun does it."""
     folder.mkdir(exist_ok=True)
     program = folder / "program.py"
     program.write_text(PROGRAM)
@@ -88,7 +89,7 @@ def train(folder: Path, processes: int, dropout: float = 0.0, stop: int = 0) -> 
 
 
 def result(folder: Path, rank: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The weights a process ended with, and the numbers its generator drew next."""
+    """The final weights of a process, and the next numbers of its random generator."""
     tensors = load_file(folder / f"weights-{rank}.safetensors")
     draw = tensors.pop("draw").numpy()
     return np.concatenate([x.numpy().ravel() for x in tensors.values()]), draw
@@ -103,7 +104,7 @@ def test_two_processes_give_the_losses_of_one_with_the_same_batch(tmp_path: Path
     assert alone["train_loss"][-1] < alone["train_loss"][0]
     (first, drawn_first), (second, drawn_second) = (result(tmp_path / "two", rank) for rank in range(2))
     assert np.array_equal(first, second)
-    assert not np.array_equal(drawn_first, drawn_second)  # or dropout would take the same places of both shares
+    assert not np.array_equal(drawn_first, drawn_second)  # otherwise dropout would hit the same places in both shares
     np.testing.assert_allclose(first, result(tmp_path / "one")[0], atol=1e-4)
 
 
@@ -133,12 +134,12 @@ def test_accelerate_trains_one_run_which_torchrun_finds_again(tmp_path: Path) ->
         )
         assert done.returncode == 0, done.stderr[-2000:]
         lines = done.stdout.strip().splitlines()
-        assert len(lines) == 1  # process 1 has nothing to say
+        assert len(lines) == 1  # process 1 prints nothing
         found.append(json.loads(lines[0]))
     together, again, alone = found
     assert together == again and (together["processes"], alone["processes"]) == (2, 1)
     assert together["key"] != alone["key"]
-    assert abs(together["test_loss"] - alone["test_loss"]) < 0.1  # dropout was drawn differently, nothing else
+    assert abs(together["test_loss"] - alone["test_loss"]) < 0.1  # only dropout was drawn differently
     assert len(list((tmp_path / "data" / "runs").glob("*/complete.json"))) == 2
 
 

@@ -1,4 +1,4 @@
-"""Runs on a real Ray cluster of several nodes: the serial numbers, whatever is killed, and no run trained twice."""
+"""Runs on a real Ray cluster of several nodes: the results of serial runs after any kill, and no run trained twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rtxlib.runs import cluster, execute, executors, store, train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 
-PATIENCE = 180  # seconds until a test gives up waiting; none waits long on a machine that works
+PATIENCE = 180  # seconds after which a test gives up waiting
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, dataclasses.replace(RECIPES["smoke"], epochs=2, dropout=0.1))
 
@@ -42,7 +42,7 @@ def key_of(spec: RunSpec) -> str:
 
 
 def until(what: Callable[[], bool], goes_on: Callable[[], bool] = lambda: True) -> None:
-    """Wait. Looks are counted rather than seconds, so that a machine that stands still for a while fails no test."""
+    """Wait. Looks are counted instead of seconds, so that no test fails because the machine stood still for a while."""
     for _ in range(20 * PATIENCE):
         if what():
             return
@@ -52,13 +52,13 @@ def until(what: Callable[[], bool], goes_on: Callable[[], bool] = lambda: True) 
 
 
 def ended(lines: str) -> int:
-    """How many runs a driver said were trained; what it says of runs under way begins otherwise."""
+    """How many runs a driver reported as trained. Its lines about runs under way begin differently."""
     return len(re.findall(r"^\[\d/\d\] .*: accuracy", lines, re.M))
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, and nothing of Ray in the environment."""
+    """A root folder for one test, and no settings of Ray in the environment."""
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     for name in ("RAY_ADDRESS", "RTX_EXECUTOR", "RTX_NO_TRAINING"):
         monkeypatch.delenv(name, raising=False)
@@ -66,7 +66,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of_ray(process: psutil.Process) -> bool:
-    """Whether this process is one of Ray's; others come and go beside them, such as those of the browser of other tests."""
+    """Whether this process belongs to Ray. Other processes run beside them, such as the browser of other tests."""
     try:
         return any(word in " ".join(process.cmdline()) for word in ("ray::", "/ray/", "raylet"))
     except psutil.Error:
@@ -75,7 +75,7 @@ def of_ray(process: psutil.Process) -> bool:
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator:
-    """A head without cores and two nodes of one core each; all of their processes are gone afterwards."""
+    """A head without cores and two nodes of one core each. All of their processes end with the fixture."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
@@ -89,7 +89,7 @@ def nodes() -> Iterator:
 
 
 def add_node(to, **settings: int):
-    """A further node. Ray gives one 30 seconds to start, which on a busy machine may be too few: then once more."""
+    """Add a node. Ray gives it 30 seconds to start, which may be too few on a busy machine, so there are three attempts."""
     known = set(psutil.Process().children(recursive=True))
     for attempt in (1, 2, 3):
         try:
@@ -107,7 +107,7 @@ def add_node(to, **settings: int):
 
 @pytest.fixture
 def hooked(nodes) -> Iterator[Callable]:
-    """Connect this process to the cluster, with a function that each worker calls when it starts."""
+    """A function that connects this process to the cluster; each worker calls the given hook when it starts."""
     import ray
 
     yield lambda hook: ray.init(
@@ -120,13 +120,13 @@ def hooked(nodes) -> Iterator[Callable]:
 
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RunSpec], store.Run]:
-    """A run as this process trains it, in a store of its own."""
+    """A function that trains a run in this process, into another store."""
     folder = tmp_path_factory.mktemp("serial")
     return lambda spec: train.train_run(spec, folder)
 
 
 def same(run: store.Run, other: store.Run) -> bool:
-    """Bit for bit: the weights' bytes, every prediction, and the losses."""
+    """Whether two runs have the same bits: the bytes of the weights, every prediction, and the losses."""
     assert run.path != other.path
     weights = [(one.path / "model.safetensors").read_bytes() for one in (run, other)]
     predictions = [pd.read_parquet(one.path / "predictions.parquet") for one in (run, other)]
@@ -183,7 +183,7 @@ def test_the_largest_measured_peak_of_a_shape_decides() -> None:
     )
     assert shares == {cluster.shape(SPEC.canonical()): cluster.gpu_share(4_000, 16_000)}
     cards = [run(first, peak_memory_mb=4_000, device_memory_mb=memory) for memory in (80_000, 16_000)]
-    assert cluster.measured(cards) == shares  # what fits eight times on a large card need not on a small one
+    assert cluster.measured(cards) == shares  # a share of a large card may not be enough of a small one
     rows = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, batch_rows=8))
     longer = dataclasses.replace(SPEC, data=dataclasses.replace(DATA, max_length=64))
     two = dataclasses.replace(SPEC, processes=2)
@@ -238,7 +238,7 @@ def test_a_cluster_that_does_not_answer_or_start_is_one_sentence(home: Path, mon
 def test_one_raises_two_are_in_other_hands_and_all_that_can_be_trained_equals_the_serial_runs(
     home: Path, nodes, serial: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two runs are held elsewhere and there are two cores: were they waited for there, no other would ever start."""
+    """Other processes hold two runs, and there are two cores. If tasks waited for the two, no other run would start."""
     monkeypatch.setenv("RAY_ADDRESS", nodes.address)
     hot = dataclasses.replace(SPEC.recipe, learning_rate=1e30, clip_norm=1e30)
     bad = dataclasses.replace(SPEC, recipe=hot, seed=5)
@@ -266,7 +266,7 @@ def test_one_raises_two_are_in_other_hands_and_all_that_can_be_trained_equals_th
 def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
     home: Path, nodes, hooked: Callable, serial: Callable
 ) -> None:
-    """Each worker stops after its first checkpoint until one node has been killed under a run it was training."""
+    """Each worker stops after its first checkpoint, until one node was killed while it trained a run."""
     gate, log = home / "gate", home / "log"
 
     def hook() -> None:
@@ -326,7 +326,7 @@ DRIVER = """
 import os, sys, time
 from pathlib import Path
 from rtxlib.runs import cluster, execute
-assert "ray" not in sys.modules  # it is loaded only where it trains
+assert "ray" not in sys.modules  # it is loaded only when it trains
 import ray
 sys.path.insert(0, {tests!r})
 from test_ray import seeds
@@ -360,7 +360,7 @@ def test_two_drivers_on_one_store_train_each_run_once(home: Path, nodes) -> None
         with (home / f"said{number}").open("w") as file:
             drivers.append(subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=file, stderr=file))
         said.append(home / f"said{number}")
-    until(lambda: all("3 runs to train" in file.read_text() for file in said))  # both miss all three
+    until(lambda: all("3 runs to train" in file.read_text() for file in said))  # all three runs are missing for both
     (home / "gate").touch()
     until(lambda: all(driver.poll() is not None for driver in drivers))
     assert [driver.returncode for driver in drivers] == [0, 0], [file.read_text() for file in said]
@@ -371,7 +371,7 @@ def test_two_drivers_on_one_store_train_each_run_once(home: Path, nodes) -> None
 def test_gpus_are_shared_by_what_the_first_run_measured(
     home: Path, nodes, hooked: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ray believes in a GPU that is not there; the training is a stand-in that says what share it was given."""
+    """Ray is told of a GPU that does not exist. A stand-in for the training logs its share of the GPU."""
     log = home / "log"
 
     def train_run(spec: RunSpec, runs: Path, patience: float) -> None:
@@ -382,7 +382,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
             file.write(f"{spec.seed} {share} {os.getpid()}\n")
         deadline = time.monotonic() + 60
         while spec.seed and len(log.read_text().splitlines()) < 3 and time.monotonic() < deadline:
-            time.sleep(0.05)  # both others run at once, or this waits in vain
+            time.sleep(0.05)  # the two others must run at the same time
         assert time.monotonic() < deadline
         with store.writing(runs, spec.key("f")) as folder:
             store.write_json(folder / "spec.json", spec.canonical())
@@ -404,7 +404,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
     cluster.train_all(missing, paths.runs_dir(), lambda line: None)
     nodes.remove_node(node)
     lines = [line.split() for line in log.read_text().splitlines()]
-    assert len({process for _, _, process in lines}) == 3  # none stays behind with a context on a card given to the next
+    assert len({process for _, _, process in lines}) == 3  # no worker stays with a CUDA context on the GPU of the next
     assert {seed: float(share) for seed, share, _ in lines} == {
         "0": 1.0,
         "1": cluster.gpu_share(3_000, 16_000),
@@ -414,7 +414,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_a_driver_that_is_stopped_leaves_no_training_and_no_half_run(home: Path, nodes, sent: signal.Signals) -> None:
-    """Ctrl-C of a Ray of one's own, whose processes must all be gone; SIGKILL of a driver of the cluster."""
+    """Ctrl-C stops a driver with a Ray of its own, whose processes must all end. SIGKILL stops a driver of the cluster."""
     code = (
         f"import sys, dataclasses; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from test_ray import SPEC\nfrom rtxlib.runs import execute\n"
@@ -427,7 +427,7 @@ def test_a_driver_that_is_stopped_leaves_no_training_and_no_half_run(home: Path,
             env=os.environ | ({"RAY_ADDRESS": nodes.address} if sent == signal.SIGKILL else {}),
             stdout=file,
             stderr=file,
-            # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.
+            # Tests that were started in the background ignore SIGINT, and so would their children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     until(lambda: any(paths.runs_dir().glob(f"*.partial/{store.PROGRESS}")), lambda: process.poll() is None)

@@ -1,4 +1,4 @@
-"""What a person can set of a model, a recipe and a run: nonsense is told in a sentence, and what made sense keeps its key."""
+"""Settings of a model, a recipe and a run: a wrong value is refused in a sentence, and a valid one keeps its run's key."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_recipe_that_makes_no_sense_is_refused(change: str, says: str) -> None
         ("initializer_range=-3", "initializer_range must be at least 0, not -3"),
         ("hidden_size=true", "hidden_size must be a whole number, not True"),
         ("name=5", "A model has no setting 'name'"),
-        ("return_dict=5", "A model has no setting 'return_dict'"),  # a field of transformers, not of the model
+        ("return_dict=5", "A model has no setting 'return_dict'"),  # a field of transformers' configuration, not of ours
     ],
 )
 def test_a_model_that_makes_no_sense_is_refused(setting: str, says: str) -> None:
@@ -156,7 +156,7 @@ def test_a_run_leaves_to_the_data_what_they_decide() -> None:
     config = RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"]).config(400, 0, ["a", "b", "c"])
     assert (config.vocab_size, config.num_labels) == (400, 3)
     modern = RunSpec("modernbert-base", DataSpec(), RECIPES["smoke"]).config(400, 5, ["a", "b"])
-    assert modern.pad_token_id == 5  # its own, 50,283, is none of 400 tokens
+    assert modern.pad_token_id == 5  # its default, 50,283, is not one of 400 tokens
 
 
 def test_embedded_texts_are_no_more_than_fit_in_memory() -> None:
@@ -168,7 +168,7 @@ def test_embedded_texts_are_no_more_than_fit_in_memory() -> None:
 
 
 def test_what_makes_sense_is_taken_and_keeps_its_key() -> None:
-    """Keys written down before any value was checked: the runs in every store must still be found."""
+    """Keys from before values were checked: old runs in a store must still be found."""
     data, words = DataSpec(source="sst2"), {"residual": "damped", "residual_scale": 0.5}
     assert RunSpec("recurrent-3x2x256", data, RECIPES["default"], 0).key("x") == "b620403e00f69fb6"
     keys = {name: RunSpec("recurrent-3x2x256", data, recipe(name), 3, words, 2).key("x") for name in RECIPES}
@@ -182,7 +182,7 @@ def test_what_makes_sense_is_taken_and_keeps_its_key() -> None:
         "frozen": "1158e3bf8e333c5b",
     }
     whole = recipe("smoke", epochs=2, learning_rate=1, warmup=0, patience=None, clip_norm=1e30, layer_decay=1)
-    assert (whole.epochs, type(whole.epochs)) == (2, int)  # not made a float, which would be another key
+    assert (whole.epochs, type(whole.epochs)) == (2, int)  # a float would change the key
 
 
 def test_every_preset_profile_and_reference_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""A damaged, foreign or read-only store is told in a sentence, and never costs more than the run it concerns."""
+"""A damaged, foreign or read-only store is reported in a sentence and affects no other run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPEC = RunSpec("recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A root of its own, shared by the tests of this file."""
+    """A root folder for the tests of this file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RTX_HOME", str(tmp_path_factory.mktemp("home")))
         yield
@@ -47,7 +47,7 @@ def run(home) -> Run:
 
 @pytest.fixture
 def runs(run, tmp_path) -> Path:
-    """A store with a copy of the run, to be damaged."""
+    """A store with a copy of the run, which a test may damage."""
     shutil.copytree(run.path, tmp_path / "runs" / run.key)
     return tmp_path / "runs"
 
@@ -100,7 +100,7 @@ def test_a_run_that_may_not_be_read_is_not_called_damaged(run, runs: Path, monke
     monkeypatch.setattr(Path, "read_text", refused)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != locked and access(path, mode))
     if name != "spec.json":
-        locked.write_bytes(b"")  # what cannot be read fails; root can read everything
+        locked.write_bytes(b"")  # damaged, because the tests may run as root, who can read everything
     with pytest.raises(InputError, match="cannot be read; ask its owner"):
         use.predict(store.find(runs, run.key), ["a film"])
 
@@ -133,6 +133,14 @@ def test_a_runs_files_may_be_read_as_the_umask_says(home, tmp_path) -> None:
     }
 
 
+def test_files_that_a_killed_process_left_half_written_are_no_part_of_a_run(home, tmp_path) -> None:
+    key = SPEC.key(prepare(SPEC.data, paths.prepared_dir()).fingerprint)
+    left = store.partial(tmp_path, key) / ".checkpoint.safetensors.1.2.tmp"
+    left.parent.mkdir()
+    left.write_bytes(b"half")
+    assert not list(train.train_run(SPEC, tmp_path).path.glob(".*"))
+
+
 def test_a_full_disk_under_the_tokenizer_is_told(tmp_path) -> None:
     with pytest.raises(InputError, match="disk is full"), store.writing(tmp_path, "k"):
         raise Exception("No space left on device (os error 28)")
@@ -158,7 +166,7 @@ def test_several_processes_wait_for_a_run_in_turns(home, tmp_path, monkeypatch) 
     monkeypatch.setattr(train, "_train_into", lambda folder, *_: asked.append("trained"))
     key = spec.key(prepare(spec.data, paths.prepared_dir()).fingerprint)
     other = store.hold(tmp_path, key, 0, lambda line: None)
-    with pytest.raises(InputError, match=r"it has no spec\.json"):  # the stand-in leaves nothing behind
+    with pytest.raises(InputError, match=r"it has no spec\.json"):  # the stand-in writes nothing
         train.train_run(spec, tmp_path)
     # Is it finished? Is the lock free (four times)? Is it finished now? Then it trains.
     assert asked[:7] == [False, False, False, False, True, False, "trained"]
@@ -168,7 +176,7 @@ def test_who_waits_for_another_process_says_so_once(tmp_path) -> None:
     lines: list[str] = []
     with store.hold(tmp_path, "k", -1, lines.append):
         with pytest.raises(Timeout):
-            store.hold(tmp_path, "k", 0, lines.append)  # who does not wait has nothing to say
+            store.hold(tmp_path, "k", 0, lines.append)  # does not wait, so it reports nothing
         assert lines == []
         with pytest.raises(Timeout):
             store.hold(tmp_path, "k", 0.1, lines.append)
@@ -211,7 +219,7 @@ def damaged(file: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["foreign", "random", "empty", "short", "of other weights", "of another generator"])
 def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, monkeypatch, how: str) -> None:
-    """To the very weights of a training that had none: nothing of what was read stays."""
+    """The weights are those of a training without a checkpoint: nothing of the damaged file is kept."""
     data, plan = (order_task(120, 0), order_task(40, 1)), dataclasses.replace(QUICK, epochs=1, word_dropout=0.1)
     whole = tiny()
     trainer.Trainer(whole, *data, plan, 3, SPECIAL, CPU).run()
@@ -238,7 +246,7 @@ def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path, monkeypatch) 
     file.write_bytes(b"another's")
 
     def refused(path: Path) -> None:
-        raise FileNotFoundError(f"No such file or directory: {path}")  # as safetensors has it
+        raise FileNotFoundError(f"No such file or directory: {path}")  # as safetensors says it
 
     monkeypatch.setattr(checkpoint, "load", refused)
     with pytest.raises(InputError, match="cannot be read; ask its owner"):
@@ -247,7 +255,7 @@ def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path, monkeypatch) 
 
 
 def test_a_run_is_written_in_utf_8_wherever_it_is_trained(home, tmp_path, monkeypatch) -> None:
-    """In a POSIX locale with UTF-8 mode off, open() would write ASCII; the model card has more."""
+    """In a POSIX locale without UTF-8 mode, open() writes ASCII, and the model card has other characters."""
     write = Path.write_text
 
     def ascii_by_default(path: Path, text: str, encoding: str = "ascii", **rest) -> int:

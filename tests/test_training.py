@@ -1,4 +1,4 @@
-"""Training learns, keeps the best weights, and goes on after a kill as if nothing had happened."""
+"""Training learns, keeps the best weights, and resumes after a kill to the same result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK = Recipe(name="quick", learning_rate=3e-3, epochs=3, batch_rows=16, evalua
 
 
 def order_task(rows: int, seed: int) -> Tokens:
-    """Texts whose label is the order of two words among fillers: nothing that counting words can tell."""
+    """Texts whose label is the order of two words among fillers, so that word counts do not tell it."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, rows)
     texts = []
@@ -74,7 +74,7 @@ def test_a_task_of_order_is_learned() -> None:
 
 def test_the_weights_left_are_those_with_the_lowest_validation_loss() -> None:
     model, validation = tiny(), order_task(60, 1)
-    # Forty texts seen thirty times are learned by heart, so the validation loss turns up again.
+    # The model overfits forty texts that it sees thirty times, so the validation loss rises again.
     result = train(
         model, order_task(40, 0), validation, dataclasses.replace(QUICK, epochs=30, schedule="plateau"), 0, SPECIAL, CPU
     )
@@ -143,7 +143,7 @@ def test_accumulated_batches_give_the_gradient_of_the_whole_batch() -> None:
 
 
 def test_where_length_tells_the_label_a_step_holds_several_lengths() -> None:
-    """Short texts of one class, long ones of the other: one length a step would be one label a step."""
+    """Short texts have one label and long texts the other. Steps of one length would hold one label each."""
     short, long = [np.full(5, 7)] * 200, [np.full(20, 7)] * 200
     told = Tokens(np.concatenate(short + long).astype(np.int32), np.cumsum([0] + [5] * 200 + [20] * 200), np.repeat([0, 1], 200))
     plain = order_task(400, 0)
@@ -160,7 +160,7 @@ def test_where_length_tells_the_label_a_step_holds_several_lengths() -> None:
 @pytest.mark.parametrize("classes", [2, 3, 6])
 @pytest.mark.parametrize("batch", [16, 32])
 def test_chance_alone_mixes_no_lengths(classes: int, batch: int) -> None:
-    """The shares of a small batch are far from the whole's, the more so the more classes there are."""
+    """The label shares of a small batch differ from those of all rows by chance, more so with more classes."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
         lengths = rng.integers(4, 40, 1500)
@@ -176,7 +176,7 @@ def test_a_batch_that_cannot_be_cut_into_lengths_is_refused() -> None:
 
 
 def test_the_padding_told_is_that_of_the_steps() -> None:
-    """Where lengths are mixed each micro-batch is padded by itself, so that here nothing is."""
+    """In a step of mixed lengths each micro-batch is padded by itself. Here each holds one length, so nothing is padded."""
     told = Tokens(np.full(2500, 7, np.int32), np.cumsum([0] + [5] * 100 + [20] * 100), np.repeat([0, 1], 100))
     plan = dataclasses.replace(QUICK, epochs=2)
     assert train(tiny(), told, order_task(20, 1), plan, 0, SPECIAL, CPU).padding_share < 0.05
@@ -195,7 +195,7 @@ def test_early_stopping_stops_when_the_loss_does_not_fall() -> None:
     result = train(
         tiny(), order_task(40, 0), order_task(20, 1), dataclasses.replace(hopeless, min_delta=1e-3), 0, SPECIAL, CPU
     )
-    assert len(result.curve) == 4  # the first counts as better, three do not
+    assert len(result.curve) == 4  # the first counts as better, the next three do not
 
 
 def test_cosine_warms_up_and_ends_at_zero_and_plateau_halves() -> None:
@@ -234,7 +234,7 @@ def test_head_layers_and_embeddings_learn_at_rates_of_their_own() -> None:
 
 
 def test_each_group_moves_at_its_own_rate() -> None:
-    """Adam's first step is the rate itself, whatever the gradient."""
+    """Adam's first step has the size of the learning rate, for any gradient."""
     one = dataclasses.replace(QUICK, schedule="plateau", head_rate=5.0, layer_decay=0.5, epochs=0.01, weight_decay=0.0)
     model = tiny()
     before = {name: x.clone() for name, x in model.state_dict().items()}
@@ -248,7 +248,7 @@ def test_each_group_moves_at_its_own_rate() -> None:
 
 
 def test_keep_says_whether_the_best_or_the_last_weights_are_left(monkeypatch) -> None:
-    """Validation losses from a script, lowest at the second of six evaluations."""
+    """Six scripted validation losses; the second is the lowest."""
     for keep, place in (("best", 1), ("last", 5)):
         model, seen = tiny(), []
 
@@ -271,7 +271,7 @@ def test_a_frozen_encoder_stays_as_it_was_and_the_head_learns() -> None:
     went = train(model, order_task(100, 0), order_task(20, 1), frozen, 0, SPECIAL, CPU)
     changed = {name for name, x in model.state_dict().items() if not torch.equal(x, before[name])}
     assert changed == {"classifier.weight", "classifier.bias"}
-    assert len(went.curve) == 2  # and an evaluation in the middle did not wake the encoder's dropout
+    assert len(went.curve) == 2  # the evaluation in the middle did not switch the encoder's dropout on
 
 
 def test_word_dropout_spares_special_tokens_and_hits_its_share() -> None:
@@ -292,7 +292,7 @@ def test_a_diverged_loss_stops_the_run_with_a_sentence(monkeypatch) -> None:
 
 @pytest.mark.parametrize("keep", ["best", "last"])
 def test_weights_that_the_last_step_ruined_are_not_kept(keep: str) -> None:
-    """The loss of a step is that before its update: of the last update only validation tells."""
+    """The loss of a step is computed before its update, so only validation sees the last update."""
     ruin = dataclasses.replace(QUICK, learning_rate=1e38, schedule="plateau", epochs=0.01, keep=keep)
     with pytest.raises(InputError, match=r"validation loss is .* the run has diverged"):
         train(tiny(), order_task(40, 0), order_task(20, 1), ruin, 0, SPECIAL, CPU)

@@ -29,7 +29,7 @@ def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.Data
     """
     judge = tested_on or data
     if judge.label_names != data.label_names:
-        raise InputError(f"What was learned of {', '.join(data.label_names)} cannot be judged by {', '.join(judge.label_names)}.")
+        raise InputError(f"A classifier of {', '.join(data.label_names)} cannot be judged by {', '.join(judge.label_names)}.")
     source = {"train": data, "validation": data, "test": judge}
     texts = {split: of.texts(split) for split, of in source.items()}
     labels = {split: np.asarray(of.splits[split].labels) for split, of in source.items()}

@@ -104,7 +104,10 @@ class RunSpec:
 
     @classmethod
     def from_canonical(cls, record: Mapping[str, Any]) -> RunSpec:
-        """The spec of a record that :meth:`canonical` made, such as a run's ``spec.json``. Other entries are ignored."""
+        """The spec of a record that :meth:`canonical` made, such as a run's ``spec.json``.
+
+        Further entries are ignored. The first records have no threads and processes; they mean one of each.
+        """
         return cls(
             record["model"],
             DataSpec(**record["data"]),

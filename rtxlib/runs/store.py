@@ -212,8 +212,8 @@ def read_table(path: Path, **chosen: Any) -> pd.DataFrame:
         return pd.read_parquet(path, **chosen)
     except ValueError as error:  # such as pyarrow's ArrowInvalid
         raise InputError(
-            f"{path} is damaged ({str(error).splitlines()[0]}): delete it, and run again the notebook, or train again the run, "
-            "that wrote it."
+            f"{path} is damaged ({str(error).splitlines()[0]}): delete it, then repeat the notebook or the training that "
+            "wrote it."
         ) from error
 
 
