@@ -1,4 +1,4 @@
-"""Each page as one HTML file. All modules are inlined, so it opens by a double click, from a web server or in a frame."""
+"""Each page as one HTML file with all modules inlined, which opens by a double click, from a server or in a frame."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 def script(*entries: str) -> str:
     """These modules ("transformer/view.js") and all they import as one script, each after those it imports.
 
-    Each module becomes a function that is called once, so its names cannot clash. Its exports are a constant named after
-    its folder and file, ``transformer_view``. Raises ``ValueError`` for an import or export of a form that
+    Each module becomes a function that is called once, so its names cannot clash. Its exports are a constant named
+    after its folder and file, ``transformer_view``. Raises ``ValueError`` for an import or export of a form that
     :mod:`rtxstudy.pages` does not allow, and for modules that import each other in a circle.
     """
     wrapped: dict[Path, str] = {}

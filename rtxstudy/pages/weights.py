@@ -1,4 +1,4 @@
-"""A model of rtxlib for the transformer page: its weights under the page's names, and a trained run packed for a browser."""
+"""The weights of a model for the transformer page, under the names of the page, and a trained run packed for it."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def packed(run: Run) -> dict[str, Any]:
 
 
 def written(weights: dict[str, Tensor], dtype: str) -> dict[str, Any]:
-    """Matrices as JSON: ``weights`` lists name, rows and columns; ``data`` holds all numbers in this order, in base64."""
+    """Matrices as JSON: ``weights`` lists name, rows and columns; ``data`` holds all numbers in order, in base64."""
     arrays = {name: x.cpu().numpy().astype(np.dtype(dtype).newbyteorder("<")) for name, x in weights.items()}
     return {
         "weights": [[name, *x.shape] for name, x in arrays.items()],

@@ -20,7 +20,7 @@ SWIGLU_SETTINGS = ("beta", "w1", "b1", "w2", "b2", "x", "compare")
 
 
 class _Explorer(anywidget.AnyWidget):
-    """A page in the output of a cell. ``state`` is its whole state; assigning to it, or :meth:`set`, changes the page."""
+    """A page in the output of a cell. ``state`` is its whole state; assigning to it or :meth:`set` changes the page."""
 
     page: ClassVar[str]  # the folder of its modules
     settings: ClassVar[tuple[str, ...]]
@@ -105,7 +105,7 @@ class TransformerExplorer(_Explorer):
         return self._number("probabilities")
 
     def _number(self, name: str) -> np.ndarray:
-        """Raises ``InputError`` until the page has computed the present state, which it does in the browser when shown."""
+        """Raises ``InputError`` until the page is shown: it computes the present state in the browser."""
         if self.numbers.get("of") != self.state:
             raise InputError(
                 "The page has not answered yet: show it as the last line of a cell, and read its numbers in a later cell."

@@ -1,7 +1,7 @@
 """Run the notebooks: parameters are checked before a kernel starts, progress is shown, every notebook has an outcome.
 
-papermill runs each notebook (:mod:`rtxstudy.report.execution`). papermill itself only warns about an unknown parameter and
-takes a value of any type; here both are refused first.
+papermill runs each notebook (:mod:`rtxstudy.report.execution`). papermill itself only warns about an unknown parameter
+and takes a value of any type; here both are refused first.
 """
 
 from __future__ import annotations

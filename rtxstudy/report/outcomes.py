@@ -19,7 +19,7 @@ class Outcome:
     name: str  # "03_recurrent"
     status: Literal["done", "failed", "interrupted", "skipped"]
     seconds: float
-    error: str | None = None  # "cell 5: ValueError: …", with the number that stands in brackets beside the executed cell
+    error: str | None = None  # "cell 5: ValueError: …", with the number in brackets beside the executed cell
     path: Path | None = None  # the executed notebook; None if it could not be kept
 
 
@@ -32,7 +32,7 @@ def save_outcomes(outcomes: Iterable[Outcome], out: Path) -> None:
 
 
 def read_outcomes(out: Path) -> list[Outcome]:
-    """The outcomes kept under ``out``, in order; none if nothing ran there. Raises ``InputError`` for a damaged file."""
+    """The outcomes under ``out``, in order; none if nothing ran there. Raises ``InputError`` for a damaged file."""
     file = out / "outcomes.json"
     try:
         records = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []

@@ -139,7 +139,7 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 
 def _convert(value: Any, kind: Any, text: bool) -> Any:
-    """``value`` as ``kind``. With ``text``, a string may stand for any kind. Raises ``ValueError`` if it does not fit."""
+    """``value`` as ``kind``. With ``text``, a string may stand for any kind. Raises ``ValueError`` if it cannot."""
     origin, args = get_origin(kind), get_args(kind)
     read = text and isinstance(value, str)
     bare = value.strip().strip("'\"") if read else value

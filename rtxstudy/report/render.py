@@ -69,8 +69,8 @@ def render_cells(exporter: HTMLExporter, render: Render, cells: Sequence[Noteboo
             }
             if not (code["source"] or code["outputs"]):
                 continue
-            last = shown[-1] if shown else {}
-            if last.get("what") == code["what"] and not last["outputs"]:  # a cell without output shares a fold with the next
+            last = shown[-1] if shown else {}  # a cell without output shares a fold with the next
+            if last.get("what") == code["what"] and not last["outputs"]:  # one fold
                 code["source"] = f"{last['source']}\n\n{code['source']}".strip()
                 first = last["count"].partition(" – ")[0]
                 code["count"] = first if first == code["count"] else f"{first} – {code['count']}"
@@ -223,6 +223,8 @@ SHOWN: dict[str, Callable[[Render, NotebookNode, NotebookNode], str]] = {
     "image/jpeg": lambda render, output, cell: render.image("image/jpeg", output, cell),
     WIDGET: lambda render, output, cell: "",  # a widget needs a kernel
     "text/markdown": lambda render, output, cell: _prose(render.markdown(output.data["text/markdown"])),
-    "text/latex": lambda render, output, cell: mathml(output.data["text/latex"].strip().strip("$"), "block", render.page.stem),
+    "text/latex": lambda render, output, cell: mathml(
+        output.data["text/latex"].strip().strip("$"), "block", render.page.stem
+    ),
     "text/plain": lambda render, output, cell: f'<pre class="plain">{html.escape(output.data["text/plain"])}</pre>',
 }

@@ -25,8 +25,9 @@ def answer(standard: str, recurrent: str, runs: pd.DataFrame, comparisons: pd.Da
         f"On **{headline['data']}**, {verdict(headline)}",
         _cost(standard, recurrent, runs[runs["data"] == headline["data"]]),
         "",
-        f"Does it replace the deeper encoder? Yes, if the whole interval is above a loss of {100 * margin:g} percentage "
-        f"point{'' if margin == 0.01 else 's'}; no, if it is below. Fewer than {FEWEST_SEEDS} seeds settle nothing:",
+        f"Does it replace the deeper encoder? Yes, if the whole interval is above a loss of {100 * margin:g} "
+        f"percentage point{'' if margin == 0.01 else 's'}; no, if it is below. "
+        f"Fewer than {FEWEST_SEEDS} seeds settle nothing:",
         "",
         *_replaced(rows, margin),
     ]

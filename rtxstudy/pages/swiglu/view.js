@@ -215,8 +215,8 @@ function drawDetail(made, state) {
   const dip = core.dip(state.beta);
   const lowest =
     dip && dip.z >= -REACH
-      ? `Its minimum is ${minus(dip.value, 3)}, at z = ${minus(dip.z, 3)}; there the slope is zero, and left of it the curve falls.`
-      : `Within ±${REACH} it has no minimum.`;
+      ? `The minimum is ${minus(dip.value, 3)}, at z = ${minus(dip.z, 3)}, where the slope is zero. Left of it the curve falls.`
+      : `Within ±${REACH} there is no minimum.`;
   draw(
     made,
     {

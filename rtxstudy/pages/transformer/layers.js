@@ -115,7 +115,8 @@ function attention(path, part, rows, cols, config, past) {
         ? "A_{h} = softmax(Q_{h} K^T_{h} / \\sqrt{d_{k}} + M)"
         : "A_{h} = softmax(Q_{h} K^T_{h} / \\sqrt{d_{k}})",
       says: past
-        ? "The score says how well a query fits a key. A score of −∞ hides later tokens. Softmax turns each row into shares of one."
+        ? "The score says how well a query fits a key. A score of −∞ hides later tokens. Softmax turns each row into " +
+          "shares of one."
         : "The score says how well a query fits a key. Softmax turns each row into shares of one.",
       heads: true,
       links: { weights: (head) => `${path}/weights/${head}`, from: rows, to: cols },

@@ -72,7 +72,8 @@ export const REAL = { residual_scale: [0, 2], dropout: [0, 0.9] };
 export const MOST_TOKENS = 128;
 const LONGEST_TOKEN = 200; // characters
 const LARGEST = 1e6; // size of a value that a cell may be set to
-const REDRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "run"]; // a change of one of these removes all edits, because their cells mean something else
+// A change of one of these removes all edits, because their cells then mean something else.
+const REDRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "run"];
 
 export const SENTENCE = "the film was not bad at all, it was a delight"; // the first sentence of a trained run
 
