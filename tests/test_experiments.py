@@ -419,7 +419,8 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
         "- **yes**: sst2",
         "- The yes on sst2 is narrow: if one of the seeds is left out, the interval begins at −1.2 points.",
         "**recurrent-3x2x256** has **100%** of the parameters of standard-6x384",
-        "What do the extra passes gain? At the same width and with the same parameters, **recurrent-3x2x256** minus **standard-3x256**",
+        "What do the extra passes gain? At the same width and with the same parameters, **recurrent-3x2x256** minus "
+        "**standard-3x256**",
         "What would as many separate layers gain? At the same width, **standard-6x256** minus **standard-3x256**",
         f"Does it need a neural network? **standard-6x384** minus **{classical.NAME}**",
         f"\n**recurrent-3x2x256** minus **{classical.NAME}**",

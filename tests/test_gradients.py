@@ -9,6 +9,7 @@ import pytest
 import torch
 from test_recurrence import VARIANTS, small
 
+from rtxlib.models.masks import Views
 from rtxstudy.evaluation.gradients import gradients_by_parameter, gradients_by_pass, gradients_of_states, pass_gradients
 from rtxstudy.evaluation.states import states_by_pass
 

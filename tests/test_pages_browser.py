@@ -187,7 +187,7 @@ def test_a_slider_moves_a_number_and_what_depends_on_it(opened: Any, node: str) 
     shown = opened()
     before = probabilities(shown)
     shown.open("encoder/token")
-    shown.grid("encoder/token", "E, one row a word").locator("td").nth(2 * 8 + 3).click()  # row 2 is "the"
+    shown.grid("encoder/token", "E, one row per word").locator("td").nth(2 * 8 + 3).click()  # row 2 is "the"
     slider = shown.page.get_by_label("Selected cell").get_by_role("slider")
     slider.fill("7.5")
     shown.settle()
@@ -231,7 +231,7 @@ def test_the_kind_of_model_is_switched(opened: Any, node: str) -> None:
     close(probabilities(shown), torch_says(node, SMALL | study).logits[0].softmax(-1))
     shown.open("loop/states")
     titles = shown.page.locator('details[data-id="loop/states"] figcaption').all_inner_texts()
-    assert [title.split("  ")[0][:12] for title in titles] == ["h₀, what ent", "h after pass", "h after pass"]
+    assert [title.split("  ")[0][:12] for title in titles] == ["h₀, the inpu", "h after pass", "h after pass"]
     shown.page.get_by_label("positions").select_option("none")
     shown.settle()
     close(probabilities(shown), torch_says(node, SMALL | study | {"position": "none"}).logits[0].softmax(-1))
@@ -292,7 +292,7 @@ def test_a_value_oscillates_and_comes_back(opened: Any) -> None:
     shown = opened()
     before = probabilities(shown)
     shown.open("encoder/token")
-    shown.grid("encoder/token", "E, one row a word").locator("td").nth(2 * 8).click()
+    shown.grid("encoder/token", "E, one row per word").locator("td").nth(2 * 8).click()
     shown.page.get_by_role("button", name="Oscillate").click()
     seen = set()
     for _ in range(10):
@@ -310,7 +310,7 @@ def test_another_cell_may_be_chosen_while_one_oscillates(opened: Any) -> None:
     shown = opened()
     before = probabilities(shown)
     shown.open("encoder/token")
-    cells = shown.grid("encoder/token", "E, one row a word").locator("td")
+    cells = shown.grid("encoder/token", "E, one row per word").locator("td")
     words = cells.all_inner_texts()
     for at in (16, 17):
         cells.nth(at).click()
@@ -321,13 +321,13 @@ def test_another_cell_may_be_chosen_while_one_oscillates(opened: Any) -> None:
     shown.settle()
     assert shown.page.locator(".editor").is_hidden()
     assert (probabilities(shown) == before).all()
-    assert shown.cells("encoder/token", "E, one row a word") == [words[at : at + 8] for at in range(0, len(words), 8)]
+    assert shown.cells("encoder/token", "E, one row per word") == [words[at : at + 8] for at in range(0, len(words), 8)]
 
 
 def test_with_reduced_motion_nothing_moves_by_itself(opened: Any) -> None:
     shown = opened(reduced_motion="reduce")
     shown.open("encoder/token")
-    shown.grid("encoder/token", "E, one row a word").locator("td").nth(2 * 8).click()
+    shown.grid("encoder/token", "E, one row per word").locator("td").nth(2 * 8).click()
     value = shown.page.locator(".editor .value")
     resting = value.inner_text()
     step = shown.page.get_by_role("button", name="Oscillate: next step")
@@ -368,7 +368,7 @@ def test_the_keyboard_alone_suffices(opened: Any) -> None:
     assert page.get_by_label("positions").input_value() == "rotary"
     tab_to("document.activeElement.textContent === 'Words become vectors'")
     page.keyboard.press("Enter")
-    tab_to("document.activeElement.getAttribute('aria-label') === 'The source is read: E, one row a word'")
+    tab_to("document.activeElement.getAttribute('aria-label') === 'The source is read: E, one row per word'")
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     assert "the, column 1" in page.locator(".editor .what").inner_text()
@@ -444,7 +444,7 @@ def test_every_text_stands_out_from_what_is_behind_it(opened: Any, scheme: str) 
         itertools.product(range(5), range(8)), np.linspace(-12, 12, 40).tolist(), strict=True)}  # fmt: skip
     shown = opened(SMALL | {"edits": table, "training": True}, color_scheme=scheme)
     shown.open()
-    shown.grid("encoder/token", "E, one row a word").locator("td").first.click()
+    shown.grid("encoder/token", "E, one row per word").locator("td").first.click()
     shown.page.get_by_label("value of the selected cell").fill("x")
     shown.page.keyboard.press("Enter")
     shown.settle()
@@ -466,9 +466,9 @@ def test_signs_are_read_without_colour_and_colour_is_deepest_at_ten(opened: Any)
     values = {0: 10.0, 1: 9.0, 2: 12.5, 3: -10.0, 4: 0.001, 5: -0.5, 6: 0.0, 7: -1234.0}
     shown = opened(SMALL | {"edits": {f"weights/table[0,{column}]": value for column, value in values.items()}})
     shown.open("encoder/token")
-    cells = shown.cells("encoder/token", "E, one row a word")[0]
+    cells = shown.cells("encoder/token", "E, one row per word")[0]
     assert cells == ["+10.0", "+9.00", "+12.5", "−10.0", "+1e−3", "−0.50", "0", "−1e3"]
-    row = shown.grid("encoder/token", "E, one row a word").locator("tbody tr").first
+    row = shown.grid("encoder/token", "E, one row per word").locator("tbody tr").first
     looks = row.locator("td").evaluate_all("(all) => all.map((td) => td.classList[0])")
     assert looks[0] == looks[2] == "p20" and looks[1] == "p19" and looks[3] == looks[7] == "n20" and looks[6] == "zero"
 
@@ -502,7 +502,7 @@ def test_strange_tokens_are_text_like_any_other(opened: Any, node: str) -> None:
 def test_what_is_typed_into_a_cell_must_be_a_number(opened: Any) -> None:
     shown = opened()
     shown.open("encoder/token")
-    shown.grid("encoder/token", "E, one row a word").locator("td").first.click()
+    shown.grid("encoder/token", "E, one row per word").locator("td").first.click()
     field, value = shown.page.get_by_label("value of the selected cell"), shown.page.locator(".editor .value")
     before = value.inner_text()
     for typed in ("NaN", "", "abc", "Infinity", "1e999", "<b>"):

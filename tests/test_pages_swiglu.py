@@ -259,7 +259,7 @@ def test_the_limits_are_reached_and_said(opened: Opened) -> None:
         far = distances(beta)
         words = opened.tab.locator(".limits").inner_text()
         assert (
-            f"up to {far['half']:.3f} away from z/2" in words and f"at most {far['relu']:.3f} away from ReLU" in words
+            f"at most {far['half']:.3f} away from z/2" in words and f"at most {far['relu']:.3f} away from ReLU" in words
         )
         assert opened.numbers()["out"] == pytest.approx(
             swiglu(START | {"x": -2.0, "beta": beta})["parts"]["out"], abs=6e-6

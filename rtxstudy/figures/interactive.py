@@ -91,7 +91,7 @@ def bubble(
 
 
 def _scale(values: pd.Series) -> dict:
-    """The settings of a logarithmic axis with plain numbers at 1, 2 and 5 of each decade; none if it need not be one."""
+    """Settings of a logarithmic axis with plain numbers at 1, 2 and 5 of each decade, or none if the axis is linear."""
     if not wide(values):
         return {}
     decades = range(int(np.floor(np.log10(values.min()))) - 1, int(np.ceil(np.log10(values.max()))) + 1)

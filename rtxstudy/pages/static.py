@@ -1,4 +1,4 @@
-"""Each page as one file: every module inlined, nothing fetched, so that a double click, any web server or a frame opens it."""
+"""Each page as one HTML file with all modules inlined, which opens by a double click, from a server or in a frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rtxlib.errors import InputError, nearest
 
 HERE = Path(__file__).parent
-MARK = '<meta name="generator" content="rtxlib">'  # by which a page that may be written over is known
+MARK = '<meta name="generator" content="rtxlib">'  # a file with this mark may be overwritten
 PAGES = {  # folder → title
     "transformer": "The transformer, by hand",
     "swiglu": "SwiGLU, a gate that the input opens",
@@ -20,16 +20,16 @@ PAGES = {  # folder → title
 _IMPORT = re.compile(r'^import\s+(?P<names>\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+"(?P<path>[^"]+)";$', re.M)
 _EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function\*?|class|const)\s+(?P<name>\w+))", re.M)
 
-# What the page itself allows: its own inline script and style. No request can leave it, whatever a script tries.
+# The page may run its own inline script and style. It can send no request.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def script(*entries: str) -> str:
-    """These modules ("transformer/view.js") and all they import as one script, each after what it needs.
+    """These modules ("transformer/view.js") and all they import as one script, each after those it imports.
 
-    Each module becomes a function called once, so that its names stay its own; what it exports is a constant named by its
-    folder and file, ``transformer_view``. Raises ValueError for an import or export that is not of the forms that
-    :mod:`rtxstudy.pages` allows, and for modules that import each other in a circle.
+    Each module becomes a function that is called once, so its names cannot clash. Its exports are a constant named
+    after its folder and file, ``transformer_view``. Raises ``ValueError`` for an import or export of a form that
+    :mod:`rtxstudy.pages` does not allow, and for modules that import each other in a circle.
     """
     wrapped: dict[Path, str] = {}
     for entry in entries:
@@ -38,11 +38,11 @@ def script(*entries: str) -> str:
 
 
 def _gather(file: Path, wrapped: dict[Path, str], importers: tuple[Path, ...]) -> None:
-    """Add ``file`` to ``wrapped`` after all it imports; ``importers`` are those on whose way this one is read."""
+    """Add ``file`` to ``wrapped`` after all it imports. ``importers`` is the chain of files that led to it."""
     if file in wrapped:
         return
     if file in importers:
-        raise ValueError(f"{file.name} imports itself by way of {importers[-1].name}.")
+        raise ValueError(f"{file.name} imports itself through {importers[-1].name}.")
     source = file.read_text(encoding="utf-8")
     for match in _IMPORT.finditer(source):
         _gather((file.parent / match["path"]).resolve(), wrapped, (*importers, file))
@@ -65,28 +65,28 @@ def _constant(file: Path) -> str:
 
 
 def module(name: str) -> str:
-    """The page as one ES module, as anywidget loads it: its default export renders the page of a widget's model."""
+    """The page as one ES module for anywidget: its default export renders the page of a widget's model."""
     code = script("shared/host.js", f"{name}/view.js")
     return f"{code}\nexport default {{ render: shared_host.widget({name}_view.mount) }};\n"
 
 
 def style(name: str) -> str:
-    """The rules all pages share, and those of this one."""
+    """The style rules that all pages share, and those of this page."""
     files = (HERE / "shared" / "style.css", HERE / name / "style.css")
     return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
 
 def page(name: str, state: dict[str, Any] | None = None) -> str:
-    """The whole page as HTML; ``state`` is what it opens with where that differs from its own beginning.
+    """The whole page as HTML. ``state`` holds the fields with which it opens instead of its defaults.
 
-    Raises InputError for a page there is none of, or a state that is not JSON.
+    Raises ``InputError`` for an unknown page, or a state that is not JSON.
     """
     if name not in PAGES:
         raise InputError(f"There is no page '{name}'; there are {', '.join(PAGES)}.{nearest(name, PAGES)}")
     try:
         given = json.dumps(state or {}, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InputError(f"A page begins with plain JSON, without NaN or infinity: {error}.") from None
+        raise InputError(f"The state of a page is plain JSON, without NaN or infinity: {error}.") from None
     code = script("shared/host.js", f"{name}/view.js") + f"\nshared_host.openPage({name}_view.mount);"
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -115,7 +115,7 @@ def page(name: str, state: dict[str, Any] | None = None) -> str:
 
 
 def index(titles: dict[str, str]) -> str:
-    """A page of links to files, by their titles."""
+    """The HTML page that links to files (file name → title)."""
     links = "\n".join(
         f'<li><a href="{html.escape(file)}">{html.escape(title)}</a></li>' for file, title in titles.items()
     )
@@ -141,14 +141,14 @@ def index(titles: dict[str, str]) -> str:
 
 
 def _inline(text: str) -> str:
-    """JSON or JavaScript that no HTML parser takes for the end of its script element."""
+    """JSON or JavaScript, escaped so that no HTML parser sees the end of its script element in it."""
     return re.sub(r"<(?=/script|script|!--)", r"\\u003c", text, flags=re.I)
 
 
 def iframe(name: str, state: dict[str, Any] | None = None, height: str = "min(85vh, 56rem)") -> str:
-    """The page in a frame of its own, for a notebook's output or a report; ``height`` is a CSS length.
+    """The page in a frame, for the output of a notebook or a report; ``height`` is a CSS length.
 
-    The frame may run scripts and nothing else: it has no origin, so it reads and sends nothing.
+    The frame may run scripts. It has no origin, so it can neither read nor send anything.
     """
     return (
         f'<iframe title="{html.escape(PAGES.get(name, name))}" sandbox="allow-scripts" '

@@ -1,4 +1,4 @@
-"""A model of rtxlib as the transformer page reads it: its weights by the page's names, and a trained run packed for a browser."""
+"""The weights of a model for the transformer page, under the names of the page, and a trained run packed for it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rtxlib.models.feedforward import FeedForward
 from rtxlib.models.layers import DecoderLayer, EncoderLayer
 from rtxlib.runs.store import Run
 
-LARGEST = 6_000_000  # parameters; sixteen bits each make a page of 16 MB, about what a browser opens without complaint
-EXACT = 1_000_000  # up to so many are written in the 32 bits they were trained in
+LARGEST = 6_000_000  # parameters; at 16 bits each they make a page of 16 MB, which a browser still opens
+EXACT = 1_000_000  # parameters; up to this number they keep their 32 bits
 
-# What the page computes of a configuration; and what it does not, as the value that leaves it out.
+# The fields that the page computes, and those that it does not, with the value that switches each of them off.
 KEPT = (
     "hidden_size", "num_attention_heads", "num_hidden_layers", "num_decoder_layers", "position", "rope_theta", "norm",
     "norm_placement", "norm_eps", "feedforward", "embedding_scale", "embedding_norm", "final_norm", "recurrent_depth",
@@ -40,7 +40,7 @@ ABSENT = {
 
 
 def configuration(config: ModelConfig) -> dict[str, Any]:
-    """The fields that the page needs. Raises InputError for a model with a part that it does not compute."""
+    """The fields that the page needs. Raises ``InputError`` for a model with a part that the page does not compute."""
     strange = [field for field, absent in ABSENT.items() if getattr(config, field) != absent]
     strange += [f"{field}={word!r}" for field, word in (("residual", "gated"), ("norm_placement", "sandwich"))
                 if getattr(config, field) == word]  # fmt: skip
@@ -52,7 +52,7 @@ def configuration(config: ModelConfig) -> dict[str, Any]:
 
 
 def tensors(model: EncoderBase) -> dict[str, Tensor]:
-    """Every weight by the page's name, as a view of the model's own: matrices (in, out), everything else (1, width).
+    """Every weight under the page's name, as a view of the model's tensor: matrices (in, out), vectors (1, width).
 
     ``model`` is an EncoderDecoder or an EncoderForSequenceClassification. The names are those of
     rtxstudy/pages/transformer/core.js, without "weights/".
@@ -126,15 +126,15 @@ def _feedforward(name: str, feedforward: FeedForward) -> Iterator[tuple[str, Ten
 
 
 def packed(run: Run) -> dict[str, Any]:
-    """A trained run as the page's state takes it under ``run``: configuration, weights in base64, vocabulary and labels.
+    """A trained run as the field ``run`` of the page's state: configuration, weights in base64, vocabulary and labels.
 
-    Raises InputError when the run has more than :data:`LARGEST` parameters, a part that the page does not compute, or a
-    vocabulary that is not WordPiece.
+    Raises ``InputError`` for a run with more than :data:`LARGEST` parameters, a part that the page does not compute, or
+    a vocabulary that is not WordPiece.
     """
     if (count := run.metrics["parameters"]) > LARGEST:
         raise InputError(
-            f"Run {run.key} has {count:,} parameters, and a page holds at most {LARGEST:,}; choose a smaller run, one of "
-            "the demo profile say."
+            f"Run {run.key} has {count:,} parameters, and a page holds at most {LARGEST:,}; choose a smaller run, for "
+            "example one of the demo profile."
         )
     from rtxlib.runs.use import open_run
 
@@ -153,7 +153,7 @@ def packed(run: Run) -> dict[str, Any]:
 
 
 def written(weights: dict[str, Tensor], dtype: str) -> dict[str, Any]:
-    """Matrices as text: ``weights`` lists name, rows and columns, ``data`` holds their numbers one after the other, in base64."""
+    """Matrices as JSON: ``weights`` lists name, rows and columns; ``data`` holds all numbers in order, in base64."""
     arrays = {name: x.cpu().numpy().astype(np.dtype(dtype).newbyteorder("<")) for name, x in weights.items()}
     return {
         "weights": [[name, *x.shape] for name, x in arrays.items()],

@@ -1,4 +1,4 @@
-"""The pages in a notebook: what is changed in a page is read in Python, and the other way round."""
+"""The pages as widgets of a notebook: Python sees every change in the page, and the page every change in Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SWIGLU_SETTINGS = ("beta", "w1", "b1", "w2", "b2", "x", "compare")
 
 
 class _Explorer(anywidget.AnyWidget):
-    """A page in a cell's output. ``state`` is all that it stands at; assigning to it, or :meth:`set`, changes the page."""
+    """A page in the output of a cell. ``state`` is its whole state; assigning to it or :meth:`set` changes the page."""
 
     page: ClassVar[str]  # the folder of its modules
     settings: ClassVar[tuple[str, ...]]
@@ -37,7 +37,7 @@ class _Explorer(anywidget.AnyWidget):
 
     @traitlets.validate("state")
     def _plain(self, proposal: Any) -> dict[str, Any]:
-        """Raises InputError for what no message to the page can carry."""
+        """Raise ``InputError`` for a state that is not JSON, which no message to the page can carry."""
         try:
             json.dumps(proposal["value"], allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -45,11 +45,11 @@ class _Explorer(anywidget.AnyWidget):
         return proposal["value"]
 
     def set(self, **settings: Any) -> None:
-        """Change some settings and leave the others. Raises InputError for one there is none of."""
+        """Change some settings and leave the others. Raises ``InputError`` for an unknown setting."""
         self.state = self.state | self._known(settings)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
-        """The widget and, for a report or any reader without a kernel, the static page in a frame."""
+        """The widget and, for readers without a kernel such as the report, the static page in a frame."""
         data, metadata = super()._repr_mimebundle_(**kwargs)
         weights = {"run": self.run} if self.has_trait("run") and self.run else {}
         return data | {"text/html": static.iframe(self.page, self.state | weights)}, metadata
@@ -58,9 +58,9 @@ class _Explorer(anywidget.AnyWidget):
 class TransformerExplorer(_Explorer):
     """``TransformerExplorer(tokens=["the", "cat"], d_model=8)`` as the last line of a cell shows the page.
 
-    ``state`` is all that the page stands at, a dict; assigning to it, or :meth:`set`, changes the page. What is left out is
-    as the page begins, and what the page cannot be (heads that do not divide d_model, say) it mends: what it made of a
-    state is back in ``state`` once it has drawn.
+    ``state`` is the whole state of the page, a dict; assigning to it, or :meth:`set`, changes the page. A field that is
+    left out has its default. The page corrects an impossible value, such as a number of heads that does not divide
+    d_model; the corrected value is in ``state`` after the page has drawn.
     """
 
     page = "transformer"
@@ -71,9 +71,9 @@ class TransformerExplorer(_Explorer):
     numbers = traitlets.Dict().tag(sync=True)
 
     def __init__(self, run: str | None = None, **settings: Any) -> None:
-        """settings: of :data:`SETTINGS`. run: a trained run of the store, whose weights the page takes instead of drawn ones.
+        """``settings``: of :data:`SETTINGS`. ``run``: a trained run of the store, which gives the page its weights.
 
-        Raises InputError for a setting there is none of, or a run that :func:`rtxstudy.pages.weights.packed` refuses.
+        Raises ``InputError`` for an unknown setting, or a run that :func:`rtxstudy.pages.weights.packed` refuses.
         """
         weights = None
         if run is not None:
@@ -86,7 +86,7 @@ class TransformerExplorer(_Explorer):
 
     @property
     def attention(self) -> np.ndarray:
-        """The encoder's attention weights (layers, heads, queries, keys); with R passes R·N layers, in their order."""
+        """The encoder's attention weights (layers, heads, queries, keys). R passes of N layers make R·N layers."""
         return self._number("attention")
 
     @property
@@ -101,11 +101,11 @@ class TransformerExplorer(_Explorer):
 
     @property
     def probabilities(self) -> np.ndarray:
-        """What the model says: (target tokens, words), each row of what follows; of a trained classifier (1, labels)."""
+        """The model's output: (target tokens, words), each row the next word; for a trained classifier (1, labels)."""
         return self._number("probabilities")
 
     def _number(self, name: str) -> np.ndarray:
-        """Raises InputError until the page has computed the present state: it does so in the browser, once it is shown."""
+        """Raises ``InputError`` until the page is shown: it computes the present state in the browser."""
         if self.numbers.get("of") != self.state:
             raise InputError(
                 "The page has not answered yet: show it as the last line of a cell, and read its numbers in a later cell."
@@ -122,5 +122,5 @@ class SwigluExplorer(_Explorer):
     _css = static.style("swiglu")
 
     def __init__(self, **settings: Any) -> None:
-        """settings: of :data:`SWIGLU_SETTINGS`. Raises InputError for one there is none of."""
+        """``settings``: of :data:`SWIGLU_SETTINGS`. Raises ``InputError`` for an unknown setting."""
         super().__init__(settings)

@@ -1,7 +1,7 @@
-"""One notebook through papermill, in the interpreter that runs this process, with an honest outcome.
+"""One notebook through papermill, in the interpreter that runs this process, with its true outcome.
 
-Around papermill stands what it leaves open: it calls every cell complete after a time-out or a dead kernel, ends well after
-``sys.exit(0)``, and uses whichever kernel the user's machine calls ``python3``.
+papermill alone counts every cell as complete after a time-out or a dead kernel, counts ``sys.exit(0)`` as success, and
+uses the kernel that the user's machine calls ``python3``. This module corrects the three.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from traitlets import default
 
-from .outcomes import Outcome, write_atomic
-from .progress import Watch
+from rtxlib.atomic import replacing
+from rtxstudy.report.outcomes import Outcome
+from rtxstudy.report.progress import Watch
 
 
 class RunningInterpreter(KernelSpecManager):
-    """The kernel ``python3`` is the interpreter that runs this process, whatever else the machine has under that name.
+    """The kernel ``python3`` is the interpreter that runs this process, even if the machine has another of that name.
 
-    JupyterLab takes it too, as ``--ServerApp.kernel_spec_manager_class=rtxstudy.report.notebooks.RunningInterpreter``.
+    ``make lab`` gives it to JupyterLab, as ``--ServerApp.kernel_spec_manager_class``.
     """
 
     def find_kernel_specs(self) -> dict[str, str]:
@@ -48,7 +49,7 @@ class RunningInterpreter(KernelSpecManager):
 
 
 class Kernel(AsyncKernelManager):
-    """A kernel of the running interpreter; all of them are known, so that whoever waits for notebooks can end them."""
+    """A kernel of the running interpreter. The class knows all its kernels, so that an interrupt can end them."""
 
     known: ClassVar[WeakSet[Kernel]] = WeakSet()
 
@@ -58,7 +59,7 @@ class Kernel(AsyncKernelManager):
 
     @classmethod
     def kill_all(cls) -> None:
-        """From whichever thread: every kernel's process ends, and its notebook as with any dead kernel."""
+        """End the process of every kernel, from any thread. Its notebook then fails as with any dead kernel."""
         for kernel in list(cls.known):
             if kernel.has_kernel and kernel.provisioner.pid:
                 with suppress(ProcessLookupError):
@@ -67,14 +68,6 @@ class Kernel(AsyncKernelManager):
     @default("kernel_spec_manager")
     def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return RunningInterpreter(parent=self)
-
-
-def _completed(path: Path) -> bool:
-    """Whether an earlier run left this notebook whole."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))["metadata"]["rtx"]["completed"] is True
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def execute(
@@ -86,17 +79,37 @@ def execute(
     watch: Watch,
     stopping: threading.Event,
 ) -> Outcome:
-    """Run one notebook into ``out/notebooks``, whatever becomes of it. A kernel that dies once ``stopping`` is set was
-    interrupted, not at fault; then a notebook that an earlier run left whole stays."""
-    import nbformat  # here, so that a mistyped parameter is refused at once
-    import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from papermill.execute import remove_error_markers
+    """Run one notebook and keep it in ``out/notebooks``, even if it fails.
 
-    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it would say stands in the outcome
-    partial = (out / "notebooks" / f".{name}.{os.getpid()}.part.ipynb").resolve()  # two reports at once share a folder
+    If ``stopping`` is set, a notebook that failed counts as interrupted, because its kernel was killed. It does not
+    replace a complete notebook of an earlier run.
+    """
+    partial = (out / "notebooks" / f".{name}.{os.getpid()}.part.ipynb").resolve()  # two reports may share a folder
     started = time.monotonic()
-    status, error = "done", None
+    status, error = "done", _run(source, partial, parameters, timeout, watch)
+    if error:
+        status, error = ("interrupted", f"cell {watch.cell}") if stopping.is_set() else ("failed", error)
+    seconds = round(time.monotonic() - started, 3)
+    final = partial.with_name(f"{name}.ipynb")
+    if status == "interrupted" and _completed(final):
+        partial.unlink(missing_ok=True)
+        return Outcome(name, status, seconds, f"{error}; what is kept is of an earlier run", final)
+    try:
+        _keep(partial, final, {"completed": status == "done", "status": status, "seconds": seconds, "error": error})
+    except (OSError, ValueError) as problem:
+        final = None
+        status, error = "failed", f"{error or 'finished'}; the executed notebook could not be kept ({problem})"
+    finally:
+        partial.unlink(missing_ok=True)
+    return Outcome(name, status, seconds, error, final)
+
+
+def _run(source: Path, partial: Path, parameters: dict[str, Any], timeout: int | None, watch: Watch) -> str | None:
+    """Execute ``source`` into ``partial``; returns what went wrong, or None."""
+    import papermill  # here, so that a mistyped parameter is refused at once
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # the outcome says what papermill would log
     try:
         notebook = papermill.execute_notebook(
             str(source.resolve()),
@@ -108,45 +121,49 @@ def execute(
             cwd=str(source.resolve().parent),  # as in JupyterLab
             progress_bar=False,
             execution_timeout=timeout,
-            start_timeout=180,  # a busy machine is no failure
+            start_timeout=180,  # a busy machine may start a kernel slowly
             iopub_timeout=60,
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],  # its log goes past us, straight to the terminal
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],  # the kernel logs straight to the terminal
             stdout_file=watch.printed,
             stderr_file=watch.messages,
             on_notebook_start=watch.open,
             on_cell_execute=watch.enter,
             on_cell_executed=watch.leave,
         )
-        left = [cell for cell in notebook.cells if any(o.get("ename") == "SystemExit" for o in cell.get("outputs", ()))]
-        if left:  # papermill takes sys.exit(0) for a good end
-            number = left[0].execution_count
-            status, error = "failed", f"cell {number}: left through sys.exit, so the cells after it did not run"
     except papermill.PapermillExecutionError as problem:
-        first = (problem.evalue.strip().splitlines() or [""])[0]
-        status, error = "failed", f"cell {problem.exec_count}: {problem.ename}: {first}".rstrip(": ")
+        return f"cell {problem.exec_count}: {problem.ename}: {_first_line(problem.evalue.strip())}".rstrip(": ")
     except CellTimeoutError:
-        status, error = "failed", f"cell {watch.cell}: not finished within the time limit of {timeout} s"
+        return f"cell {watch.cell}: not finished within the time limit of {timeout} s"
     except DeadKernelError:
-        status, error = "failed", f"cell {watch.cell}: the kernel died (out of memory, or its process was ended)"
-    except Exception as problem:  # a kernel that does not start, a full disk: an outcome like the others, told as it is
-        first = (str(problem).splitlines() or [""])[0]
-        status, error = "failed", f"cell {watch.cell}: {type(problem).__name__}: {first}".rstrip(": ")
-    if stopping.is_set() and status == "failed":
-        status, error = "interrupted", f"cell {watch.cell}"
-    seconds = round(time.monotonic() - started, 3)
-    final = partial.with_name(f"{name}.ipynb")
-    if status == "interrupted" and _completed(final):
-        partial.unlink(missing_ok=True)
-        return Outcome(name, status, seconds, f"{error}; what is kept is of an earlier run", final)
+        return f"cell {watch.cell}: the kernel died (out of memory, or its process was ended)"
+    except Exception as problem:  # a kernel that does not start, a full disk: an outcome like the others
+        return f"cell {watch.cell}: {type(problem).__name__}: {_first_line(str(problem))}".rstrip(": ")
+    for cell in notebook.cells:
+        if any(output.get("ename") == "SystemExit" for output in cell.get("outputs", ())):
+            return f"cell {cell.execution_count}: left through sys.exit, so the cells after it did not run"
+    return None
+
+
+def _first_line(text: str) -> str:
+    return (text.splitlines() or [""])[0]
+
+
+def _completed(path: Path) -> bool:
+    """Whether an earlier run completed this notebook."""
     try:
-        notebook = remove_error_markers(nbformat.read(partial, as_version=4))
-        for key in ("input_path", "output_path"):  # of this machine, and the notebook may be published
-            notebook.metadata.papermill.pop(key, None)
-        notebook.metadata.rtx = {"completed": status == "done", "status": status, "seconds": seconds, "error": error}
-        write_atomic(final, nbformat.writes(notebook) + "\n")
-    except (OSError, ValueError) as problem:
-        final = None
-        status, error = "failed", f"{error or 'finished'}; the executed notebook could not be kept ({problem})"
-    finally:
-        partial.unlink(missing_ok=True)
-    return Outcome(name, status, seconds, error, final)
+        return json.loads(path.read_text(encoding="utf-8"))["metadata"]["rtx"]["completed"] is True
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _keep(partial: Path, final: Path, record: dict[str, Any]) -> None:
+    """Write the executed notebook whole, with its record, and without papermill's marks and paths of this machine."""
+    import nbformat
+    from papermill.execute import remove_error_markers
+
+    notebook = remove_error_markers(nbformat.read(partial, as_version=4))
+    for key in ("input_path", "output_path"):
+        notebook.metadata.papermill.pop(key, None)
+    notebook.metadata.rtx = record
+    with replacing(final) as part:
+        part.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")

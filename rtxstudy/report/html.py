@@ -1,4 +1,4 @@
-"""Executed notebooks as one HTML file that reads well and fetches nothing."""
+"""Executed notebooks as one HTML file that needs no network."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import nbformat
 from nbconvert import HTMLExporter
 
+from rtxlib.atomic import replacing
 from rtxlib.errors import InputError
-
-from .outcomes import Outcome, write_atomic
-from .render import PLOTLY, Page, Render, highlight_code, render_cells, tags
+from rtxstudy.report.outcomes import Outcome
+from rtxstudy.report.render import PLOTLY, Page, Render, highlight_code, render_cells, tags
 
 __all__ = ["PLOTLY", "build"]
 
@@ -23,12 +23,12 @@ LARGEST = 9_000_000  # bytes; a report above this is slow to open and to mail
 
 
 def build(executed: Sequence[Path], out: Path, title: str, outcomes: Iterable[Outcome] = ()) -> Path:
-    """One offline page out of executed notebooks, in the order given; returns ``out``.
+    """Write executed notebooks, in the order given, as one offline page; returns ``out``.
 
-    What cells tagged ``answer`` show comes first. Code is folded (tag ``remove-input``: left out), and so is long
-    printed output. A banner tells of every notebook that failed, did not finish or was skipped: one whose
-    ``metadata.rtx`` does not say that it completed, and those of ``outcomes`` that are not done. A file of one that was
-    skipped is of an earlier run, so it is left out.
+    The output of cells tagged ``answer`` comes first. Code and long printed output are folded; code of cells tagged
+    ``remove-input`` is left out. A banner names every notebook that is not complete: those without a completion marker
+    in ``metadata.rtx``, and those of ``outcomes`` that are not done. The file of a skipped notebook comes from an
+    earlier run, so it is left out.
 
     Raises ``InputError`` when a notebook cannot be read.
     """
@@ -44,7 +44,6 @@ def build(executed: Sequence[Path], out: Path, title: str, outcomes: Iterable[Ou
         show = partial(render_cells, exporter, render)
         answers.append(show(tagged))
         sections.append({"page": page, "body": show(rest), "contents": render.contents})
-    charts = any(render.charts for render in renders)
     text = exporter.environment.get_template("page.html.j2").render(
         title=title,
         answer="".join(answers).strip(),
@@ -52,10 +51,10 @@ def build(executed: Sequence[Path], out: Path, title: str, outcomes: Iterable[Ou
         troubles=_troubles(pages, outcomes),
         style=(TEMPLATE / "page.css").read_text(encoding="utf-8"),
         script=(TEMPLATE / "page.js").read_text(encoding="utf-8"),
-        plotly=_plotly() if charts else "",
+        plotly=_plotly() if any(render.charts for render in renders) else "",
     )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(out, text)
+    with replacing(out) as part:
+        part.write_text(text, encoding="utf-8")
     if (size := out.stat().st_size) > LARGEST:
         print(f"{out.name} is {size / 1e6:.1f} MB; figures as smaller SVG or PNG would bring it down.", file=sys.stderr)
     return out
@@ -81,7 +80,7 @@ def _read(path: Path) -> Page:
 
 
 def _troubles(pages: Sequence[Page], outcomes: Iterable[Outcome]) -> list[dict[str, str | bool]]:
-    """What the banner says: a notebook, what became of it, and whether it is in the report."""
+    """The lines of the banner: a notebook, its outcome, and whether it is in the report."""
     here = {page.stem for page in pages}
     words = {page.stem: page.error or "did not run to its end" for page in pages if not page.completed}
     words |= {o.name: f"{o.status}: {o.error}" for o in outcomes if o.status != "done"}
@@ -89,6 +88,6 @@ def _troubles(pages: Sequence[Page], outcomes: Iterable[Outcome]) -> list[dict[s
 
 
 def _plotly() -> str:
-    from plotly.offline import get_plotlyjs  # only a report that has charts pays for it
+    from plotly.offline import get_plotlyjs  # here, because only a report with charts needs it
 
     return get_plotlyjs()

@@ -1,7 +1,7 @@
-"""Run the notebooks: parameters checked before a kernel starts, progress in sight, an outcome for each.
+"""Run the notebooks: parameters are checked before a kernel starts, progress is shown, every notebook has an outcome.
 
-papermill runs each of them (:mod:`.execution`). It only warns about an unknown parameter and takes any type; here these are
-refused first.
+papermill runs each notebook (:mod:`rtxstudy.report.execution`). papermill itself only warns about an unknown parameter
+and takes a value of any type; here both are refused first.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
-
-from .execution import Kernel, RunningInterpreter, execute
-from .outcomes import Outcome, read_outcomes, save_outcomes
-from .parameters import Parameter, check, pairs, read_parameters
-from .progress import Progress, Watch, clock
+from rtxstudy.report.execution import Kernel, RunningInterpreter, execute
+from rtxstudy.report.outcomes import Outcome, read_outcomes, save_outcomes
+from rtxstudy.report.parameters import Parameter, check, pairs, read_parameters
+from rtxstudy.report.progress import Progress, Watch, clock
 
 __all__ = [
     "NOTEBOOKS",
@@ -31,37 +31,29 @@ __all__ = [
     "check",
     "find",
     "pairs",
+    "plan",
     "read_outcomes",
     "read_parameters",
     "run",
     "save_outcomes",
 ]
 
-# What must have succeeded before a notebook may start, where both are asked for. All of the study rests on the audit
-# in 01, which stops the run at a leak; 08 trains nothing and judges nothing; 99 gathers the tables of the others.
-NOTEBOOKS: dict[str, tuple[str, ...]] = {
-    "01_data_preparation": (),
-    "02_baseline": ("01_data_preparation",),
-    "03_recurrent": ("01_data_preparation",),
-    "04_sensitivity": ("01_data_preparation",),
-    "05_width_vs_depth": ("01_data_preparation",),
-    "06_domain_classification": ("01_data_preparation",),
-    "07_pretrained_encoders": ("01_data_preparation",),
+AUDIT = "01_data_preparation"  # stops the run at a leak, so every notebook that trains needs it
+NOTEBOOKS: dict[str, tuple[str, ...]] = {  # each notebook and those it needs, if they are asked for too
+    AUDIT: (),
+    "02_baseline": (AUDIT,),
+    "03_recurrent": (AUDIT,),
+    "04_sensitivity": (AUDIT,),
+    "05_width_vs_depth": (AUDIT,),
+    "06_domain_classification": (AUDIT,),
+    "07_pretrained_encoders": (AUDIT,),
     "08_transformer_tour": (),
-    "99_report": (
-        "01_data_preparation",
-        "02_baseline",
-        "03_recurrent",
-        "04_sensitivity",
-        "05_width_vs_depth",
-        "06_domain_classification",
-        "07_pretrained_encoders",
-    ),
 }
+# The report gathers the tables of the audit and of all notebooks that need it.
+NOTEBOOKS["99_report"] = (AUDIT, *(name for name, needs in NOTEBOOKS.items() if AUDIT in needs))
 
 MOST_AT_ONCE = 4  # notebooks side by side: each kernel takes about a gigabyte of memory
-
-# ------------------------------------------------------------------------------------------------------------- running
+_WORDS = {"done": "done", "failed": "failed", "interrupted": "was interrupted", "skipped": "was skipped"}
 
 
 def notebooks_dir() -> Path:
@@ -92,108 +84,8 @@ def find(names: Iterable[str] | None = None, folder: Path | None = None) -> dict
     return {stem: folder / f"{stem}.ipynb" for stem in sorted(set(stems))}
 
 
-def run(
-    names: Iterable[str] | None,
-    profile: str,
-    parameters: Mapping[str, Any],
-    out: Path,
-    *,
-    training: bool = True,
-    executor: str | None = None,
-    timeout: int | None = None,
-    folder: Path | None = None,
-    stream: TextIO | None = None,
-) -> list[Outcome]:
-    """Execute notebooks through papermill, in the interpreter that runs this process.
-
-    Each becomes ``out/notebooks/<stem>.ipynb``, moved there whole once its completion marker (``metadata.rtx``) is in
-    it; ``out/outcomes.json`` says what became of each. A notebook that fails stops those that need it
-    (``NOTEBOOKS``), not the others. Every parameter must be known to at least one of the notebooks and is given to
-    those that know it. ``timeout`` is in seconds a cell. They run one after another, since a training takes all cores;
-    without ``training`` side by side, a core each, and the kernels see ``RTX_NO_TRAINING=1``. An ``executor`` they see
-    as ``RTX_EXECUTOR``. Progress goes to ``stream`` (stderr): a line a cell, and what cells print.
-
-    Raises ``InputError`` before any kernel starts when a name or a parameter is wrong. Ctrl-C ends the kernels,
-    keeps what was finished, says how to go on and raises ``SystemExit(130)``; SIGTERM does the same.
-    """
-    sources = find(names, folder)
-    plans = plan(sources, profile, parameters)
-    progress = Progress(stream or sys.stderr)
-    lanes = 1 if training else min(os.cpu_count() or 1, MOST_AT_ONCE, len(sources))
-    inherited = {  # by the kernels
-        "TQDM_NCOLS": "60",
-        "RTX_HOME": str(paths.root()),  # a kernel's working directory is the folder of its notebook
-        **({} if training else {"RTX_NO_TRAINING": "1"}),
-        **({"RTX_EXECUTOR": executor} if executor else {}),
-        **({"OMP_NUM_THREADS": "1"} if lanes > 1 else {}),
-    }
-    before = {name: os.environ.get(name) for name in inherited}
-    in_main = threading.current_thread() is threading.main_thread()
-    terminate = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None  # as Ctrl-C: no orphans
-    outcomes: list[Outcome] = []
-    waiting, stopping = list(sources), threading.Event()
-    running: dict[Future[Outcome], str] = {}
-
-    def one(name: str) -> Outcome:
-        with Watch(progress, name.partition("_")[0] if lanes > 1 else "") as watch:
-            progress.line(f"{name}  ({list(sources).index(name) + 1} of {len(sources)})")
-            stopped = {outcome.name: outcome.status for outcome in outcomes if outcome.status != "done"}
-            needed = [need for need in NOTEBOOKS.get(name, ()) if need in stopped]
-            if needed:
-                outcome = Outcome(name, "skipped", 0.0, f"needs {needed[0]}, which {_WORDS[stopped[needed[0]]]}")
-            else:
-                outcome = execute(name, sources[name], plans[name], out, timeout, watch, stopping)
-            why = f": {outcome.error}" if outcome.error else ""
-            watch.line(f"{clock(outcome.seconds)}  {_WORDS[outcome.status]}{why}")
-        return outcome
-
-    def keep(ended: Iterable[Future[Outcome]]) -> None:
-        for future in list(ended):
-            del running[future]
-            outcomes.append(future.result())
-        save_outcomes(outcomes, out)
-
-    try:
-        (out / "notebooks").mkdir(parents=True, exist_ok=True)
-        os.environ.update(inherited)
-        with progress, ThreadPoolExecutor(lanes) as pool:
-            try:
-                while waiting or running:
-                    unfinished = {*waiting, *running.values()}
-                    ready = [name for name in waiting if not unfinished & {*NOTEBOOKS.get(name, ())}]
-                    for name in ready[: lanes - len(running)]:
-                        waiting.remove(name)
-                        running[pool.submit(one, name)] = name
-                    keep(wait(running, return_when=FIRST_COMPLETED).done)
-            except BaseException:
-                stopping.set()
-                while wait(running, timeout=0.2).not_done:
-                    Kernel.kill_all()
-                keep(running)
-                raise
-    except KeyboardInterrupt:
-        done = [outcome.name for outcome in outcomes if outcome.status == "done"]
-        progress.line(
-            f"Interrupted. Kept: {', '.join(done) or 'no notebook'} (in {out / 'notebooks'}), and every training that "
-            "had finished. Give the same command again to go on: finished trainings are not repeated."
-        )
-        raise SystemExit(130) from None
-    except OSError as error:
-        raise InputError(f"{error.filename or out} cannot be written: {error.strerror}.") from None
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            os.environ.update({name: value} if value is not None else {})
-        if in_main:
-            signal.signal(signal.SIGTERM, terminate)
-    return sorted(outcomes, key=lambda outcome: outcome.name)
-
-
-_WORDS = {"done": "done", "failed": "failed", "interrupted": "was interrupted", "skipped": "was skipped"}
-
-
 def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What each notebook is given, checked; InputError before anything starts."""
+    """The checked parameters of each notebook. Raises ``InputError`` if one is wrong or no notebook knows it."""
     known = {name: {parameter.name for parameter in read_parameters(path)} for name, path in sources.items()}
     for name in parameters:
         if name == "profile":
@@ -209,3 +101,147 @@ def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any
         name: check(path, {key: value for key, value in given.items() if key in known[name]})
         for name, path in sources.items()
     }
+
+
+def run(
+    names: Iterable[str] | None,
+    profile: str,
+    parameters: Mapping[str, Any],
+    out: Path,
+    *,
+    training: bool = True,
+    executor: str | None = None,
+    timeout: int | None = None,
+    folder: Path | None = None,
+    stream: TextIO | None = None,
+) -> list[Outcome]:
+    """Execute notebooks through papermill, in the interpreter that runs this process.
+
+    Each notebook becomes ``out/notebooks/<stem>.ipynb``, which is moved there when it is whole and has its completion
+    marker (``metadata.rtx``). ``out/outcomes.json`` holds the outcome of each. A notebook that fails stops only those
+    that need it (``NOTEBOOKS``). Each parameter must be known to at least one notebook and is given to all that know
+    it. ``timeout`` is in seconds per cell. Notebooks run one after another, because a training uses all cores; without
+    ``training`` they run side by side with one core each, and the kernels see ``RTX_NO_TRAINING=1``. The kernels see
+    ``executor`` as ``RTX_EXECUTOR``. Progress goes to ``stream`` (stderr): one line per cell, and what cells print.
+
+    Raises ``InputError`` before any kernel starts if a name or a parameter is wrong. Ctrl-C ends the kernels, keeps
+    what is finished, says how to go on and raises ``SystemExit(130)``; so does SIGTERM.
+    """
+    sources = find(names, folder)
+    plans = plan(sources, profile, parameters)
+    progress = Progress(stream or sys.stderr)
+    lanes = 1 if training else min(os.cpu_count() or 1, MOST_AT_ONCE, len(sources))
+    variables = {
+        "TQDM_NCOLS": "60",
+        "RTX_HOME": str(paths.root()),  # a kernel's working directory is the folder of its notebook
+        **({} if training else {"RTX_NO_TRAINING": "1"}),
+        **({"RTX_EXECUTOR": executor} if executor else {}),
+        **({"OMP_NUM_THREADS": "1"} if lanes > 1 else {}),
+    }
+    report = _Report(sources, plans, out, lanes, timeout, progress)
+    try:
+        with _environment(variables), _sigterm_as_interrupt():
+            (out / "notebooks").mkdir(parents=True, exist_ok=True)
+            report.run()
+    except KeyboardInterrupt:
+        done = [outcome.name for outcome in report.outcomes if outcome.status == "done"]
+        progress.line(
+            f"Interrupted. Kept: {', '.join(done) or 'no notebook'} (in {out / 'notebooks'}), and every training that "
+            "had finished. Give the same command again to go on: finished trainings are not repeated."
+        )
+        raise SystemExit(130) from None
+    except OSError as error:
+        raise InputError(f"{error.filename or out} cannot be written: {error.strerror}.") from None
+    return sorted(report.outcomes, key=lambda outcome: outcome.name)
+
+
+class _Report:
+    """The notebooks of one report: which wait, which run, and the outcomes of those that ended."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Path],
+        plans: Mapping[str, dict[str, Any]],
+        out: Path,
+        lanes: int,
+        timeout: int | None,
+        progress: Progress,
+    ) -> None:
+        self.sources, self.plans, self.out, self.timeout, self.progress = sources, plans, out, timeout, progress
+        self.lanes = lanes  # how many notebooks may run at once
+        self.waiting = list(sources)
+        self.running: dict[Future[Outcome], str] = {}
+        self.outcomes: list[Outcome] = []
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Run all notebooks. An interrupt ends their kernels and keeps the outcomes before it is raised again."""
+        with self.progress, ThreadPoolExecutor(self.lanes) as pool:
+            try:
+                while self.waiting or self.running:
+                    for name in self.ready():
+                        self.waiting.remove(name)
+                        self.running[pool.submit(self.one, name)] = name
+                    self.keep(wait(self.running, return_when=FIRST_COMPLETED).done)
+            except BaseException:
+                self.stopping.set()
+                while wait(self.running, timeout=0.2).not_done:
+                    Kernel.kill_all()
+                self.keep(self.running)
+                raise
+
+    def ready(self) -> list[str]:
+        """The notebooks that may start now: those they need have ended, and a lane is free."""
+        unfinished = {*self.waiting, *self.running.values()}
+        ready = [name for name in self.waiting if not unfinished & {*NOTEBOOKS.get(name, ())}]
+        return ready[: self.lanes - len(self.running)]
+
+    def one(self, name: str) -> Outcome:
+        """Run one notebook, or skip it if one that it needs is not done. This is called in a thread of the pool."""
+        with Watch(self.progress, name.partition("_")[0] if self.lanes > 1 else "") as watch:
+            self.progress.line(f"{name}  ({list(self.sources).index(name) + 1} of {len(self.sources)})")
+            stopped = {outcome.name: outcome.status for outcome in self.outcomes if outcome.status != "done"}
+            needed = next((need for need in NOTEBOOKS.get(name, ()) if need in stopped), None)
+            if needed:
+                outcome = Outcome(name, "skipped", 0.0, f"needs {needed}, which {_WORDS[stopped[needed]]}")
+            else:
+                source, given = self.sources[name], self.plans[name]
+                outcome = execute(name, source, given, self.out, self.timeout, watch, self.stopping)
+            why = f": {outcome.error}" if outcome.error else ""
+            watch.line(f"{clock(outcome.seconds)}  {_WORDS[outcome.status]}{why}")
+        return outcome
+
+    def keep(self, ended: Iterable[Future[Outcome]]) -> None:
+        """Save the outcomes of notebooks that ended."""
+        for future in list(ended):
+            del self.running[future]
+            self.outcomes.append(future.result())
+        save_outcomes(self.outcomes, self.out)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables that the kernels inherit; the earlier values come back at the end."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """SIGTERM raises ``KeyboardInterrupt``, so that no kernel is left behind. Only the main thread can set this."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

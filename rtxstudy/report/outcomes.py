@@ -1,4 +1,4 @@
-"""What became of each notebook, kept beside what it left."""
+"""The outcome of each notebook, kept beside the executed notebooks."""
 
 from __future__ import annotations
 
@@ -14,30 +14,25 @@ from rtxlib.errors import InputError
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one notebook."""
+    """The outcome of one notebook."""
 
     name: str  # "03_recurrent"
     status: Literal["done", "failed", "interrupted", "skipped"]
     seconds: float
-    error: str | None = None  # "cell 5: ValueError: …"; the number is the one in brackets beside the executed cell
-    path: Path | None = None  # the executed notebook; None when none could be kept
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write ``text`` whole or not at all."""
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+    error: str | None = None  # "cell 5: ValueError: …", with the number in brackets beside the executed cell
+    path: Path | None = None  # the executed notebook; None if it could not be kept
 
 
 def save_outcomes(outcomes: Iterable[Outcome], out: Path) -> None:
-    """Merge ``outcomes`` into ``out/outcomes.json``: one notebook run alone keeps what is known of the others."""
+    """Merge ``outcomes`` into ``out/outcomes.json``. Outcomes of other notebooks stay."""
     known = {outcome.name: outcome for outcome in (*read_outcomes(out), *outcomes)}
     records = [asdict(known[name]) | {"path": known[name].path and f"notebooks/{name}.ipynb"} for name in sorted(known)]
-    write_atomic(out / "outcomes.json", json.dumps(records, indent=1) + "\n")
+    with replacing(out / "outcomes.json") as part:
+        part.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 
 
 def read_outcomes(out: Path) -> list[Outcome]:
-    """The outcomes kept under ``out``, in order; empty when nothing ran there. Raises InputError when the file is damaged."""
+    """The outcomes under ``out``, in order; none if nothing ran there. Raises ``InputError`` for a damaged file."""
     file = out / "outcomes.json"
     try:
         records = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []

@@ -1,4 +1,4 @@
-"""The parameters of a notebook: read from its tagged cell without running it, and checked before a kernel starts."""
+"""The parameters of a notebook: read from its tagged cell without running it, checked before a kernel starts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Parameter:
 
 
 def read_parameters(path: Path) -> list[Parameter]:
-    """The parameters of a notebook, read with ``ast``: nothing of the notebook is executed.
+    """The parameters of a notebook, read with ``ast``: no code of the notebook runs.
 
-    Understood annotations: ``int``, ``float``, ``str``, ``bool``, ``None``, ``Literal[…]``, ``list[…]``,
-    ``dict[…, …]`` and unions of these. A notebook without a cell tagged ``parameters`` has none.
+    Annotations may be ``int``, ``float``, ``str``, ``bool``, ``None``, ``Literal[…]``, ``list[…]``, ``dict[…, …]``
+    and unions of these. A notebook without a cell tagged ``parameters`` has none.
 
     Raises ``InputError`` when the notebook cannot be read, when its parameters cell holds anything but imports and
     annotated assignments of literals, or when a default does not fit its own annotation.
@@ -63,7 +63,7 @@ def read_parameters(path: Path) -> list[Parameter]:
     }
     parameters = []
     for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):  # Literal has to come from somewhere
+        if isinstance(node, ast.Import | ast.ImportFrom):  # such as the import of Literal
             continue
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
             raise InputError(
@@ -84,13 +84,13 @@ def read_parameters(path: Path) -> list[Parameter]:
 
 
 def check(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """``given`` converted to the types the notebook declares: what may be passed to its kernel.
+    """``given``, converted to the types that the notebook declares.
 
-    Strings are read by the annotation, as they come from a command line: ``"3"``, ``"none"``, ``"true"``,
-    ``"[a, b]"`` or ``"a,b"``, ``"{1: bad, 2: good}"``.
+    A string, as a command line gives it, is read by the annotation: ``"3"``, ``"none"``, ``"true"``, ``"[a, b]"`` or
+    ``"a,b"``, ``"{1: bad, 2: good}"``.
 
-    Raises ``InputError`` for a name the notebook does not have (with the nearest it has), a value of another type, or
-    one outside its ``Literal``.
+    Raises ``InputError`` for an unknown name (and names the nearest), a value of another type, or a value outside its
+    ``Literal``.
     """
     known = {parameter.name: parameter for parameter in read_parameters(path)}
     checked = {}
@@ -106,7 +106,7 @@ def check(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:
-    """``["seeds=3", "models=[a,b]"]`` as a dictionary; ``InputError`` for one without a name or ``=``."""
+    """``["seeds=3", "models=[a,b]"]`` as a dictionary. Raises ``InputError`` for one without a name or ``=``."""
     split = [text.partition("=") for text in texts]
     for name, equals, value in split:
         if not (name.strip().isidentifier() and equals):
@@ -115,7 +115,7 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _kind(node: ast.expr) -> Any:
-    """The typing object that an annotation means, without executing it."""
+    """The typing object of an annotation, without executing it. Raises ``ValueError`` for any other annotation."""
     plain = {"int": int, "float": float, "str": str, "bool": bool}
     if isinstance(node, ast.Name) and node.id in plain:
         return plain[node.id]
@@ -135,19 +135,22 @@ def _kind(node: ast.expr) -> Any:
     )
 
 
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
 def _convert(value: Any, kind: Any, text: bool) -> Any:
-    """``value`` as ``kind``; with ``text`` a string may stand for any kind. Raises ValueError when it does not fit."""
+    """``value`` as ``kind``. With ``text``, a string may stand for any kind. Raises ``ValueError`` if it cannot."""
     origin, args = get_origin(kind), get_args(kind)
     read = text and isinstance(value, str)
     bare = value.strip().strip("'\"") if read else value
     if origin in (Union, types.UnionType):
-        members = sorted(args, key=lambda arg: arg is str)  # str fits every text, so it is tried last
+        members = sorted(args, key=lambda arg: arg is str)  # every string is a str, so str is tried last
         for arg in members:
             with contextlib.suppress(ValueError):
                 return _convert(value, arg, text)
         for arg in members:
             if get_origin(arg) is Literal:
-                _convert(value, arg, text)  # raises again: its message names the choices
+                _convert(value, arg, text)  # raises again, with a message that names the choices
     elif origin is Literal:
         for choice in args:
             if (value == choice and type(value) is type(choice)) or (read and bare == str(choice)):
@@ -158,9 +161,8 @@ def _convert(value: Any, kind: Any, text: bool) -> Any:
     elif origin is dict and (read or isinstance(value, dict)):
         entries = [item.partition(":")[::2] for item in _items(value, "{}")] if read else value.items()
         return {_convert(key, args[0], text): _convert(item, args[1], text) for key, item in entries}
-    elif kind is bool and read:
-        with contextlib.suppress(ValueError):
-            return ("false", "true", "no", "yes", "0", "1").index(bare.lower()) % 2 == 1
+    elif kind is bool and read and bare.lower() in _BOOLEANS:
+        return _BOOLEANS[bare.lower()]
     elif kind in (int, float) and read:
         with contextlib.suppress(ValueError):
             return kind(bare)
@@ -168,13 +170,13 @@ def _convert(value: Any, kind: Any, text: bool) -> Any:
         return None
     elif kind is float and type(value) in (int, float):
         return float(value)
-    elif type(value) is kind:  # not isinstance: True is no number here
+    elif type(value) is kind:  # not isinstance, because True is an int
         return bare
     wanted = "None" if kind is type(None) else kind.__name__ if origin is None else str(kind).replace("typing.", "")
     raise ValueError(f"{value!r} is not of type {wanted}.")
 
 
 def _items(text: str, brackets: str) -> list[str]:
-    """``"[a, 'b']"`` or ``"a,b"`` → ``["a", "b"]``; double quotes protect a comma."""
+    """``"[a, 'b']"`` or ``"a,b"`` → ``["a", "b"]``. A comma within double quotes does not separate."""
     inner = text.strip().removeprefix(brackets[0]).removesuffix(brackets[1]).strip()
     return [item.strip().strip("'") for item in next(csv.reader([inner], skipinitialspace=True))] if inner else []

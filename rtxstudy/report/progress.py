@@ -1,4 +1,4 @@
-"""What a person sees while notebooks run."""
+"""The progress of running notebooks, on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """What a person sees while notebooks run: a line a cell, what cells print, and a sign of life in between.
+    """One line per cell, the lines that cells print, and the time spent so far.
 
-    On a terminal the last line is kept current once a second; elsewhere a line is added after 20 s of silence. Use it as a
-    context manager.
+    A terminal shows the present state in its last line, once a second. A log gets a line after 20 s of silence. Use it
+    as a context manager.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -55,7 +55,10 @@ class Progress:
 
 
 class Watch:
-    """One notebook under way: its methods are nbclient's hooks. ``name`` stands before its lines when others run beside it."""
+    """A running notebook; ``open``, ``enter`` and ``leave`` are hooks of nbclient.
+
+    ``name`` stands before its lines, for notebooks that run side by side.
+    """
 
     def __init__(self, progress: Progress, name: str = "") -> None:
         self.progress, self.indent = progress, f"  {name} " if name else "  "
@@ -78,7 +81,7 @@ class Watch:
 
     def status(self) -> str:
         now = time.monotonic()
-        unfinished = _drawn(self.messages.rest) or _drawn(self.printed.rest)  # a progress bar, as a rule
+        unfinished = _drawn(self.messages.rest) or _drawn(self.printed.rest)  # usually a progress bar
         since = f"{clock(now - self.entered)} so far"
         return f"{self.indent}{clock(now - self.started)}  {self._where()}  {since}  {unfinished}"
 
@@ -107,7 +110,7 @@ class Watch:
 
 
 class Lines:
-    """The file that papermill copies a stream of the cells to: hands on whole lines."""
+    """The file to which papermill copies a stream of the cells. It passes on whole lines."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch, self.rest = watch, ""
@@ -117,14 +120,14 @@ class Lines:
         for line in lines:
             if shown := _drawn(line):
                 self.watch.line(f"      {shown}")
-        self.rest = self.rest[self.rest.rstrip("\r").rfind("\r") + 1 :]  # the last drawing is enough
+        self.rest = self.rest[self.rest.rstrip("\r").rfind("\r") + 1 :]  # of a line drawn over, only the last drawing
 
     def flush(self) -> None:
         pass
 
 
 def _drawn(line: str) -> str:
-    """What a terminal shows of a line that was drawn several times over, as progress bars do."""
+    """What a terminal shows of a line that was drawn several times, as progress bars are."""
     return line.rstrip("\r").rpartition("\r")[2].rstrip()
 
 

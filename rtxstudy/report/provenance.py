@@ -1,4 +1,4 @@
-"""Where a notebook's numbers come from: the block that each notebook ends with."""
+"""The provenance of a notebook's numbers: the block at the end of each notebook."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("rtxlib", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "scikit-learn", "papermill")
-# Not the results: a run itself changes them.
+# The paths that make a checkout dirty. The results are not among them, because a run changes them.
 CODE = (":/rtxlib", ":/rtxstudy", ":/notebooks", ":/pyproject.toml", ":/constraints.txt")
 
 
 class Provenance(dict[str, Any]):
-    """A plain dictionary that a notebook shows as a table of two columns."""
+    """A dictionary that a notebook shows as a table of two columns."""
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -33,10 +33,10 @@ def block(
     started: float,
     seeds: Iterable[int] | None = None,
 ) -> Provenance:
-    """What made the numbers above: code, parameters, seeds, data, machine, versions and time.
+    """Code, parameters, seeds, data, machine, versions and time behind the numbers of a notebook.
 
-    ``started`` is ``time.time()`` of the notebook's first cell, in seconds. ``data`` is what identifies the data, such
-    as ``prepared.provenance | {"fingerprint": prepared.fingerprint}``; None where a notebook reads none.
+    ``started``: ``time.time()`` of the notebook's first cell. ``data`` identifies the data, for example
+    ``prepared.provenance | {"fingerprint": prepared.fingerprint}``; None if the notebook reads none.
     """
     import torch
 
@@ -62,14 +62,15 @@ def block(
 
 
 def _commit(folder: Path) -> dict[str, str | bool | None]:
-    """The commit of this package's own checkout and whether its code differs from it; both None elsewhere."""
+    """The commit of this package's checkout, and whether the code differs from it. Both are None without a checkout."""
 
     def git(*arguments: str) -> str:
         command = ("git", "-C", str(folder), *arguments)
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", Path(__file__).name)  # a package installed inside another project is not it
+        # git ls-files fails if this package is installed inside the repository of another project
+        git("ls-files", "--error-unmatch", Path(__file__).name)
         changed = git("status", "--porcelain", "--", *CODE)
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
     except (OSError, subprocess.SubprocessError):
@@ -77,7 +78,7 @@ def _commit(folder: Path) -> dict[str, str | bool | None]:
 
 
 def processor() -> str:
-    """The processor's name; Linux keeps it where ``platform`` does not look."""
+    """The processor's name. On Linux it stands in /proc/cpuinfo, which ``platform`` does not read."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

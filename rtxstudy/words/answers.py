@@ -31,8 +31,9 @@ def answer(
         f"On **{headline['data']}**, {verdict(headline)}",
         cost_ratio(runs[runs["data"] == headline["data"]].drop_duplicates("key"), recurrent, standard),
         "",
-        f"Does it replace the deeper encoder? Yes, if the whole interval is above a loss of {100 * margin:g} percentage "
-        f"point{'' if margin == 0.01 else 's'}; no, if it is below. Fewer than {FEWEST_SEEDS} seeds settle nothing:",
+        f"Does it replace the deeper encoder? Yes, if the whole interval is above a loss of {100 * margin:g} "
+        f"percentage point{'' if margin == 0.01 else 's'}; no, if it is below. "
+        f"Fewer than {FEWEST_SEEDS} seeds settle nothing:",
         "",
         *_replaced(rows, margin),
     ]

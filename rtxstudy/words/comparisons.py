@@ -45,7 +45,7 @@ def over_blocks(row: Mapping[str, Any]) -> str:
 
 
 def reached(runs: pd.DataFrame, model: str, value: str, aim: float) -> str:
-    """One sentence on whether the mean ``value`` (0..1) of a model's runs reaches an aim. It names every run's value."""
+    """One sentence on whether the mean ``value`` (0..1) of a model's runs reaches an aim, with every run's value."""
     own = runs.loc[runs["model"] == model, value]
     verb = "reaches" if own.mean() >= aim else "does not reach"
     each = ", ".join(f"{score:.3f}" for score in own)

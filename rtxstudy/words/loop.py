@@ -26,16 +26,16 @@ def leaving_early(row: Mapping[str, Any]) -> str:
         instead = "No fixed number of passes is as accurate."
     else:
         instead = (
-            f"The smallest fixed number of passes that is as accurate on these texts is {row['fixed_passes']:.0f}, with "
-            f"{row['fixed_throughput']:.2f} times the throughput and {points(row['fixed_difference'])} of accuracy"
+            f"The smallest fixed number of passes that is as accurate on these texts is {row['fixed_passes']:.0f}, "
+            f"with {row['fixed_throughput']:.2f} times the throughput and {points(row['fixed_difference'])} of accuracy"
             + ("; early exit is not needed." if row["fixed_throughput"] >= row["throughput"] else ".")
         )
     return (
-        f"Early exit by **{row['criterion']}** ({row['model']} on {row['data']}, {counted(row['n_seeds'], 'seed')}) has "
-        f"{row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} times in the slowest "
-        f"seed, and takes {row['passes']:.2f} passes on average. Its accuracy differs by {points(row['difference'])}"
-        f"{interval}. The goal, {FASTER} times the throughput for a loss of at most {100 * LOST:.1f} points, is "
-        f"{'reached' if goal else 'not reached'}. {instead}"
+        f"Early exit by **{row['criterion']}** ({row['model']} on {row['data']}, {counted(row['n_seeds'], 'seed')}) "
+        f"has {row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} times in the "
+        f"slowest seed, and takes {row['passes']:.2f} passes on average. Its accuracy differs by "
+        f"{points(row['difference'])}{interval}. The goal, {FASTER} times the throughput for a loss of at "
+        f"most {100 * LOST:.1f} points, is {'reached' if goal else 'not reached'}. {instead}"
     )
 
 
@@ -55,8 +55,8 @@ def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes:
     else:
         shown = "the interval contains zero, so the later passes are not shown to help"
     return (
-        f"**{model}** reaches an accuracy of {np.mean(first):.3f} after the first pass and of {np.mean(last):.3f} after "
-        f"{passes} ({points(gained.mean)}{interval}): {shown}."
+        f"**{model}** reaches an accuracy of {np.mean(first):.3f} after the first pass and of {np.mean(last):.3f} "
+        f"after {passes} ({points(gained.mean)}{interval}): {shown}."
     )
 
 
@@ -68,7 +68,8 @@ def worth(fit: Mapping[str, Any]) -> str:
     """
     low, high = fit["low"], fit["high"]
     if math.isnan(fit["phi"]):
-        ends = [f"{word} {number(end, '.2f')}" for word, end in (("at least", low), ("at most", high)) if math.isfinite(end)]
+        ends = [("at least", low), ("at most", high)]
+        ends = [f"{word} {number(end, '.2f')}" for word, end in ends if math.isfinite(end)]
         known = f"; it is {' and '.join(ends)}" if ends else "; its interval has no limits"
         return f"These {fit['n']} runs on **{fit['data']}** do not determine φ{known}."
     ends = " to ".join(number(end, ".2f") if math.isfinite(end) else "no bound" for end in (low, high))

@@ -53,7 +53,7 @@ test("the distances to the limits are the greatest there are on a fine grid", ()
   }
 });
 
-test("the dip lies where the slope is nought, and there is none in a straight line", () => {
+test("the minimum is where the slope is zero, and a straight line has none", () => {
   for (const beta of [0.05, 0.5, 1, 7, 20]) {
     const { z, value } = core.dip(beta);
     near(core.swishSlope(z, beta), 0, "slope at the dip");

@@ -1,8 +1,8 @@
-// The error function, which a GELU needs and JavaScript lacks.
+// The error function: GELU needs it, and JavaScript does not have it.
 
 /**
- * The error function to the last digits of a double: e^(−z²)·2/√π · Σ 2ⁿ·z^(2n+1) / (1·3·…·(2n+1)), whose terms all have
- * one sign, so that nothing cancels. Not the tanh formula that stands for it in some GELUs.
+ * The error function in double precision: e^(−z²)·2/√π · Σ 2ⁿ·z^(2n+1) / (1·3·…·(2n+1)). All terms have the same sign,
+ * so nothing cancels. Some GELUs approximate it by a tanh; this one does not.
  */
 export function erf(z) {
   if (Math.abs(z) > 6) return Math.sign(z); // 1 − erf(6) is 2·10⁻¹⁷

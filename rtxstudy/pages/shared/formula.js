@@ -1,11 +1,11 @@
-// Formulas as MathML, from a line of text: X^T, W_{1}, \sqrt{d}, \quad; names of several letters stand upright.
+// Formulas as MathML, from a string such as X^T, W_{1}, \sqrt{d}, \quad. Names of several letters are upright.
 
 import { element } from "./ui.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 const TOKEN = /\\[a-z]+|[A-Za-zα-ωΑ-Ω]+[′']*|[\d.]+|[_^{}]|\S/gu;
 
-/** A formula as an element of the page. */
+/** The formula as an element of the page. */
 export function formula(text) {
   const tokens = text.match(TOKEN) ?? [];
   const math = node("math", row(tokens, null));
@@ -18,7 +18,7 @@ function node(tag, children) {
   return made;
 }
 
-/** Items up to the closing brace, or to the end. */
+/** The items up to the closing token, or to the end of the formula. */
 function row(tokens, closing) {
   const items = [];
   while (tokens.length && tokens[0] !== closing) {
@@ -37,7 +37,7 @@ function space(width) {
   return made;
 }
 
-/** One thing with what is raised and lowered at it. */
+/** One atom with its superscript and subscript. */
 function item(tokens) {
   const base = atom(tokens);
   const at = {};

@@ -1,16 +1,16 @@
-// A matrix as a table in a box that scrolls: only the cells in view exist, and only those that changed are written.
+// A matrix as a table in a box that scrolls. Only the cells in view exist, and only changed cells are written.
 
 import { element, unique } from "./ui.js";
 
 const WIDTH = 54; // px of a cell
 const HEIGHT = 25;
-const LETTER = 6.5; // px of a letter in a row's name, about
-const SIDE = [32, 96]; // px of the column of row names, at least and at most
+const LETTER = 6.5; // px, roughly, of a letter in the name of a row
+const SIDE = [32, 96]; // px of the column of row names: least and most
 const TALLEST = 12; // rows; a taller matrix scrolls
-export const SATURATED = 10; // where blue and red are deepest
+export const SATURATED = 10; // the size from which blue and red are deepest
 export const SHADES = 20;
 
-/** A number in at most six signs, its own sign always among them. */
+/** A number in at most six characters, always with its sign. */
 export function brief(value) {
   if (value === 0) return "0";
   if (Number.isNaN(value)) return "NaN";
@@ -22,7 +22,7 @@ export function brief(value) {
   return sign + size.toExponential(0).replace("+", "").replace("-", "−");
 }
 
-/** The class that colours a cell: n20 … n1, none, p1 … p20. By the root of the size, so that small numbers differ too. */
+/** The CSS class of a value: n20 … n1, zero, p1 … p20. It follows the root of the size, so that small numbers differ too. */
 export function shade(value) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "bad" : "masked";
   if (value === 0) return "zero";
@@ -30,9 +30,9 @@ export function shade(value) {
 }
 
 /**
- * A grid. label: its name; rowNames, colNames: words for its sides, or null for numbers; select(row, column) is called when a
- * cell is chosen by click, Enter or space. show(matrix, from, width, marks) draws columns from..from+width; marks says which
- * class a cell of the whole matrix has besides its colour. Rows and columns given and asked for are those of the whole matrix.
+ * A grid. label: its name. rowNames, colNames: names of the rows and columns, or null for numbers. select(row, column) is
+ * called when a click, Enter or space chooses a cell. show(matrix, from, width, look) draws the columns from..from+width;
+ * look(row, column) is the class of a cell besides its colour. All rows and columns are counted in the whole matrix.
  */
 export function grid({ label, title, rowNames, colNames, select }) {
   const id = unique("grid");
@@ -52,7 +52,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
   let window = { top: 0, left: 0, rows: 0, cols: 0 };
   let cells = []; // in view, row after row: { td, text, value, look }
 
-  /** Which cells are in view. Reads the layout, so it is not called while drawing. */
+  /** Finds the cells in view. It reads the layout, so it is not called while the grid is drawn. */
   function measure() {
     if (!shown) return;
     const rows = Math.min(shown.rows, Math.ceil(box.clientHeight / HEIGHT) + 1);
@@ -68,7 +68,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
     write();
   }
 
-  /** As many table cells as are in view. */
+  /** Makes as many table cells as are in view. */
   function lay() {
     cells = [];
     head.replaceChildren(element("tr", {}, element("th"), ...Array.from({ length: window.cols }, () => element("th"))));
@@ -84,7 +84,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
     body.replaceChildren(...lines);
   }
 
-  /** Names of the sides and of the cells in view. */
+  /** Names the rows, columns and cells in view. */
   function name() {
     const { top, left } = window;
     table.style.top = `${top * HEIGHT}px`;
@@ -106,7 +106,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
     });
   }
 
-  /** Writes the cells whose number or look has changed. */
+  /** Writes the cells whose number or class has changed. */
   function write() {
     const { top, left, rows, cols } = window;
     for (let i = 0, at = 0; i < rows; i++) {
@@ -137,7 +137,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
     point();
   }
 
-  /** Says which cell the keyboard is at. Nothing scrolls, since the box may be getting the focus by a click on another cell. */
+  /** Says which cell the keyboard is at. It does not scroll, because a click on another cell may be giving the focus. */
   const point = () => box.setAttribute("aria-activedescendant", `${id}-${active.row}-${active.col}`);
 
   const choose = () => select(active.row, shown.from + active.col);

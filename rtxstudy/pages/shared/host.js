@@ -1,6 +1,6 @@
-// The two hosts of a page: a document of its own, and a widget in a notebook. Either gathers what the user changes.
+// The two hosts of a page: a document, and a widget in a notebook. Both gather the changes of the user.
 
-const PAUSE = 200; // ms without a change before it is passed on; a drag or an animation passes on its last state
+const PAUSE = 200; // ms without a change before changes are passed on; a drag or an animation passes on its last state
 
 /** @typedef {Record<string, any>} State */
 /**
@@ -8,7 +8,7 @@ const PAUSE = 200; // ms without a change before it is passed on; a drag or an a
  * @typedef {{set(state: State): void, destroy(): void, state?(): State, numbers?(): State}} Page
  */
 
-/** Calls `send` with all patches since the last call, once none has come for a while. */
+/** Calls `send` with all patches since its last call, after a pause without patches. */
 function gather(send) {
   let waiting = {};
   let timer = 0;
@@ -24,7 +24,7 @@ function gather(send) {
   };
 }
 
-/** What a link holds after its #: name=JSON pairs; those that cannot be read are left out. */
+/** The state after the # of a link: name=JSON pairs. Pairs that cannot be read are left out. */
 export function readLink(hash) {
   const state = {};
   for (const pair of hash.replace(/^#/, "").split("&")) {
@@ -33,24 +33,24 @@ export function readLink(hash) {
       if (text !== undefined && name !== "__proto__")
         state[decodeURIComponent(name)] = JSON.parse(decodeURIComponent(text));
     } catch {
-      // a link is typed and cut by people; the rest of it still counts
+      // people may mistype or cut a link; its other pairs still count
     }
   }
   return state;
 }
 
-/** The other way round: `#name=JSON&…`. */
+/** The link of a state: `#name=JSON&…`. */
 export function writeLink(state) {
   const pairs = Object.entries(state).map(([name, value]) => `${name}=${encodeURIComponent(JSON.stringify(value))}`);
   return `#${pairs.join("&")}`;
 }
 
-/** Opens a page in this document: its state from the script element `state`, and from the link where there is one. */
+/** Opens a page in this document. Its state comes from the script element `state` and from the link. */
 export function openPage(/** @type {Mount} */ mount) {
   const given = JSON.parse(document.getElementById("state").textContent);
-  const linked = location.protocol !== "about:"; // a frame's own document has no address to write to
+  const linked = location.protocol !== "about:"; // the document of a frame has no address to write to
   const read = () => {
-    const { run, ...rest } = readLink(location.hash); // weights come with the page alone
+    const { run, ...rest } = readLink(location.hash); // the weights of a run come only with the page
     return rest;
   };
   let link = linked ? read() : {};
@@ -69,25 +69,25 @@ export function openPage(/** @type {Mount} */ mount) {
 function note() {
   const line = document.createElement("p");
   line.className = "note";
-  line.textContent = "The address of this page holds what you changed: send it, and others see the same.";
+  line.textContent = "The address of this page holds your changes. Send it to others, and they see the same.";
   return line;
 }
 
 /**
- * The `render` of an anywidget. Its model's trait `state` follows the page and is followed by it; `run`, where there is one,
- * goes in with the state and never comes back; `numbers` takes what the page's own numbers() gives, beside the state `of` which
- * they are.
+ * The `render` of an anywidget. The trait `state` of its model and the page follow each other. The trait `run` goes into
+ * the page with the state and never comes back. The trait `numbers` receives the page's numbers(), with the state they
+ * belong to under `of`.
  */
 export function widget(/** @type {Mount} */ mount) {
   return ({ model, el }) => {
     const root = document.createElement("div");
     root.className = "rtx-page";
-    root.dataset.lmSuppressShortcuts = "true"; // keys typed here are no commands of JupyterLab
+    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab does not take keys typed here as commands
     const light = document.body.dataset.jpThemeLight;
     if (light) root.style.colorScheme = light === "true" ? "light" : "dark";
     el.append(root);
     const whole = () => ({ ...model.get("state"), run: model.get("run") });
-    let mine = null; // the state that was sent last, which comes back as a change of the model
+    let mine = null; // the state sent last, which comes back as a change of the model
     const send = gather((patch) => {
       const { run, ...state } = page.state ? page.state() : { ...model.get("state"), ...patch };
       mine = state;

@@ -1,10 +1,10 @@
-// A small line chart in SVG: axes with round numbers, lines that stay inside, guides and dots.
+// A small line chart in SVG: axes with round numbers, lines clipped to the axes, guides and dots.
 
 import { drawing } from "./ui.js";
 
-const MARGIN = { left: 46, right: 12, top: 10, bottom: 40 }; // px: room for numbers and words
+const MARGIN = { left: 46, right: 12, top: 10, bottom: 40 }; // px for numbers and labels
 
-/** Round numbers 1, 2 or 5 times a power of ten apart, at most `most` + 1 of them, within low..high. */
+/** At most `most` + 1 round numbers within low..high, with steps of 1, 2 or 5 times a power of ten. */
 export function ticks(low, high, most) {
   const raw = (high - low) / most;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -14,13 +14,13 @@ export function ticks(low, high, most) {
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/** A number with a real minus sign and no more decimals than asked for. */
+/** A number with a real minus sign, and with a given number of decimals if there is one. */
 export function minus(value, decimals) {
   const words = decimals === undefined ? String(value) : value.toFixed(decimals);
   return Number(words) === 0 ? words.replace("-", "") : words.replace("-", "−");
 }
 
-/** The least and the greatest second coordinate of all points, with some air; never an empty span. */
+/** The least and greatest y of all points and zero, with a margin. The span is never empty. */
 export function span(lines) {
   const heights = lines.flat().map(([, y]) => y);
   const low = Math.min(0, ...heights);
@@ -29,7 +29,7 @@ export function span(lines) {
   return [low - air, high + air];
 }
 
-/** Where the inside of a chart of this size lies, and what takes x and y there. */
+/** The edges of the axes in a chart of this size, and the functions that map x and y to px. */
 export function frame({ width, height, x, y }) {
   const [left, right, top, bottom] = [MARGIN.left, width - MARGIN.right, MARGIN.top, height - MARGIN.bottom];
   return {
@@ -43,9 +43,9 @@ export function frame({ width, height, x, y }) {
 }
 
 /**
- * Draws into `svg`, in px, so that words keep their size on a phone.
- * x, y: [least, greatest]. lines: [class, points]. guides: x of upright hairlines. dots: [x, y]. under: elements to lie
- * beneath the lines. words: what a reader who cannot see it is told.
+ * Draws a chart into `svg`, in px, so that its words keep their size on a phone.
+ * x, y: [least, greatest]. lines: [class, points]. guides: x of vertical hairlines. dots: [x, y]. under: elements beneath
+ * the lines. words: the description for a reader who cannot see the chart.
  */
 export function plot(svg, { width, height, x, y, xLabel, yLabel, lines, guides = [], dots = [], under = [], words }) {
   const box = frame({ width, height, x, y });
@@ -75,6 +75,6 @@ export function plot(svg, { width, height, x, y, xLabel, yLabel, lines, guides =
 }
 
 function path(kind, points, { across, up }) {
-  const far = (at) => Math.max(-1e5, Math.min(1e5, at)).toFixed(2); // beyond the frame, and no number that SVG cannot read
+  const far = (at) => Math.max(-1e5, Math.min(1e5, at)).toFixed(2); // outside the axes, and still a number that SVG can read
   return drawing("path", { class: `curve ${kind}`, d: `M${points.map(([x, y]) => `${far(across(x))} ${far(up(y))}`).join("L")}` });
 }

@@ -1,6 +1,6 @@
 // Seeded random numbers: the same seed gives the same numbers in every browser.
 
-/** Uniform numbers in [0, 1) that the text alone decides; texts that differ in a letter have nothing in common. */
+/** Uniform numbers in [0, 1) that depend only on the string. Two strings that differ give unrelated numbers. */
 export function uniform(text) {
   let state = 0x811c9dc5;
   for (const letter of text) state = Math.imul(state ^ letter.codePointAt(0), 0x01000193);
@@ -12,7 +12,7 @@ export function uniform(text) {
   };
 }
 
-/** Normal numbers of mean 0 and variance 1 (Box and Muller 1958). */
+/** Normal numbers of mean 0 and variance 1 that depend only on the string (Box and Muller 1958). */
 export function normal(text) {
   const draw = uniform(text);
   return () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());

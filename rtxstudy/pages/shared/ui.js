@@ -1,11 +1,11 @@
-// Elements, numbers and small controls that the pages share. Text is only ever set as text, never as markup.
+// Elements, numbers and small controls that the pages share. Strings are always set as text, never as markup.
 
-/** An HTML element. Attributes: `on…` are listeners, true is an empty attribute, false and null are left out. */
+/** An HTML element. Attributes `on…` are listeners; true is an empty attribute; false and null are left out. */
 export function element(tag, attributes = {}, ...children) {
   return furnish(document.createElement(tag), attributes, children);
 }
 
-/** The same for SVG. */
+/** An SVG element, with the same attributes. */
 export function drawing(tag, attributes = {}, ...children) {
   return furnish(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
@@ -21,7 +21,7 @@ function furnish(node, attributes, children) {
 
 const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
-/** A number with its sign in scientific notation, "+1.235 × 10⁻¹"; `digits` after the point. */
+/** A number with its sign in scientific notation, "+1.235 × 10⁻¹", with `digits` decimals. */
 export function scientific(value, digits = 3) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "not a number" : value > 0 ? "+∞" : "−∞";
   const [mantissa, exponent] = Math.abs(value).toExponential(digits).split("e");
@@ -29,21 +29,21 @@ export function scientific(value, digits = 3) {
   return `${value < 0 ? "−" : "+"}${mantissa} × 10${raised}`;
 }
 
-/** Whether the reader asked for less motion; read each time, since it may change while the page is open. */
+/** Whether the reader asked for less motion. It is read each time, because it may change while the page is open. */
 export function still() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-const own = Math.random().toString(36).slice(2, 8); // a notebook loads these modules once for each widget
+const own = Math.random().toString(36).slice(2, 8); // a notebook loads these modules once per widget
 let named = 0;
 
-/** An id that no other element has, to tie a label to its control. */
+/** An id that no other element has; it ties a label to its control. */
 export function unique(stem) {
   named += 1;
   return `${stem}-${own}-${named}`;
 }
 
-/** A labelled slider with its value beside it. `input(value)` hears every movement; `set(value)` moves it silently. */
+/** A labelled slider with its value beside it. `input(value)` is called at every movement, but not by `set(value)`. */
 export function slider({ label, min, max, step, value, input, show = (number) => String(number) }) {
   const id = unique("slider");
   const shown = element("output", { for: id });
@@ -61,7 +61,7 @@ export function slider({ label, min, max, step, value, input, show = (number) =>
   return { root: element("div", { class: "slider" }, element("label", { for: id }, label), range, shown), set };
 }
 
-/** A labelled choice; options: [value, words] pairs. */
+/** A labelled choice. options: [value, words] pairs. */
 export function choice({ label, options, value, change }) {
   const id = unique("choice");
   const select = element("select", { id, onchange: () => change(select.value) });
@@ -85,8 +85,8 @@ export function toggle({ label, value, change }) {
 }
 
 /**
- * A labelled whole number with − and + beside it. `change(number)` hears what is asked for; `next(value, sign)` is a step
- * away.
+ * A labelled whole number with − and + beside it. `change(number)` is called with the number asked for. `next(value, sign)`
+ * is the number one step up or down.
  */
 export function stepper({ label, value, min, max, change, next = (number, sign) => number + sign }) {
   const id = unique("number");
@@ -112,7 +112,7 @@ export function stepper({ label, value, min, max, change, next = (number, sign) 
   field.addEventListener("change", () => {
     const typed = field.value.trim() === "" ? Number.NaN : Number(field.value);
     if (Number.isFinite(typed)) ask(Math.round(typed));
-    set(now); // what was asked for has come back by now, or was no number
+    set(now); // the number that `change` accepted, or the old one
   });
   set(value);
   return { root: element("div", { class: "stepper" }, element("label", { for: id }, label), less, field, more), set };

@@ -1,11 +1,11 @@
-// The mathematics of the SwiGLU page: pure functions of numbers. No DOM, nothing random, and what is asked of no number
-// is answered by the number there was before.
+// The mathematics of the SwiGLU page: pure functions of numbers, without DOM and without randomness. A change to
+// something that is not a number leaves the old number.
 
 import { erf } from "../shared/erf.js";
 
 /** @typedef {{beta: number, w1: number, b1: number, w2: number, b2: number, x: number, compare: string[]}} State */
 
-/** The numbers a reader may set, with the range of each: x is where the curves are read off. */
+/** The numbers that a reader may set, with their ranges. x is the place at which the curves are read. */
 export const NUMBERS = {
   beta: { least: 0, most: 20, step: 0.05, start: 1 },
   w1: { least: -3, most: 3, step: 0.05, start: 1 },
@@ -15,18 +15,18 @@ export const NUMBERS = {
   x: { least: -6, most: 6, step: 0.05, start: 1 },
 };
 
-/** u·σ(u) = 1 at this u: Swish_β is least at z = −u/β, where it is −(u − 1)/β. */
+/** Swish_β is least at z = −u/β with this u, for which u·σ(u) = 1. Its value there is −(u − 1)/β. */
 export const DIP = 1.2784645427610738;
 
-/** What the page starts with. @returns {State} */
+/** The state with which the page starts. @returns {State} */
 export function initial() {
   const numbers = Object.entries(NUMBERS).map(([name, { start }]) => [name, start]);
   return { ...Object.fromEntries(numbers), compare: [] };
 }
 
 /**
- * The state after a patch: numbers are brought into their range; what is no finite number, no known function to compare
- * with, or no field of the state, changes nothing.
+ * The state after a patch. Numbers are clipped to their ranges. A value that is not a finite number, an unknown function
+ * to compare with, and an unknown field change nothing.
  * @param {State} state @param {unknown} patch @returns {State}
  */
 export function patched(state, patch) {
@@ -43,7 +43,7 @@ export function patched(state, patch) {
 
 /** σ(z) = 1 / (1 + e^−z). */
 export function sigmoid(z) {
-  return z >= 0 ? 1 / (1 + Math.exp(-z)) : Math.exp(z) / (1 + Math.exp(z)); // e^|z| would overflow in the other form
+  return z >= 0 ? 1 / (1 + Math.exp(-z)) : Math.exp(z) / (1 + Math.exp(z)); // the form that does not overflow
 }
 
 /** Swish_β(z) = z·σ(βz) (Ramachandran et al. 2017). */
@@ -51,7 +51,7 @@ export function swish(z, beta) {
   return z * sigmoid(beta * z);
 }
 
-/** Its slope in z: σ(βz) + βz·σ(βz)·σ(−βz). */
+/** The slope of Swish_β in z: σ(βz) + βz·σ(βz)·σ(−βz). */
 export function swishSlope(z, beta) {
   return sigmoid(beta * z) + beta * z * sigmoid(beta * z) * sigmoid(-beta * z);
 }
@@ -61,7 +61,7 @@ export function gelu(z) {
   return (z * (1 + erf(z / Math.SQRT2))) / 2;
 }
 
-/** Its slope: Φ(z) + z·φ(z). */
+/** The slope of GELU: Φ(z) + z·φ(z). */
 export function geluSlope(z) {
   return (1 + erf(z / Math.SQRT2)) / 2 + (z * Math.exp((-z * z) / 2)) / Math.sqrt(2 * Math.PI);
 }
@@ -71,7 +71,7 @@ export function relu(z) {
   return Math.max(0, z);
 }
 
-/** Its slope; 0 at the kink, as torch has it. */
+/** The slope of ReLU; 0 at z = 0, as in torch. */
 export function reluSlope(z) {
   return z > 0 ? 1 : 0;
 }
@@ -79,7 +79,7 @@ export function reluSlope(z) {
 // --------------------------------------------------------------------------------------------------------- the gated unit
 
 /**
- * SwiGLU(x) = Swish_β(W₁x + b₁)·(W₂x + b₂) with every part of it (Shazeer 2020; there W are matrices, here numbers).
+ * SwiGLU(x) = Swish_β(W₁x + b₁)·(W₂x + b₂) and its parts (Shazeer 2020, where W₁ and W₂ are matrices).
  * @param {State} state @param {number} x
  */
 export function swiglu({ beta, w1, b1, w2, b2 }, x) {
@@ -90,8 +90,8 @@ export function swiglu({ beta, w1, b1, w2, b2 }, x) {
 }
 
 /**
- * The slopes of SwiGLU at x: in x itself, which is the sum of what comes through the gate and through the value, and in
- * every number of the state.
+ * The slopes of SwiGLU at x: in every number of the state, and in x itself, as the sum of the slopes through the gate and
+ * through the value.
  * @param {State} state @param {number} x
  */
 export function slopes(state, x) {
@@ -120,7 +120,7 @@ function plain(label, act, slope) {
   };
 }
 
-/** What SwiGLU can be set against: `at` and `slope` take the state and x. */
+/** The functions to compare SwiGLU with: `at` and `slope` take the state and x. */
 export const COMPARED = {
   relu: plain("ReLU", relu, reluSlope),
   gelu: plain("GELU", gelu, geluSlope),
@@ -136,8 +136,8 @@ export const COMPARED = {
 // ---------------------------------------------------------------------------------------------------------------- limits
 
 /**
- * How far Swish_β is from its two limits for |z| ≤ reach, at most: from z/2 (β → 0) it is |z|/2·tanh(β|z|/2), which grows
- * with |z|; from ReLU (β → ∞) it is |z|·σ(−β|z|), which is largest at |z| = DIP/β.
+ * The largest distances of Swish_β from its two limits for |z| ≤ reach. The distance from z/2 (β → 0) is
+ * |z|/2·tanh(β|z|/2), which grows with |z|. The distance from ReLU (β → ∞) is |z|·σ(−β|z|), largest at |z| = DIP/β.
  */
 export function distances(beta, reach) {
   const far = (z) => z * sigmoid(-beta * z);
@@ -147,14 +147,14 @@ export function distances(beta, reach) {
   };
 }
 
-/** Where Swish_β is least, and how low it lies; null at β = 0, where it is a straight line. */
+/** The minimum of Swish_β; null at β = 0, where Swish is a straight line. */
 export function dip(beta) {
   return beta > 0 ? { z: -DIP / beta, value: (1 - DIP) / beta } : null;
 }
 
 // --------------------------------------------------------------------------------------------------------------- drawing
 
-/** Swish_β(gate)·value on a grid of cells × cells over ±reach, row after row, the greatest value (and least gate) first. */
+/** Swish_β(gate)·value on a grid of cells × cells over ±reach, row by row. Values fall by row; gates rise by column. */
 export function heat(beta, cells, reach) {
   const middle = (i) => -reach + ((i + 0.5) * 2 * reach) / cells;
   const opened = Array.from({ length: cells }, (_, i) => swish(middle(i), beta));

@@ -1,22 +1,22 @@
-// The heat map of gate × value, and the line along which the unit walks.
+// The heat map of gate × value, with the line of the unit's own gates and values.
 
 import * as core from "./core.js";
 import { frame, minus, plot } from "../shared/plot.js";
 import { drawing, element } from "../shared/ui.js";
 
 export const REACH = 6; // the map and all charts reach from −6 to 6
-const CELLS = 24; // each way
-const SIGNS = 3; // every so many cells one carries its sign, for readers who cannot tell the colours apart
-const LARGEST = 420; // px, each way
-const SHOWN = [-36, -9, -1, 0, 1, 9, 36]; // values beside their colours
+const CELLS = 24; // in each direction
+const SIGNS = 3; // every third cell has its sign, for readers who cannot tell the colours apart
+const LARGEST = 420; // px in each direction
+const SHOWN = [-36, -9, -1, 0, 1, 9, 36]; // values in the key
 
-/** Blue above nought, red below, the stronger the larger: by the square root, so that the small negative values show. */
+/** Blue above zero, red below. The strength follows the square root, so that small negative values can be seen. */
 function shade(value) {
   const part = Math.min(100, Math.round((100 * Math.sqrt(Math.abs(value))) / REACH));
   return `color-mix(in srgb, var(--${value < 0 ? "negative" : "positive"}) ${part}%, var(--paper))`;
 }
 
-/** Colours of the map beside their numbers. */
+/** The key: colours of the map beside their values. */
 export function scale() {
   const step = (value) => {
     const rect = drawing("rect", { class: "patch", width: 16, height: 16, style: `fill: ${shade(value)}` });
@@ -26,7 +26,7 @@ export function scale() {
   return element("p", { class: "key scale" }, ...SHOWN.map(step));
 }
 
-/** The cells of a map of this size, without their colours, and the signs on some of them. */
+/** The cells of a map of this size, without colours, and the signs on some of them. */
 function grid({ left, right, top, bottom }) {
   const [across, down] = [(right - left) / CELLS, (bottom - top) / CELLS];
   const cells = [];
@@ -42,7 +42,7 @@ function grid({ left, right, top, bottom }) {
   return { cells, signs };
 }
 
-/** What draws the map into `svg`, `room` px wide, and returns its words. Cells are made once a size, coloured once a β. */
+/** A function that draws the map into `svg`, `room` px wide, and returns its description. Cells are made once per size. */
 export function map(svg) {
   let drawn = {};
   return (state, room) => {
@@ -59,9 +59,9 @@ export function map(svg) {
     const ends = [-REACH, REACH].map((x) => core.swiglu(state, x)).map((end) => [end.gate, end.value]);
     const outside = Math.max(Math.abs(gate), Math.abs(value)) > REACH ? ", outside this map" : "";
     const words =
-      "Colour: Swish of the gate × value; blue with + is above nought, red with − below. As x runs from " +
-      `−${REACH} to ${REACH}, the unit walks along the line; the first curve is what it meets there. At x = ${minus(state.x, 2)} ` +
-      `it stands at gate ${minus(gate, 2)}, value ${minus(value, 2)}${outside}: ${minus(out, 3)}.`;
+      "The colour is Swish of the gate × value: blue with + is above zero, red with − is below. The line shows the gate " +
+      `and value of this unit as x goes from −${REACH} to ${REACH}; the first curve is the product along it. ` +
+      `At x = ${minus(state.x, 2)} the gate is ${minus(gate, 2)} and the value ${minus(value, 2)}${outside}: ${minus(out, 3)}.`;
     plot(svg, {
       ...settings,
       xLabel: "gate, W₁x + b₁",

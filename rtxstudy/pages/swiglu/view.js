@@ -1,4 +1,4 @@
-// The SwiGLU page: sliders, four charts, a heat map and tables. Everything is drawn anew from the state.
+// The SwiGLU page: sliders, four charts, a heat map and tables. Every change draws everything again from the state.
 
 import * as core from "./core.js";
 import { REACH, map, scale } from "./map.js";
@@ -7,10 +7,10 @@ import { minus, plot, span } from "../shared/plot.js";
 import { drawing, element, slider, toggle } from "../shared/ui.js";
 
 const POINTS = 240; // of a curve
-const NARROW = 240; // px: a chart that is not shown yet has no width of its own
+const NARROW = 240; // px; the least width, also of a chart that is not shown yet
 const LABELS = { beta: "β", w1: "W₁", b1: "b₁", w2: "W₂", b2: "b₂", x: "x" };
 
-/** Draws the page in `root`; see rtxstudy.pages for what is asked of it. */
+/** Draws the page in `root`. rtxstudy/pages/__init__.py says what a host expects. */
 export function mount(root, state, changed) {
   let now = core.patched(core.initial(), state);
   const page = build((patch) => {
@@ -42,7 +42,7 @@ export function mount(root, state, changed) {
 
 // --------------------------------------------------------------------------------------------------------------- building
 
-/** The page without its numbers; `show(state)` draws them, `change(patch)` hears the reader. */
+/** The page without its numbers. `show(state)` draws them; `change(patch)` is called at changes by the reader. */
 function build(change) {
   const controls = settings(change);
   const charts = {
@@ -89,9 +89,9 @@ function introduction() {
     element(
       "p",
       {},
-      "One half of the unit, the gate, decides how much of the other half, the value, comes through. σ is the logistic ",
-      "function, which runs from 0 (shut) to 1 (open); β says how abruptly. In a model W₁ and W₂ are matrices and β is 1; ",
-      "here each is one number, so that the whole unit can be drawn.",
+      "The unit has two halves. The gate decides how much of the value comes through. σ is the logistic function, which ",
+      "runs from 0 (shut) to 1 (open); β says how abruptly. In a model W₁ and W₂ are matrices and β is 1. Here each of ",
+      "them is one number, so that the whole unit can be drawn.",
     ),
   );
 }
@@ -100,7 +100,7 @@ function button(words, onclick) {
   return element("button", { type: "button", onclick }, words);
 }
 
-/** Sliders, what to compare with, and the way back. */
+/** The sliders, the functions to compare with, and the button that resets them. */
 function settings(change) {
   let compared = [];
   const sliders = Object.entries(core.NUMBERS).map(([name, { least, most, step, start }]) => {
@@ -131,13 +131,13 @@ function settings(change) {
   };
 }
 
-/** A line as it is drawn, to stand beside its name. */
+/** A sample of a line, for the key. */
 function swatch(kind) {
   const line = drawing("path", { class: `curve ${kind}`, d: "M1 5L33 5" });
   return drawing("svg", { class: "swatch", width: 34, height: 10, "aria-hidden": "true" }, line);
 }
 
-/** A chart with its heading, the key of the lines that are always there (kind → words), and what is said of it. */
+/** A chart with its heading, a key of the lines that are always there (kind → words), and its description. */
 function chart(title, key) {
   const entry = (kind, words) => element("span", {}, swatch(kind), ` ${words}`);
   const svg = drawing("svg", { role: "img", width: "100%" });
@@ -148,7 +148,7 @@ function chart(title, key) {
     svg,
     said,
     root: element("figure", {}, element("figcaption", {}, element("h2", {}, title), legend), svg, said),
-    /** What is compared comes and goes behind the lines that are always there. */
+    /** Puts the compared functions into the key, after the lines that are always there. */
     compare(names) {
       while (legend.childNodes.length > own) legend.lastChild.remove();
       for (const name of names) legend.append(entry(name, core.COMPARED[name].label));
@@ -175,14 +175,14 @@ function drawCurve(made, state) {
   const lines = [...others, ["swiglu", curve((x) => core.swiglu(state, x).out)]];
   const { out } = core.swiglu(state, state.x);
   const said =
-    " ReLU, GELU and SiLU take W₁x + b₁ and have no value to multiply with; GeGLU has GELU in Swish's place.";
+    " ReLU, GELU and SiLU take W₁x + b₁ and have no value to multiply with; GeGLU has GELU instead of Swish.";
   made.compare(state.compare);
   draw(
     made,
     {
       y: span(lines.map(([, points]) => points)),
       xLabel: "x",
-      yLabel: "what comes out",
+      yLabel: "output",
       lines,
       guides: [state.x],
       dots: [[state.x, out]],
@@ -198,7 +198,7 @@ function drawParts(made, state) {
   draw(
     made,
     {
-      y: span(lines.slice(0, 3).map(([, points]) => points)), // the product may leave this chart; the first shows it
+      y: span(lines.slice(0, 3).map(([, points]) => points)), // the product may leave this chart; the first chart shows it
       xLabel: "x",
       yLabel: "the parts",
       lines,
@@ -215,13 +215,13 @@ function drawDetail(made, state) {
   const dip = core.dip(state.beta);
   const lowest =
     dip && dip.z >= -REACH
-      ? `It is least at z = ${minus(dip.z, 3)}, where it is ${minus(dip.value, 3)} and its slope is nought; left of that it falls.`
-      : `Within ±${REACH} it has no lowest point of its own.`;
+      ? `The minimum is ${minus(dip.value, 3)}, at z = ${minus(dip.z, 3)}, where the slope is zero. Left of it the curve falls.`
+      : `Within ±${REACH} there is no minimum.`;
   draw(
     made,
     {
       y: [-3.3, 6.3],
-      xLabel: "z, what enters the gate",
+      xLabel: "z, the input of the gate",
       yLabel: "Swish(z)",
       lines: [["half", curve((z) => z / 2)], ["relu", curve(core.relu)], ["opened", swish]],
       guides: [gate],

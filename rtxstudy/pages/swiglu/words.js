@@ -1,4 +1,4 @@
-// What the page says in words and numbers: names, the two limits, and the tables at one x.
+// The words and numbers of the page: names, the two limits, and the tables at one x.
 
 import * as core from "./core.js";
 import { minus } from "../shared/plot.js";
@@ -12,25 +12,25 @@ export const NAMES = {
 };
 const PARTS = { x: "x", w1: "W₁", b1: "b₁", w2: "W₂", b2: "b₂", beta: "β" };
 
-/** The limits of Swish for small and large β, and how far off it is now for |z| ≤ reach. */
+/** The limits of Swish for small and large β, and its present distances from them for |z| ≤ reach. */
 export function limits(beta, reach) {
   const { half, relu } = core.distances(beta, reach);
   const limit = (head, words) => element("p", {}, element("strong", {}, head), words);
   return [
     limit(
       "β → 0: ",
-      "σ(0) = ½, so the gate neither opens nor shuts. Swish becomes z/2, and SwiGLU half the product of two straight " +
-        `lines (a bilinear unit). Now Swish is up to ${minus(half, 3)} away from z/2 within ±${reach}.`,
+      "σ(0) = ½, so the gate is always half open. Swish becomes z/2, and SwiGLU becomes half the product of two straight " +
+        `lines (a bilinear unit). At this β, Swish is at most ${minus(half, 3)} away from z/2 within ±${reach}.`,
     ),
     limit(
       "β → ∞: ",
-      "the gate is either open or shut. Swish becomes ReLU, and SwiGLU max(0, W₁x + b₁) · (W₂x + b₂). " +
-        `Now Swish is at most ${minus(relu, 3)} away from ReLU.`,
+      "the gate is either open or shut. Swish becomes ReLU, and SwiGLU becomes max(0, W₁x + b₁) · (W₂x + b₂). " +
+        `At this β, Swish is at most ${minus(relu, 3)} away from ReLU.`,
     ),
   ];
 }
 
-/** Two tables: every value and slope at x, and the slope of SwiGLU in each of its numbers. */
+/** Two tables: the value and slope of each part at x, and the slope of SwiGLU in each of its numbers. */
 export function readings() {
   const values = element("tbody");
   const answers = element("tbody");
@@ -40,7 +40,7 @@ export function readings() {
   const both = (name, words, value, slope) => row(words, cell(name, value), cell(`${name}-slope`, slope));
   const heads = (words) => words.map((word) => element("th", { scope: "col" }, word));
   const head = (...words) => element("thead", {}, element("tr", {}, ...heads(words)));
-  const caption = element("caption", {}, "How SwiGLU answers to each of its numbers");
+  const caption = element("caption", {}, "The slope of SwiGLU in each of its numbers");
   return {
     root: element(
       "section",

@@ -1,4 +1,4 @@
-// The stages of the page as things that open: what is closed costs nothing, and what is out of sight is not drawn.
+// The chapters and stages of the page, which open and close. A stage that was never open or is out of sight is not drawn.
 
 import { formula } from "../shared/formula.js";
 import { grid } from "../shared/grid.js";
@@ -6,11 +6,11 @@ import { element } from "../shared/ui.js";
 import { links } from "./links.js";
 import { chapters } from "./stages.js";
 
-const LIKELIEST = 8; // words that the last stage lists
+const LIKELIEST = 8; // words in the list of the last stage
 
 /**
  * page: { state, model, result, head, selected, openStages, words(side), select(name, row, col, title), look(name) }.
- * draw() brings what is in sight in step with page.result; destroy() lets go.
+ * draw() draws the parts in sight from page.result; destroy() ends all observers.
  */
 export function book(page) {
   const parts = new Map(); // element → { root, draw(), stale, inSight }
@@ -32,7 +32,7 @@ export function book(page) {
 
   function add(part) {
     Object.assign(part, { stale: false, inSight: false });
-    part.draw(); // once in any case, so that nothing changes its size when it comes into sight
+    part.draw(); // once in any case, so that no part changes its size when it comes into sight
     parts.set(part.root, part);
     watcher.observe(part.root);
     return part.root;
@@ -55,7 +55,7 @@ export function book(page) {
     const table = grid({ label, title: caption(shown.title), rowNames: rows, colNames: cols, select });
     const draw = () => {
       const matrix = page.matrix(name());
-      table.root.hidden = !matrix; // a bias, say, that the model does not have
+      table.root.hidden = !matrix; // the model may have no such matrix, for example no bias
       if (matrix)
         table.show(
           matrix,
@@ -67,7 +67,7 @@ export function book(page) {
     return add({ root: table.root, draw, destroy: table.destroy });
   }
 
-  /** Lines of attention of one head; head() says which. */
+  /** The lines of attention of the head head(). */
   function shownLinks(stage, head, title) {
     const drawn = links({ title: title(), from: page.words(stage.links.from), to: page.words(stage.links.to) });
     return add({
@@ -89,7 +89,7 @@ export function book(page) {
     return add({ root: element("div", { class: "tabs", role: "group", "aria-label": "Head" }, ...buttons), draw });
   }
 
-  /** The likeliest words of the last row, with their shares. */
+  /** The likeliest words of the last row, with their probabilities. */
   function likeliest(kind) {
     const list = element("ol", { class: "likeliest" });
     const draw = () => {
@@ -142,7 +142,7 @@ export function book(page) {
     return body;
   }
 
-  /** A details element whose inside is made when it first opens. */
+  /** A details element whose content is made when it first opens. */
   function folded(id, level, title, aside, inside) {
     const heading = element(level, {}, title);
     const made = element(
@@ -177,7 +177,7 @@ export function book(page) {
 
   return {
     root,
-    /** Attention of one place, every head beside the other. */
+    /** The attention of one layer, all heads side by side. */
     glance(id) {
       const stage = told.flatMap((chapter) => chapter.stages).find((one) => one.id === id);
       const heads = Array.from({ length: page.model.config.num_attention_heads }, (_, head) =>
@@ -189,7 +189,7 @@ export function book(page) {
       );
       return element("div", { class: "heads" }, ...heads);
     },
-    /** [id, words] of every attention of the model. */
+    /** [id, words] of every attention in the model. */
     places: told.flatMap((chapter) =>
       chapter.stages
         .filter((stage) => stage.links)
@@ -218,7 +218,7 @@ export function book(page) {
   };
 }
 
-/** A matrix' name with its ^ and _ raised and lowered. */
+/** The name of a matrix, with superscripts (^) and subscripts (_). */
 function caption(title) {
   return /[\^_]/.test(title) ? formula(title) : element("span", {}, title);
 }

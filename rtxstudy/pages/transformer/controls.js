@@ -1,11 +1,11 @@
-// Everything that can be chosen: the texts, the sizes, the kind of model, training, the seed.
+// All settings: the texts, the sizes, the kind of model, training, the seed.
 
 import { choice, element, slider, stepper, toggle } from "../shared/ui.js";
 import { MOST_TOKENS, PAPER, REAL, SENTENCE, STUDY, WHOLE, decode } from "./model.js";
 import { tokenRow } from "./tokens.js";
 import { pieces } from "./wordpiece.js";
 
-/** The panels of texts and of settings. page: { state, change(patch) }; sync() brings both in step with page.state. */
+/** The panels of texts and of settings. page: { state, change(patch) }; sync() sets all controls from page.state. */
 export function controls(page) {
   const { state } = page;
   const parts = [];
@@ -85,7 +85,7 @@ export function controls(page) {
         `The weights of a trained run: ${name}, ${config.num_hidden_layers} layers of width ${config.hidden_size}.`,
       ),
       fieldset("Your sentence", sentence),
-      fieldset("Its pieces in the vocabulary; one that is not there counts as [UNK]", side("tokens", "pieces", false)),
+      fieldset("Its pieces in the vocabulary; an unknown piece counts as [UNK]", side("tokens", "pieces", false)),
     );
     if (config.block_sharing !== "unshared") settings.append(fieldset("Recurrence", ...loop));
     settings.append(training);
@@ -141,7 +141,7 @@ export function controls(page) {
   return { texts, settings, sync: () => parts.forEach((part) => part()) };
 }
 
-/** The next number of heads, up or down, that divides d_model; the value itself where there is none. */
+/** The next number of heads, up or down, that divides d_model, or the value itself if there is none. */
 function fitting({ d_model: d, position }, value, sign) {
   const [least, most] = WHOLE.heads;
   for (let heads = value + sign; heads >= least && heads <= most; heads += sign) {

@@ -1,4 +1,4 @@
-// The Transformer of "Attention Is All You Need", and its relatives here, every number of the way kept under a name.
+// The Transformer of "Attention Is All You Need" and the variants of this study. Every intermediate number has a name.
 
 import {
   ACTIVATIONS,
@@ -20,14 +20,14 @@ import {
 /** @typedef {import("./model.js").Model} Model */
 
 /**
- * What a run leaves behind.
- * values: every matrix by name, weights too ("weights/encoder/0/0/attention/query", "encoder/0/1/attention/scores/2": pass 0,
- * layer 1, head 2), in the order in which they were made. iterations: names of the encoder's state as it entered the loop and
- * after each pass.
+ * The result of a run.
+ * values: every matrix by name, in the order of computation, weights included: "weights/encoder/0/0/attention/query",
+ * "encoder/0/1/attention/scores/2" (pass 0, layer 1, head 2). iterations: the names of the encoder's state before the loop
+ * and after each pass.
  * @typedef {{values: Map<string, Matrix>, iterations: string[]}} Run
  */
 
-/** "name[row,column]" as its parts, or null. @param {string} key */
+/** The parts of "name[row,column]", or null. @param {string} key */
 export function cellOf(key) {
   const parts = /^([a-z]+(?:\/[a-z0-9]+)*)\[(\d+),(\d+)\]$/.exec(key);
   return parts && { name: parts[1], row: Number(parts[2]), col: Number(parts[3]) };
@@ -36,9 +36,9 @@ export function cellOf(key) {
 /**
  * Computes the model on a text.
  *
- * source, target: numbers of words in the model's vocabulary; the target is there only with a decoder. edits: cells that
- * hold a given value whatever would be computed, {"name[row,column]": value}; those that do not exist are passed over.
- * masks(name, rows, cols): the dropout mask of this name, 0 or 1/(1−p), or null where nothing is dropped.
+ * source, target: numbers of words in the model's vocabulary; only a decoder uses the target. edits: cells that hold a
+ * given value instead of the computed one, {"name[row,column]": value}; cells that do not exist are ignored.
+ * masks(name, rows, cols): the dropout mask of this name, 0 or 1/(1−p), or null without dropout.
  * @param {Model} model
  * @param {number[]} source
  * @param {number[]} target
@@ -56,7 +56,7 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     if (cell) pinned.set(cell.name, [...(pinned.get(cell.name) ?? []), { ...cell, value }]);
   }
 
-  /** Keeps a matrix under its name, with what is pinned in it. */
+  /** Keeps a matrix under its name, with its edited cells. */
   function note(name, made) {
     let kept = made;
     for (const { row, col, value } of pinned.get(name) ?? []) {
@@ -68,7 +68,7 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     return kept;
   }
 
-  /** A weight, or null where the model has none of this name. */
+  /** The weight of this name, or null if the model has none. */
   function weight(name) {
     const full = `weights/${name}`;
     if (values.has(full)) return values.get(full);
@@ -106,7 +106,7 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     return dropout(side, x);
   }
 
-  /** The angles by which queries and keys turn, a column for each pair of a head's dimensions; null without RoPE. */
+  /** The angles of RoPE (tokens × pairs of a head's dimensions) by which queries and keys turn; null without RoPE. */
   function angles(side, length) {
     if (config.position !== "rotary") return null;
     const width = config.hidden_size / config.num_attention_heads;
@@ -116,7 +116,7 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     );
   }
 
-  /** Attention of x to memory; `past`: a token sees no later one. Path names the numbers, part the weights. */
+  /** Attention of x to memory; with `past`, a token sees no later token. path names the numbers, part the weights. */
   function attention(path, part, x, memory, turn, past) {
     const heads = config.num_attention_heads;
     const width = config.hidden_size / heads;
@@ -160,7 +160,7 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     return project(`${path}/output`, dropout(`${path}/inner`, inner), `${part}/output`);
   }
 
-  /** x and what a sub-layer makes of it, joined with its norm before or after. */
+  /** x plus the output of a sub-layer, with the norm before or after. */
   function residual(path, part, x, sublayer) {
     if (config.norm_placement === "pre") {
       const made = dropout(path, sublayer(norm(`${path}/normed`, x, `${part}/norm`)));
@@ -221,7 +221,7 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
   return { values, iterations };
 }
 
-/** PE(m, 2i) = sin(m / 10000^(2i/d)), PE(m, 2i+1) = cos(the same). */
+/** PE(m, 2i) = sin(m / 10000^(2i/d)), PE(m, 2i+1) = cos(m / 10000^(2i/d)). */
 export function sinusoidal(length, d) {
   return tabulate(length, d, (m, j) => {
     const angle = m * 10000 ** (-(j - (j % 2)) / d);
@@ -229,7 +229,7 @@ export function sinusoidal(length, d) {
   });
 }
 
-/** Each head's pairs (i, i + width/2) turned by its token's angles (n × width/2). */
+/** Turns the pairs (i, i + width/2) of each head by the angles (n × width/2) of their token. */
 function rotate(x, angles, width) {
   const half = width / 2;
   return tabulate(x.rows, x.cols, (m, j) => {
@@ -241,7 +241,7 @@ function rotate(x, angles, width) {
   });
 }
 
-/** What a token of distance costs each head (Press et al. 2022); slopes of the next power of two fill up other numbers. */
+/** The slopes of ALiBi, one per head (Press et al. 2022). If heads is not a power of two, the next one fills up the list. */
 function alibi(heads) {
   const slopes = (n) => Array.from({ length: n }, (_, i) => 2 ** ((-8 / n) * (i + 1)));
   const power = 2 ** Math.floor(Math.log2(heads));
@@ -250,7 +250,7 @@ function alibi(heads) {
 }
 
 /**
- * How a pass joins what it made to the state it started from (rtxlib.models.residual); `learned` is α of each pass.
+ * The state after a pass, from the states before and after its layers (rtxlib.models.residual). `learned` is α per pass.
  * @param {Record<string, any>} config
  */
 function join(config, before, after, pass, learned) {

@@ -1,16 +1,17 @@
-// The one slider: it holds whichever cell is selected, and can swing it to show what follows.
+// The slider of the selected cell. It can also swing the value, to show what depends on it.
 
 import { brief } from "../shared/grid.js";
 import { element, scientific, still, unique } from "../shared/ui.js";
 
-const REACH = 10; // of the slider
+const REACH = 10; // the slider goes from −10 to 10
 const PERIOD = 4000; // ms of a swing
-const STEPS = 12; // of a swing where nothing may move by itself
+const STEPS = 12; // of a swing, for readers who asked for less motion
 
 /**
- * The bar below the page. pin(value) gives the cell a value, release() lets it go, close() is called when the reader is done.
- * open(title, value, pinned) shows a cell, follow(value, pinned) keeps its number in step, stop() ends a swing and hide() both;
- * either puts the cell back to where the swing began, so that cell must still be the one that pin means.
+ * The bar below the page. It calls pin(value) to give the selected cell a value, release() to remove it, and close() when
+ * the reader is done. open(title, value, pinned) shows a cell, follow(value, pinned) updates its number, stop() ends a
+ * swing, hide() ends a swing and hides the bar. The end of a swing restores the value from before it, so the cell that pin
+ * changes must still be the same.
  */
 export function editor({ pin, release, close }) {
   const id = unique("cell");
@@ -52,7 +53,7 @@ export function editor({ pin, release, close }) {
   );
   let now = 0;
   let frame = 0;
-  let typing = false; // a number is being written, which nothing may overwrite
+  let typing = false; // while the reader types a number, nothing overwrites it
   let origin = null; // { value, pinned, start, step } of a swing
 
   const name = () => {
@@ -92,7 +93,7 @@ export function editor({ pin, release, close }) {
     frame = requestAnimationFrame(tick);
   }
 
-  /** A value asked for: it ends a swing, and stays. */
+  /** Ends a swing and keeps this value. */
   function hold(value) {
     cancelAnimationFrame(frame);
     origin = null;

@@ -1,16 +1,16 @@
 // The stages of one layer: attention and feed-forward, each with its residual and its norm.
 
 /**
- * A matrix to show. part: whose columns of which head are shown, for matrices that hold all heads side by side. rows, cols:
- * "source", "target", "words" or "labels" where they are such, else they are numbered. line: matrices of one line stand beside
- * each other.
+ * A matrix to show. part: whether it holds all heads side by side, so that only the columns of one head are shown. rows,
+ * cols: "source", "target", "words" or "labels"; without them rows and columns are numbered. line: matrices with the same
+ * line stand side by side.
  * @typedef {{name: string | ((head: number) => string), title: string, part?: boolean, rows?: string, cols?: string,
  *   line?: string}} Shown
  * @typedef {{id: string, title: string, formula: string, says: string, shown: Shown[], heads?: boolean,
  *   links?: {weights: (head: number) => string, from: string, to: string}, words?: string}} Stage
  */
 
-/** The matrices of a dropout: the mask, and what it leaves. @returns {Shown[]} */
+/** The matrices of a dropout: the mask, and the state after it. @returns {Shown[]} */
 export function dropped(path, training, rows) {
   return training
     ? [
@@ -27,7 +27,9 @@ function normStage(path, part, config, rows, before) {
     id: `${path}/normed`,
     title: rms ? "RMSNorm" : "LayerNorm",
     formula: rms ? "y = x / \\sqrt{mean(x^2) + ε} ⊙ γ" : "y = (x − μ) / \\sqrt{σ^2 + ε} ⊙ γ + β",
-    says: `Each row is brought to size one${rms ? "" : " around zero"}${before ? " before the sub-layer reads it; the state itself stays as it is" : ""}.`,
+    says:
+      `Each row is scaled to size one${rms ? "" : " around zero"}` +
+      (before ? " for the sub-layer. The state itself does not change." : "."),
     shown: [
       { name: `weights/${part}/norm/gain`, title: "gain γ" },
       ...(rms ? [] : [{ name: `weights/${part}/norm/bias`, title: "bias β" }]),
@@ -44,8 +46,8 @@ function sublayer(path, part, config, training, rows, stages, what) {
     title: "Residual",
     formula: pre ? `x ← x + ${what}(norm(x))` : `x + ${what}(x)`,
     says: pre
-      ? "What the sub-layer made is added to the state, which flows past it untouched."
-      : "What the sub-layer made is added to what it read; a norm follows.",
+      ? "The output of the sub-layer is added to the state, which is not changed otherwise."
+      : "The output of the sub-layer is added to its input; a norm follows.",
     shown: [...dropped(path, training, rows), { name: `${path}/sum`, title: "sum", rows }],
   };
   const norm = normStage(path, part, config, rows, pre);
@@ -53,8 +55,8 @@ function sublayer(path, part, config, training, rows, stages, what) {
 }
 
 /**
- * All stages of a layer. path names its numbers, part its weights; rows are "source" or "target"; a decoder's layer also looks
- * at the source. @returns {Stage[]}
+ * All stages of a layer. path names its numbers, part its weights; rows are "source" or "target". The layer of a decoder
+ * also attends to the source. @returns {Stage[]}
  */
 export function layerStages(path, part, rows, config, training, decoder) {
   const attended = attention(`${path}/attention`, `${part}/attention`, rows, rows, config, decoder);
@@ -85,8 +87,8 @@ function attention(path, part, rows, cols, config, past) {
       title: `${kind}: query, key and value`,
       formula: "Q_{h} = X W^Q_{h}, \\quad K_{h} = X W^K_{h}, \\quad V_{h} = X W^V_{h}",
       says: cross
-        ? "Each token of the target asks with a query; keys and values come from the encoder’s last state."
-        : "Each token asks with a query, offers itself with a key, and has a value to give.",
+        ? "Each token of the target has a query. Keys and values come from the encoder’s last state."
+        : "Each token has a query, to ask; a key, to be found; and a value, to give.",
       heads: true,
       shown: [...made("query", "Q", rows), ...made("key", "K", cols), ...made("value", "V", cols)],
     },
@@ -96,7 +98,7 @@ function attention(path, part, rows, cols, config, past) {
       id: `${path}/turned`,
       title: "Queries and keys are turned",
       formula: "(q_{i}, q_{i+d_{k}/2}) ← (q_{i} cos α − q_{i+d_{k}/2} sin α , q_{i+d_{k}/2} cos α + q_{i} sin α)",
-      says: "Each pair turns by its token’s angle; values stay as they are.",
+      says: "Each pair turns by the angle of its token. Values do not turn.",
       heads: true,
       shown: [
         { name: `${path}/query/turned`, title: "Q, turned", part: true, rows },
@@ -113,8 +115,9 @@ function attention(path, part, rows, cols, config, past) {
         ? "A_{h} = softmax(Q_{h} K^T_{h} / \\sqrt{d_{k}} + M)"
         : "A_{h} = softmax(Q_{h} K^T_{h} / \\sqrt{d_{k}})",
       says: past
-        ? "How well each query fits each key; what lies ahead is hidden by −∞, and softmax makes each row shares of one."
-        : "How well each query fits each key; softmax makes each row shares of one.",
+        ? "The score says how well a query fits a key. A score of −∞ hides later tokens. Softmax turns each row into " +
+          "shares of one."
+        : "The score says how well a query fits a key. Softmax turns each row into shares of one.",
       heads: true,
       links: { weights: (head) => `${path}/weights/${head}`, from: rows, to: cols },
       shown: [
@@ -136,7 +139,7 @@ function attention(path, part, rows, cols, config, past) {
       id: `${path}/output`,
       title: "Heads, side by side",
       formula: "Z_{h} = A_{h} V_{h}, \\quad attention = [Z_{1} … Z_{H}] W^O + b^O",
-      says: "Each head takes its shares of the values; one matrix mixes what the heads brought.",
+      says: "Each head adds up the values by its shares. One matrix mixes the outputs of the heads.",
       heads: true,
       shown: [
         { name: (head) => `${path}/head/${head}`, title: "Z of this head", rows },
@@ -170,8 +173,9 @@ function feedForward(path, part, rows, config, training) {
       title: gated ? "Feed-forward: gate and value" : "Feed-forward: outwards",
       formula: gated ? `G = ${word}(x W_{1} + b_{1}) ⊙ (x W_{2} + b_{2})` : `F = ${word}(x W_{1} + b_{1})`,
       says: gated
-        ? "Each token by itself: one projection opens or closes the other."
-        : `Each token by itself, into a wider room, where ${word} ${config.feedforward === "relu" ? "keeps what is positive" : "damps what is negative"}.`,
+        ? "This works on each token separately: one projection opens or closes the other."
+        : "This works on each token separately, in a wider space, where " +
+          `${word} ${config.feedforward === "relu" ? "keeps the positive numbers" : "damps the negative numbers"}.`,
       shown: gated
         ? [
             ...dense("gate", 1),
@@ -193,7 +197,7 @@ function feedForward(path, part, rows, config, training) {
       id: `${path}/output`,
       title: "Feed-forward: back",
       formula: gated ? "FFN = G W_{3} + b_{3}" : "FFN = F W_{2} + b_{2}",
-      says: "Back to the width of the state.",
+      says: "A last matrix leads back to the width of the state.",
       shown: [...dense("output", gated ? 3 : 2), { name: `${path}/output`, title: "FFN(x)", rows }],
     },
   ];

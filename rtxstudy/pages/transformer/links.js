@@ -1,13 +1,13 @@
-// Attention as lines between tokens: the heavier the weight, the thicker and the brighter the line.
+// Attention as lines between tokens. A larger weight has a thicker and stronger line.
 
 import { drawing, element } from "../shared/ui.js";
 
 const LINE = 24; // px from token to token
-const SIDE = 84; // px for the words of either side
-const GAP = 118; // px that the lines cross
-const FAINTEST = 0.004; // a lighter line could not be seen
+const SIDE = 84; // px for the words on each side
+const GAP = 118; // px between the sides
+const FAINTEST = 0.004; // the line of a smaller weight could not be seen
 
-/** A word in the room it has. */
+/** A word, shortened to the space it has. */
 function fit(word) {
   const letters = [...word];
   if (!letters.length) return "(empty)";
@@ -15,8 +15,8 @@ function fit(word) {
 }
 
 /**
- * One head: who looks (left) at whom (right). Pointing at a word on the left shows its lines alone. show(weights) draws the
- * matrix (lookers × seen).
+ * One head: the tokens that look (left) and the tokens they see (right). Pointing at a token on the left shows only its
+ * lines. show(weights) draws the matrix (looking × seen).
  */
 export function links({ title, from, to }) {
   const height = LINE * Math.max(from.length, to.length) + 8;

@@ -1,4 +1,4 @@
-// Small dense matrices, and the few functions that a Transformer applies to them. Nothing here changes its arguments.
+// Small dense matrices, and the functions that a Transformer applies to them. No function changes its arguments.
 
 import { erf } from "../shared/erf.js";
 
@@ -42,7 +42,7 @@ export function times(a, b) {
   return zip(a, b, (x, y) => x * y);
 }
 
-// The three products below are where the time goes, so they read and write plain arrays, along rows wherever they can.
+// The three products below take most of the time, so they use plain arrays and go along rows where possible.
 
 /**
  * x·W + b: (n × k)·(k × m) → (n × m); b (1 × m) or null.
@@ -57,7 +57,7 @@ export function linear(x, weight, bias) {
     if (bias) row.set(bias.data);
     let k = 0;
     for (; k + 1 < inner; k += 2) {
-      // two at a time, for half the reading and writing of the row
+      // two at a time halves the reads and writes of the row
       const first = from[i * inner + k];
       const second = from[i * inner + k + 1];
       const start = k * m;
@@ -97,7 +97,7 @@ export function mix(weights, v, from, width) {
   return matrix(n, width, made);
 }
 
-/** Matrices of as many rows, side by side. @param {Matrix[]} parts */
+/** Matrices with the same number of rows, side by side. @param {Matrix[]} parts */
 export function beside(parts) {
   const width = parts[0].cols;
   return tabulate(
@@ -107,7 +107,7 @@ export function beside(parts) {
   );
 }
 
-/** e^x over its sum along each row; the row's largest is taken off first, lest e^x overflow. */
+/** e^x over its sum, along each row. The largest x of the row is subtracted first, so that e^x does not overflow. */
 export function softmax(a) {
   const { rows, cols, data } = a;
   const made = new Float64Array(rows * cols);
@@ -121,7 +121,7 @@ export function softmax(a) {
   return matrix(rows, cols, made);
 }
 
-/** LayerNorm with a gain and a bias (which may be null), or RMSNorm with a gain alone, along each row. */
+/** LayerNorm or RMSNorm along each row, with a gain and a bias, which may be null. */
 export function normalise(x, kind, gain, bias, eps) {
   const out = matrix(x.rows, x.cols);
   for (let i = 0; i < x.rows; i++) {

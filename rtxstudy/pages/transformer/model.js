@@ -1,4 +1,4 @@
-// What the page shows: a state that any JSON can be made into, and the model that a state stands for.
+// The state of the page, which any JSON can be completed to, and the model that a state describes.
 
 import { normal, uniform } from "../shared/random.js";
 import { cellOf, run } from "./core.js";
@@ -12,7 +12,7 @@ import { numbersOf, pieces } from "./wordpiece.js";
  * @typedef {{config: Record<string, any>, weights: Map<string, Matrix>, words: string[], labels: string[] | null}} Model
  */
 
-/** What the page opens with: the paper's model, small. */
+/** The state with which the page opens: a small model of the paper. */
 export const START = {
   tokens: ["the", "cat", "sat", "on", "the", "mat"],
   target: ["le", "chat"],
@@ -58,7 +58,7 @@ export const CHOICES = {
   feedforward: ["relu", "gelu", "swiglu"],
 };
 
-/** The least and the most of each whole number, and of each other one. */
+/** The range of each whole number, and of each real number. */
 export const WHOLE = {
   d_model: [2, 128],
   heads: [1, 8],
@@ -71,15 +71,16 @@ export const WHOLE = {
 export const REAL = { residual_scale: [0, 2], dropout: [0, 0.9] };
 export const MOST_TOKENS = 128;
 const LONGEST_TOKEN = 200; // characters
-const LARGEST = 1e6; // that a cell may be set to
-const REDRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "run"]; // with another of these, edits have lost their cells
+const LARGEST = 1e6; // size of a value that a cell may be set to
+// A change of one of these removes all edits, because their cells then mean something else.
+const REDRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "run"];
 
-export const SENTENCE = "the film was not bad at all, it was a delight"; // what a trained run reads first
+export const SENTENCE = "the film was not bad at all, it was a delight"; // the first sentence of a trained run
 
 /** @typedef {typeof START} State */
 
 /**
- * Any JSON as a state: what is missing or unusable is as in START, what is too large is cut.
+ * Any JSON as a state. Missing and unusable fields are as in START; values out of range are clipped.
  * @param {Record<string, any>} given @returns {State}
  */
 export function complete(given) {
@@ -118,7 +119,7 @@ function shorten(token) {
   return [...String(token ?? "")].slice(0, LONGEST_TOKEN).join("");
 }
 
-/** As many heads as asked for, or the next fewer that divide d_model, into even widths where pairs are turned. */
+/** The number of heads, lowered until it divides d_model; with RoPE, also until the width of a head is even. */
 function largestFitting({ heads, d_model: d, position }) {
   let fitting = Math.min(heads, d);
   while (d % fitting || (position === "rotary" && (d / fitting) % 2)) fitting -= 1;
@@ -126,8 +127,8 @@ function largestFitting({ heads, d_model: d, position }) {
 }
 
 /**
- * A complete state after a change. Edits of cells whose meaning the change takes away are dropped: all where weights are drawn
- * anew; where tokens change, those of computed numbers, while those of a word's vector follow the word.
+ * A complete state after a change, without the edits of cells that now mean something else. New weights remove all edits.
+ * A changed number of tokens removes those of computed numbers. Edits of a word's vector follow the word.
  * @param {State} state @param {Partial<State>} patch @returns {State}
  */
 export function changed(state, patch) {
@@ -147,24 +148,24 @@ export function changed(state, patch) {
 }
 
 /**
- * The vocabulary of a drawn model: where a target begins and ends, and each word on the page once.
+ * The vocabulary of a drawn model: the begin and end of a target, and each word of the page once.
  * @param {{tokens: string[], target: string[]}} state
  */
 export function wordsOf({ tokens, target }) {
   return [...new Set(["<s>", "</s>", ...tokens, ...target])];
 }
 
-/** What the decoder reads: the beginning, then the target so far. @param {State} state @returns {string[]} */
+/** The input of the decoder: the begin token, then the target so far. @param {State} state @returns {string[]} */
 export function targetOf(state) {
   return state.run ? [] : ["<s>", ...state.target];
 }
 
-/** The model drawn from the seed, or the run's. @param {State} state @returns {Model} */
+/** The model of the run, or a model drawn from the seed. @param {State} state @returns {Model} */
 export function build(state) {
   return state.run ? opened(state) : drawn(configuration(state), wordsOf(state), state.seed);
 }
 
-/** The drawn model's configuration, in rtxlib's words. @param {State} state */
+/** The configuration of a drawn model, with the names of rtxlib. @param {State} state */
 export function configuration(state) {
   return {
     hidden_size: state.d_model,
@@ -178,7 +179,7 @@ export function configuration(state) {
     norm_placement: state.norm_placement,
     norm_eps: state.norm === "rmsnorm" ? 1e-12 : 1e-5,
     feedforward: state.feedforward,
-    embedding_scale: state.position === "sinusoidal", // so that the positions, of size 1, do not drown the words
+    embedding_scale: state.position === "sinusoidal", // otherwise the positions, of size 1, would outweigh the words
     embedding_norm: false,
     final_norm: state.norm_placement === "pre",
     recurrent_depth: state.recurrent_depth,
@@ -188,7 +189,7 @@ export function configuration(state) {
   };
 }
 
-/** [name, rows, columns] of every weight of a drawn model but its table of words. */
+/** [name, rows, columns] of every weight of a drawn model except its table of words. */
 function shapes(config) {
   const {
     hidden_size: d,
@@ -226,7 +227,7 @@ function shapes(config) {
 function drawn(config, words, seed) {
   const d = config.hidden_size;
   const weights = new Map();
-  const streams = words.map((word) => normal(`${seed}/word/${word}`)); // a word keeps its vector whatever stands around it
+  const streams = words.map((word) => normal(`${seed}/word/${word}`)); // a word has the same vector in every text
   const spread = config.embedding_scale ? 1 / Math.sqrt(d) : 1;
   weights.set(
     "table",
@@ -240,7 +241,7 @@ function drawn(config, words, seed) {
   return { config, weights, words, labels: null };
 }
 
-const openedRuns = new WeakMap(); // decoding megabytes once is enough
+const openedRuns = new WeakMap(); // each run is decoded only once
 
 function opened(state) {
   const { run } = state;
@@ -253,7 +254,7 @@ function opened(state) {
   };
 }
 
-/** Dropout masks of a state: each cell 0 with probability p, else 1/(1−p); null out of training. @param {State} state */
+/** The dropout masks of a state: a cell is 0 with probability p, else 1/(1−p). Null without training. @param {State} state */
 export function masksOf(state) {
   if (!state.training || state.dropout === 0) return () => null;
   const kept = 1 / (1 - state.dropout);
@@ -263,13 +264,13 @@ export function masksOf(state) {
   };
 }
 
-/** All numbers of a complete state: its model on its tokens. @param {State} state @param {Model} model */
+/** All numbers of a complete state: the run of its model on its tokens. @param {State} state @param {Model} model */
 export function compute(state, model = build(state)) {
   const numbers = (tokens) => numbersOf(tokens, model.words);
   return run(model, numbers(state.tokens), numbers(targetOf(state)), state.edits, masksOf(state));
 }
 
-/** The target grown greedily by its likeliest next words, until it ends or `most` have come. @param {State} state */
+/** The target, extended greedily by its likeliest next words until it ends, by at most `most` words. @param {State} state */
 export function decode(state, most) {
   let grown = state;
   for (let count = 0; count < most && grown.target.length < MOST_TOKENS - 1; count++) {
@@ -281,7 +282,7 @@ export function decode(state, most) {
 }
 
 /**
- * The word that a drawn model finds likeliest after the target so far; the beginning is no word to go on with.
+ * The likeliest next word of a drawn model after the target so far. The begin token is not a candidate.
  * @param {State} state
  */
 export function likeliest(state) {

@@ -1,11 +1,11 @@
-// What the page tells, in the order of the data: for each stage a sentence, its formula, and the matrices to show.
+// The chapters of the page in the order of computation: for each stage a sentence, a formula, and the matrices to show.
 
 import { dropped, layerStages } from "./layers.js";
 
 /** @typedef {import("./layers.js").Stage} Stage */
 /** @typedef {{id: string, title: string, says: string, stages: Stage[]}} Chapter */
 
-/** The whole way through a model. @returns {Chapter[]} */
+/** All chapters of a model. @returns {Chapter[]} */
 export function chapters(config, training) {
   const list = [reading("encoder", config, training)];
   const passes = config.recurrent_depth;
@@ -17,8 +17,8 @@ export function chapters(config, training) {
         title: `Encoder, layer ${layer + 1}${passes > 1 ? `, pass ${pass + 1} of ${passes}` : ""}`,
         says:
           pass && !block
-            ? "The same weights again, on the state that the pass before left."
-            : "Every token looks at every other, then thinks by itself.",
+            ? "The same weights again, on the state after the previous pass."
+            : "Every token attends to every other; then each is processed separately.",
         stages: layerStages(`encoder/${pass}/${layer}`, `encoder/${block}/${layer}`, "source", config, training, false),
       });
     }
@@ -31,7 +31,7 @@ export function chapters(config, training) {
       list.push({
         id: `decoder/0/${layer}`,
         title: `Decoder, layer ${layer + 1}`,
-        says: "Each token of the target looks back at the target so far, then at the whole source, then thinks by itself.",
+        says: "Each token attends to the target so far, then to the whole source; then each is processed separately.",
         stages: layerStages(`decoder/0/${layer}`, `decoder/0/${layer}`, "target", config, training, true),
       });
     }
@@ -51,9 +51,9 @@ function reading(side, config, training) {
       id: `${side}/token`,
       title: "Words become vectors",
       formula: scaled ? "X = \\sqrt{d} · E_{token}" : "X = E_{token}",
-      says: `Each token fetches its row of the table E${scaled ? ", times √d, so that what is added next does not drown it" : ""}.`,
+      says: `Each token takes its row of the table E${scaled ? ", times √d, so that the positions do not outweigh it" : ""}.`,
       shown: [
-        { name: "weights/table", title: "E, one row a word", rows: "words" },
+        { name: "weights/table", title: "E, one row per word", rows: "words" },
         { name: `${side}/token`, title: "X", rows },
       ],
     },
@@ -63,7 +63,7 @@ function reading(side, config, training) {
       id: `${side}/type`,
       title: "The segment's vector",
       formula: "X ← X + t",
-      says: "Every token of the text gets the same vector of its segment.",
+      says: "The same vector is added to every token of the segment.",
       shown: [
         { name: "weights/type", title: "t" },
         { name: `${side}/typed`, title: "X + t", rows },
@@ -75,7 +75,7 @@ function reading(side, config, training) {
       id: `${side}/position`,
       title: "Where each word stands",
       formula: "P_{m,2i} = sin(m / 10000^{2i/d}), \\quad P_{m,2i+1} = cos(m / 10000^{2i/d})",
-      says: "Waves from fast to slow give every place m a pattern of its own; it is added to the word.",
+      says: "Waves from fast to slow give every position m its own pattern, which is added to the word.",
       shown: [
         { name: `${side}/position`, title: "P", rows },
         { name: `${side}/sum`, title: "X + P", rows },
@@ -86,7 +86,7 @@ function reading(side, config, training) {
       id: `${side}/position`,
       title: "Where each word stands",
       formula: "X ← X + P",
-      says: "Every place has a learned vector, which is added to the word.",
+      says: "Every position has a learned vector, which is added to the word.",
       shown: [
         { name: `${side}/position`, title: "P", rows },
         { name: `${side}/sum`, title: "X + P", rows },
@@ -97,7 +97,9 @@ function reading(side, config, training) {
       id: `${side}/angles`,
       title: "Where each word stands",
       formula: "α_{m,i} = m · θ_{i}, \\quad θ_{i} = 10000^{−2i/d_{k}}",
-      says: "Nothing is added: each attention turns the pairs of queries and keys by these angles, so that products know distances.",
+      says:
+        "Nothing is added here. Each attention turns the pairs of queries and keys by these angles, so that their " +
+        "products depend on the distance.",
       shown: [{ name: `${side}/angles`, title: "angles α", rows }],
     });
   } else {
@@ -107,8 +109,8 @@ function reading(side, config, training) {
       formula: "",
       says:
         position === "alibi"
-          ? "Nothing is added here: each token of distance will cost a score something."
-          : "The model is not told: it sees a bag of words, save for what a mask hides.",
+          ? "Nothing is added here. Attention lowers each score in proportion to the distance."
+          : "Nothing is added. The model sees a bag of words, except that a mask may hide later tokens.",
       shown: [],
     });
   }
@@ -125,7 +127,7 @@ function reading(side, config, training) {
       id: `${side}/input`,
       title: config.embedding_norm ? "Norm and dropout" : "Dropout",
       formula: training ? "X ← mask ⊙ X" : "",
-      says: "What the first layer reads.",
+      says: "This is the input of the first layer.",
       shown,
     });
   }
@@ -135,8 +137,8 @@ function reading(side, config, training) {
     title: titles[side],
     says:
       side === "encoder"
-        ? "From words to vectors that know their place."
-        : "The same table and the same places, for the words that are there already.",
+        ? "Words become vectors that hold their position."
+        : "The words so far become vectors, with the same table and the same positions.",
     stages,
   };
 }
@@ -145,21 +147,21 @@ function reading(side, config, training) {
 function loop(config) {
   const words = {
     none: ["h_{r} = F(h_{r−1})", "The block’s own residuals carry the state from pass to pass."],
-    every: ["h_{r} = F(h_{r−1}) + α h_{r−1}", "After every pass α times the state it began with is added."],
+    every: ["h_{r} = F(h_{r−1}) + α h_{r−1}", "Every pass adds α times the state it began with."],
     from_second: [
       "h_{1} = F(h_{0}), \\quad h_{r} = F(h_{r−1}) + α h_{r−1}",
-      "From the second pass on, α times the state that a pass began with is added.",
+      "From the second on, every pass adds α times the state it began with.",
     ],
     learned: [
       "h_{r} = F(h_{r−1}) + α_{r} h_{r−1}",
-      "After each pass its own learned share of the state it began with is added.",
+      "Every pass adds the state it began with, times a learned α_r of its own.",
     ],
-    damped: ["h_{r} = h_{r−1} + α (F(h_{r−1}) − h_{r−1})", "Each pass goes the part α of the way."],
+    damped: ["h_{r} = h_{r−1} + α (F(h_{r−1}) − h_{r−1})", "Every pass moves the state by the part α of its change."],
   };
   const [formula, says] = words[config.residual];
   const states = Array.from({ length: config.recurrent_depth + 1 }, (_, r) => ({
     name: `iteration ${r}`,
-    title: r ? `h after pass ${r}` : "h₀, what enters",
+    title: r ? `h after pass ${r}` : "h₀, the input",
     rows: "source",
   }));
   return {
@@ -175,13 +177,13 @@ function finalNorm(side, rows) {
   return {
     id: `${side}/norm`,
     title: side === "encoder" ? "The encoder’s last norm" : "The decoder’s last norm",
-    says: "With norms before the sub-layers the state grows from layer to layer; one more norm ends it.",
+    says: "With norms before the sub-layers the state grows from layer to layer, so one more norm follows at the end.",
     stages: [
       {
         id: `${side}/final`,
         title: "Norm",
         formula: "y = norm(x)",
-        says: "What is read from here on.",
+        says: "Everything that follows reads this state.",
         shown: [
           { name: `weights/${side}/norm/gain`, title: "gain γ" },
           { name: `${side}/final`, title: "y", rows },
@@ -197,16 +199,16 @@ function output(config) {
     return {
       id: "output",
       title: "The answer",
-      says: "One vector stands for the text, and is read as a label.",
+      says: "One vector stands for the text. It gives a probability for each label.",
       stages: [
         {
           id: "output/labels",
           title: "Logits and softmax",
           formula: "p = softmax(h W + b)",
           says: {
-            cls: "The state of [CLS] alone is read.",
-            mean: "The mean of all states is read.",
-            pooler: "The state of [CLS] is read through a dense layer.",
+            cls: "h is the state of [CLS].",
+            mean: "h is the mean of all states.",
+            pooler: "h is the state of [CLS] after a dense layer.",
           }[config.pooling],
           shown: [
             { name: "pooled", title: "h" },
@@ -229,7 +231,7 @@ function output(config) {
         id: "output/words",
         title: "Logits and softmax",
         formula: "p = softmax(h E^T)",
-        says: "The table that words were looked up in is read the other way round; the last row says what follows.",
+        says: "The table of the words, transposed, gives a score for each word. The last row is for the next word.",
         shown: [
           { name: "logits", title: "logits", rows: "target", cols: "words" },
           { name: "probabilities", title: "p, rows sum to one", rows: "target", cols: "words" },

@@ -1,10 +1,10 @@
-// The tokens of a text as fields that can be written in, added to and taken from.
+// The tokens of a text as fields, which a reader can edit, add and remove.
 
 import { element } from "../shared/ui.js";
 
 /**
- * A row of tokens. change(tokens) is called with the new list. Enter begins a token after this one; Backspace in an empty one
- * takes it away. The last token stays unless `none` is allowed.
+ * A row of tokens. change(tokens) is called with the new list. Enter adds a token after this one; Backspace removes an
+ * empty one. The last token can be removed only if `none` is true.
  */
 export function tokenRow({ label, tokens, none, most, change }) {
   const list = element("ol", { class: "tokens", "aria-label": label });
@@ -53,7 +53,7 @@ export function tokenRow({ label, tokens, none, most, change }) {
     while (list.children.length < now.length) list.append(chip());
     now.forEach((token, at) => {
       const input = field(at);
-      if (input.value !== token) input.value = token; // a field that is being written in keeps its cursor
+      if (input.value !== token) input.value = token; // unchanged, so that a field in use keeps its cursor
       input.size = Math.min(24, Math.max(2, [...token].length));
       input.setAttribute("aria-label", `${label}, token ${at + 1} of ${now.length}`);
       const cross = input.nextElementSibling;

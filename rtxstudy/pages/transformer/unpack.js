@@ -1,10 +1,10 @@
-// A trained run's weights, as rtxstudy.pages.weights packs them.
+// The weights of a trained run, as rtxstudy.pages.weights packs them.
 
 import { matrix } from "./matrices.js";
 
 /** @typedef {import("./model.js").Model} Model */
 
-/** @returns {Model} of what rtxstudy.pages.weights packed: little-endian numbers in base64, one weight after the other. */
+/** The model of a packed run, whose weights are little-endian numbers in base64, one after the other. @returns {Model} */
 export function unpack(run) {
   const bytes = Uint8Array.from(atob(run.data), (letter) => letter.charCodeAt(0));
   const numbers =
@@ -20,7 +20,7 @@ export function unpack(run) {
   return { config: run.config, weights, words: run.words, labels: run.labels };
 }
 
-/** The number that sixteen bits stand for (IEEE 754 half precision). */
+/** The number of sixteen bits (IEEE 754 half precision). */
 function half(bits) {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;

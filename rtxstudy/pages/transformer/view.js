@@ -1,4 +1,4 @@
-// The page: one state, one run of the model, and what is on show of it.
+// The page: one state, one run of the model, and the parts that show it.
 
 import { choice, element } from "../shared/ui.js";
 import { SHADES } from "../shared/grid.js";
@@ -35,8 +35,8 @@ const OPEN = [
 ]; // at first
 
 /**
- * Draws the page in `root`. `changed(patch)` hears what the reader changes; `set` takes a whole state from outside; `state` and
- * `numbers` say what is on show now.
+ * Draws the page in `root`. `changed(patch)` is called with the changes of the reader; `set` takes a whole new state;
+ * `state` and `numbers` return what the page shows now.
  */
 export function mount(root, given, changed) {
   const page = {
@@ -48,7 +48,7 @@ export function mount(root, given, changed) {
     openStages: new Set(OPEN),
 
     change(patch) {
-      if (page.selected && MOVES.some((name) => name in patch)) unselect(); // the cell may come to mean something else
+      if (page.selected && MOVES.some((name) => name in patch)) unselect(); // the cell may mean something else afterwards
       const before = page.state;
       take(changedTo(before, patch));
       const names = new Set([...Object.keys(patch), "edits", "heads", "d_model"]);
@@ -70,7 +70,7 @@ export function mount(root, given, changed) {
       bar.open(title, valueOf(page.selected), keyOf(page.selected) in page.state.edits);
       request();
     },
-    /** The name under which a matrix can be edited; states of the loop have names of their own. */
+    /** The name under which a matrix can be edited. "iteration 2" is the state after pass 2, under the name of its matrix. */
     nameOf: (name) => (name.startsWith("iteration ") ? page.result.iterations[Number(name.slice(10))] : name),
     matrix: (name) => page.result.values.get(page.nameOf(name)),
     look(name) {
@@ -116,7 +116,7 @@ export function mount(root, given, changed) {
   const sheet = element("div", { class: "sheet" });
   const answer = element("p", { class: "answer" });
 
-  /** Goes over to a complete state; what is drawn follows with the next frame. */
+  /** Takes over a complete state. The next frame draws it. */
   function take(next) {
     const before = page.state;
     page.state = next;
@@ -160,7 +160,7 @@ export function mount(root, given, changed) {
     tell();
   }
 
-  /** What the model says last, beside the texts that it reads. */
+  /** Writes the likeliest output of the model beside its texts. */
   function tell() {
     const { rows, cols, data } = page.matrix("probabilities");
     const last = data.subarray((rows - 1) * cols);
@@ -171,7 +171,7 @@ export function mount(root, given, changed) {
     if (answer.textContent !== words) answer.textContent = words;
   }
 
-  /** Everything below the settings anew: the sizes, the words or the kind of model have changed. */
+  /** Makes everything below the settings again, after a change of sizes, words or the kind of model. */
   function rebuild() {
     page.rebuild = false;
     shown?.destroy();
@@ -201,7 +201,7 @@ export function mount(root, given, changed) {
       "header",
       {},
       element("h1", {}, "The transformer, by hand"),
-      element("p", {}, "Every number below can be taken hold of: choose a cell, move it, and watch what follows."),
+      element("p", {}, "You can change every number below: choose a cell, move its slider, and watch what depends on it."),
     ),
     panel.texts,
     answer,

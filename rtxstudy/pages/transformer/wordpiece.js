@@ -1,6 +1,6 @@
-// From a sentence to the pieces of a vocabulary, as BERT does it (Devlin et al. 2019).
+// A sentence as WordPiece tokens, as in BERT (Devlin et al. 2019).
 
-const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // beside Unicode's own, the ASCII signs that BERT counts as such
+const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // Unicode's punctuation, and the ASCII signs that BERT counts as such
 const IDEOGRAPH = /[㐀-䶿一-鿿豈-﫿\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/u;
 const LONGEST = 100; // letters of a word; a longer one is unknown
 
@@ -11,7 +11,7 @@ function index(words) {
   return numbers.get(words);
 }
 
-/** The pieces of a sentence between [CLS] and [SEP]; a vocabulary of `lowercase` words also loses its accents. */
+/** The pieces of a sentence between [CLS] and [SEP]. With `lowercase`, the sentence also loses its accents. */
 export function pieces(sentence, words, lowercase) {
   const known = index(words);
   const found = [];
@@ -19,7 +19,7 @@ export function pieces(sentence, words, lowercase) {
   return ["[CLS]", ...found, "[SEP]"];
 }
 
-/** Words and signs, apart; control characters are left out. */
+/** The words and punctuation signs of a sentence, without control characters. */
 function split(sentence, lowercase) {
   let text = sentence.replace(/[\u0000\ufffd]|(?![\t\n\r])\p{C}/gu, "").replace(/\s/gu, " ");
   if (lowercase)
@@ -31,7 +31,7 @@ function split(sentence, lowercase) {
   return apart.join("").split(" ").filter(Boolean);
 }
 
-/** A word as the longest pieces that the vocabulary has, from the left; [UNK] where they do not reach its end. */
+/** The longest pieces in the vocabulary, from the left; [UNK] if they do not reach the end of the word. */
 function cut(word, known) {
   const letters = [...word];
   if (letters.length > LONGEST) return ["[UNK]"];
@@ -47,7 +47,7 @@ function cut(word, known) {
   return parts;
 }
 
-/** The numbers of tokens in a vocabulary; what it does not have is its [UNK]. */
+/** The numbers of tokens in a vocabulary; an unknown token has the number of [UNK]. */
 export function numbersOf(tokens, words) {
   const known = index(words);
   return tokens.map((token) => known.get(token) ?? known.get("[UNK]"));

@@ -1,4 +1,5 @@
-// The page reads well without any of this: it draws charts, keeps the contents in step, and closes them on a phone.
+// The page works without this script, which draws charts, marks the present section in the contents, and closes the
+// contents on a phone.
 
 const contents = document.querySelector("details.contents");
 const wide = matchMedia("(min-width: 68rem)");
@@ -29,10 +30,10 @@ follow();
 const plots = [...document.querySelectorAll(".plot")];
 const draw = (plot) => {
   const { data, layout } = JSON.parse(plot.nextElementSibling.textContent);
-  delete layout.width; // as wide as the page allows
+  delete layout.width; // the chart takes the width of the page
   layout.autosize = true;
-  for (const trace of data) if (trace.mode?.includes("text")) trace.cliponaxis = false; // a name may pass the frame
-  if (plot.clientWidth < 600) layout.margin = { t: 60, b: 50, ...layout.margin, l: 56, r: 16 }; // a phone has no room
+  for (const trace of data) if (trace.mode?.includes("text")) trace.cliponaxis = false; // a label may reach beyond the axes
+  if (plot.clientWidth < 600) layout.margin = { t: 60, b: 50, ...layout.margin, l: 56, r: 16 }; // a phone has little room
   return Plotly.newPlot(plot, data, layout, { responsive: true, displaylogo: false });
 };
 plots.forEach(draw);
