@@ -31,7 +31,9 @@ from rtxlib.runs import counting_words as classical
 from rtxlib.runs import execute, store, train, use
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
-from rtxstudy import profiles, published, studies, words
+from rtxstudy import profiles, published, readable, studies, words
+from rtxstudy.evaluation import comparisons
+from rtxstudy.finished import Runs
 
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)
@@ -325,17 +327,22 @@ def test_transfer_is_computed_once_and_kept(run, tmp_path) -> None:
         use.transfer(gone, other, fewer, tmp_path)
 
 
+def arm(*runs: store.Run) -> Runs:
+    """Runs as a notebook has them; nothing here looks at their specs or at published tables."""
+    return Runs(runs, (SPEC,) * len(runs), Path("unused"))
+
+
 def test_compare_is_the_difference_of_the_accuracies(run) -> None:
-    row = tables.compare([run], [run])
+    row = comparisons.compare(arm(run), arm(run))
     assert row["difference"] == 0 and row["n_items"] == run.metrics["n_test"] and np.isnan(row["low_without"])
     with pytest.raises(InputError, match=r"Seeds \[0\] of .* cannot be paired with seeds \[1\]"):
-        tables.compare([run], [dataclasses.replace(run, metrics=run.metrics | {"seed": 1})])
+        comparisons.compare(arm(run), arm(dataclasses.replace(run, metrics=run.metrics | {"seed": 1})))
 
 
 def test_runs_that_were_tested_on_other_texts_are_not_compared(run, home) -> None:
     other = train.train_run(dataclasses.replace(SPEC, data=dataclasses.replace(DATA, seed=5)), paths.runs_dir())
     with pytest.raises(InputError, match="not tested on the same texts"):
-        tables.compare([run], [other])
+        comparisons.compare(arm(run), arm(other))
 
 
 def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monkeypatch) -> None:
@@ -352,12 +359,12 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
 
     monkeypatch.setattr(store, "part", predictions)
     runs = [made(*sizes, width, seed) for sizes in right for width in (32, 64) for seed in (0, 1)]
-    found = tables.over_blocks(runs).set_index("against")
+    found = comparisons.over_blocks(arm(*runs)).set_index("against")
     assert found.loc["one pass", ["passes", "blocks"]].tolist() == [2, 4]
     assert found.loc["one pass", "difference"] == pytest.approx(-0.2)
     assert found.loc["layers of their own", "blocks"] == 2  # two layers passed twice have no encoder of four beside them
     assert found.loc["layers of their own", "difference"] == pytest.approx(0.4)
-    one = words.over_blocks(tables.over_blocks(runs).iloc[0])
+    one = words.over_blocks(comparisons.over_blocks(arm(*runs)).iloc[0])
     assert one.startswith("**2 passes** through the same layers minus **one pass through them**: −20.0 points")
     assert "over 4 blocks" in one and one.endswith("10 texts of sst2): 2 passes are less accurate.")
     row = {"passes": 3, "against": "layers of their own", "blocks": 1, "difference": 0.02, "low": 0.01, "high": 0.03}
@@ -365,14 +372,14 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
         "**3 times as many separate layers**: +2.0 points of accuracy on average over 1 block "
         "(95 % interval +1.0 to +3.0 points, 1,234 texts of sst2): 3 passes are more accurate."
     )
-    assert tables.over_blocks([run for run in runs if run.metrics["recurrent_depth"] == 1]).empty
+    assert comparisons.over_blocks(arm(*runs).where(recurrent_depth=1)).empty
 
 
 def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) -> None:
     timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()))])
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
     device = timed["device"].iloc[0]
-    assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
+    assert readable.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
     said = words.limits(mixed.assign(study="recurrent"))
     assert f"timed on {device} (bf16), {device} (fp32), inference on {device}." in said
     old = words.limits(mixed.drop(columns="latency_device").assign(study="recurrent"))
@@ -382,21 +389,21 @@ def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) ->
 
 def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
     data = prepare(SPEC.data, paths.prepared_dir())
-    counted = tables.counting_words(data)
+    counted = classical.counting_words(data)
     assert [right.mean() for right in counted["correct"]] == pytest.approx(counted["accuracy"].tolist())
-    row = tables.against_words([run], counted)
+    row = comparisons.against_words(arm(run), counted).iloc[0]
     assert row["comparison"] == f"{run.metrics['model']} − {classical.NAME}" and row["n_seeds"] == 1
     assert row["difference"] == pytest.approx(run.metrics["accuracy"] - counted["accuracy"].iloc[1])
     elsewhere = prepare(dataclasses.replace(SPEC.data, seed=7), paths.prepared_dir())
-    away = tables.counting_words(data, tested_on=elsewhere)
+    away = classical.counting_words(data, tested_on=elsewhere)
     assert len(away["correct"].iloc[0]) == len(elsewhere.splits["test"])
     with pytest.raises(InputError, match="cannot be judged by"):
-        tables.counting_words(data, tested_on=prepare(dataclasses.replace(SPEC.data, task="domain"), paths.prepared_dir()))
+        classical.counting_words(data, tested_on=prepare(dataclasses.replace(SPEC.data, task="domain"), paths.prepared_dir()))
 
 
 def test_a_summary_is_written_for_reading() -> None:
     of_seeds = {"model": "m", "mean": 0.99, "low": 0.97, "high": 1.01, "sd": np.nan, "n": 3}
-    written = tables.means(pd.DataFrame([{**of_seeds, "parameters": 12345.0, "forward_flops": 2e8}])).iloc[0].to_dict()
+    written = readable.means(pd.DataFrame([{**of_seeds, "parameters": 12345.0, "forward_flops": 2e8}])).iloc[0].to_dict()
     assert list(written.values()) == ["m", "0.990", "0.970", "1.000", "–", "3", "12,345", "0.2000"]
     assert list(written)[:4] == ["model", "mean accuracy", "95 % from", "to"]
 
@@ -414,7 +421,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
     compared = pd.DataFrame([{"comparison": f"{a} − {b}", **base} for a, b in pairs])
     cost = {"parameters": 2, "non_embedding_parameters": 2, "forward_flops": 2, "ms_median": 2, "ms_per_text": 2}
     runs = pd.DataFrame([{"data": "sst2", "model": model, "key": model, **cost} for model in pairs[0]])
-    said = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.01)
+    said = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.01, pd.DataFrame())
     for sentence in (
         "- **yes**: sst2",
         "- The yes on sst2 is narrow: if one of the seeds is left out, the interval begins at −1.2 points.",
@@ -426,9 +433,10 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
         f"\n**recurrent-3x2x256** minus **{classical.NAME}**",
     ):
         assert sentence in said
-    alone = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared[:1], 0.01)
+    alone = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared[:1], 0.01, pd.DataFrame())
     assert "gain?" not in alone and "neural" not in alone
-    assert "narrow" not in words.answer("standard-6x384", "recurrent-3x2x256", runs, compared.assign(low_without=-0.009), 0.01)
+    steady = compared.assign(low_without=-0.009)
+    assert "narrow" not in words.answer("standard-6x384", "recurrent-3x2x256", runs, steady, 0.01, pd.DataFrame())
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)

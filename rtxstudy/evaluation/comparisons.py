@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rtxlib.errors import InputError
+from rtxlib.runs import store
 from rtxlib.runs.counting_words import NAME
 from rtxstudy.evaluation.statistics import mean_difference, paired_difference
 from rtxstudy.finished import Runs
@@ -21,7 +22,7 @@ def _correct(runs: Runs) -> np.ndarray:
 
     Raises InputError when the runs were not tested on the same texts.
     """
-    tables = [part.sort_values("row") for _, part in runs.part("predictions").groupby("key", sort=False)]
+    tables = [store.part(run, "predictions", runs.results).sort_values("row") for run in runs]
     labels = tables[0]["label"].to_numpy()
     if not all(np.array_equal(table["label"], labels) for table in tables):
         keys = ", ".join(run.key for run in runs)
