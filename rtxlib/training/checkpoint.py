@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -14,8 +15,31 @@ from torch import Tensor
 from rtxlib.atomic import replacing
 
 
-def save(path: Path, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any]) -> None:
-    """Write groups of tensors and a state of plain JSON values to one safetensors file, whole or not at all.
+@dataclass
+class Progress:
+    """Where a training stands, in numbers: the part of a checkpoint that is not tensors."""
+
+    step: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    training_seconds: float = 0.0
+    rows: int = 0
+    tokens: int = 0  # without padding
+    computed: int = 0  # tokens with padding
+    best_loss: float = math.inf  # the lowest validation loss
+    best_epoch: float = 0.0  # the epoch of the weights to keep
+    reference_loss: float = math.inf  # early stopping waits for a loss that is lower than this by min_delta
+    stale: int = 0  # evaluations since reference_loss fell
+    stalled: int = 0  # evaluations since the plateau schedule saw a better loss or halved the rate
+    rate_factor: float = 1.0  # the product of the plateau schedule's halvings
+    losses: list[float] = field(default_factory=list)  # training loss of each step since the last evaluation
+    grad_norms: list[float] = field(default_factory=list)  # likewise
+    curve: list[dict[str, float]] = field(default_factory=list)
+    stopped: bool = False  # by early stopping
+
+
+def save(path: Path, tensors: dict[str, dict[str, Tensor]], progress: Progress) -> None:
+    """Write groups of tensors and the progress to one safetensors file, whole or not at all.
 
     tensors: group ("model", "best", "optimizer", "random", "scale") -> name -> tensor.
     """
@@ -25,21 +49,21 @@ def save(path: Path, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any
         for name, x in named.items()
     }
     with replacing(path) as temporary:
-        save_file(flat, temporary, metadata={"state": json.dumps(state)})
+        save_file(flat, temporary, metadata={"state": json.dumps(vars(progress))})
 
 
-def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The groups of tensors and the state that :func:`save` wrote.
+def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], Progress]:
+    """The groups of tensors and the progress that :func:`save` wrote.
 
     Raises OSError when the file may not be read, and any exception when the file is damaged.
     """
     groups: dict[str, dict[str, Tensor]] = {}
     with safe_open(path, framework="pt") as file:
-        state = json.loads(file.metadata()["state"])
+        progress = Progress(**json.loads(file.metadata()["state"]))
         for key in file.keys():  # noqa: SIM118 - safe_open is not a mapping
             group, name = key.split("/", 1)
             groups.setdefault(group, {})[name] = file.get_tensor(key)
-    return groups, state
+    return groups, progress
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

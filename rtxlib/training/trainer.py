@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from transformers import PreTrainedModel
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.errors import InputError
 from rtxlib.training import checkpoint, parallel
+from rtxlib.training.checkpoint import Progress
 from rtxlib.training.device import autocast, moved, pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.predict import cross_entropy, predict_logits
@@ -46,29 +46,6 @@ class Trained:
     rows_per_second: float  # training rows over the time spent in training steps alone
     padding_share: float  # padding tokens over all tokens of the training steps
     precision: str
-
-
-@dataclass
-class Progress:
-    """Where a training stands, in numbers: the part of a checkpoint that is not tensors."""
-
-    step: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    training_seconds: float = 0.0
-    rows: int = 0
-    tokens: int = 0  # without padding
-    computed: int = 0  # tokens with padding
-    best_loss: float = math.inf  # the lowest validation loss
-    best_epoch: float = 0.0  # the epoch of the weights to keep
-    reference_loss: float = math.inf  # early stopping waits for a loss that is lower than this by min_delta
-    stale: int = 0  # evaluations since reference_loss fell
-    stalled: int = 0  # evaluations since the plateau schedule saw a better loss or halved the rate
-    rate_factor: float = 1.0  # the product of the plateau schedule's halvings
-    losses: list[float] = field(default_factory=list)  # training loss of each step since the last evaluation
-    grad_norms: list[float] = field(default_factory=list)  # likewise
-    curve: list[dict[str, float]] = field(default_factory=list)
-    stopped: bool = False  # by early stopping
 
 
 def word_dropout(ids: Tensor, share: float, mask_id: int, special: Tensor) -> Tensor:
@@ -155,8 +132,9 @@ class Trainer:
         stream = itertools.islice(steps(self.training, self.recipe, self.seed), now.step, None)
 
         while now.step < self.total and not now.stopped:
+            pieces = next(stream)
             begun = time.perf_counter()
-            self.step(next(stream))
+            self.step(pieces)
             to_evaluate = now.step in self.evaluate_at
             to_report = time.perf_counter() - self.reported_at > PROGRESS_SECONDS
             to_save = self.save_is_due()
@@ -331,7 +309,7 @@ class Trainer:
             numbers = {name: x for name, x in self.scaler.state_dict().items() if isinstance(x, int | float)}
             tensors["scale"] = {name: torch.tensor(x) for name, x in numbers.items()}
         if parallel.rank() == 0:
-            checkpoint.save(self.checkpoint, tensors, json.loads(json.dumps(vars(self.progress))))
+            checkpoint.save(self.checkpoint, tensors, self.progress)
         self.saved_at = time.perf_counter()
 
     def resume(self) -> None:
@@ -356,8 +334,7 @@ class Trainer:
 
     def restore(self) -> None:
         """Replace the state of the training by that of the checkpoint."""
-        groups, state = checkpoint.load(self.checkpoint)
-        self.progress = Progress(**state)
+        groups, self.progress = checkpoint.load(self.checkpoint)
         self.model.load_state_dict(groups["best"])  # so that weights that do not fit are noticed here
         self.model.load_state_dict(groups["model"])
         self.best = {name: x.to(self.device) for name, x in groups["best"].items()}
