@@ -126,7 +126,8 @@ class Study:
         """
         from rtxstudy.studies import specs_of
 
-        specs = [spec for study in studies for spec in (specs_of(study, self.profile) if isinstance(study, str) else study)]
+        asked = (specs_of(study, self.profile) if isinstance(study, str) else study for study in studies)
+        specs = list(dict.fromkeys(spec for part in asked for spec in part))  # a run that two studies share stands once
         self._seeds |= {spec.seed for spec in specs}
         found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
         return Runs(tuple(found), tuple(specs), self.results)
@@ -183,17 +184,21 @@ class Study:
         """What the majority class and TF-IDF with logistic regression reach on these data, without a spec on the headline data.
 
         ``tested_on``: judge on the test split of these data instead. Columns as
-        :func:`rtxlib.runs.counting_words.counting_words` gives them; each fit is published, and a redraw reads it.
+        :func:`rtxlib.runs.counting_words.counting_words` gives them. A fit is published, and made again only for other data.
         """
         from rtxlib.runs.counting_words import counting_words
 
         spec = spec or self.profile.data
-        key = json.dumps([vars(spec), vars(tested_on or spec)], sort_keys=True)
-        known = published.read(self.results, "counting_words") if self.redraws else None
-        if known is not None and (known["key"] == key).any():
-            return known[known["key"] == key].drop(columns="key").reset_index(drop=True)
-        table = counting_words(self.data(spec), self.data(tested_on) if tested_on else None).assign(seed=spec.seed)
-        published.write_rows(self.results, "counting_words", table.assign(key=key, correct=table["correct"].map(list)), "key")
+        to = tested_on or spec
+        key = json.dumps([vars(spec), vars(to)], sort_keys=True)
+        known = published.read(self.results, "counting_words")
+        rows = pd.DataFrame() if known is None else known[known["key"] == key].reset_index(drop=True)
+        prints = None if self.redraws else f"{self.data(spec).fingerprint} {self.data(to).fingerprint}"
+        if len(rows) and (self.redraws or (rows["fingerprints"] == prints).all()):
+            return rows.drop(columns=["key", "fingerprints"])
+        table = counting_words(self.data(spec), self.data(to)).assign(seed=spec.seed)
+        kept = table.assign(key=key, fingerprints=prints, correct=table["correct"].map(list))
+        published.write_rows(self.results, "counting_words", kept, "key")
         return table
 
     # ---------------------------------------------------------------------------------------------------------- tables

@@ -9,8 +9,6 @@ from matplotlib.lines import Line2D
 
 from rtxlib.errors import InputError
 from rtxstudy.evaluation.statistics import summarise
-from rtxstudy.figures.gradients import gradient_bound as gradient_bound  # notebooks 03 and 08 call both from here
-from rtxstudy.figures.gradients import gradient_by_layer as gradient_by_layer
 from rtxstudy.figures.shared.checks import known, one_row_each, require
 from rtxstudy.figures.shared.labels import at_line_ends, spread
 from rtxstudy.figures.shared.lines import trained_line
