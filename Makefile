@@ -1,11 +1,11 @@
-# make report · make test · make lab · make figures · make bench        PROFILE=smoke|demo|full
+# make report · make test · make lab · make figures · make readme · make bench        PROFILE=smoke|demo|full
 PROFILE ?= demo
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 
-.PHONY: report test lab figures bench setup clean
+.PHONY: report test lab figures readme bench setup clean
 .DEFAULT_GOAL := report
 
 report: setup            ## run the notebooks and make reports/$(PROFILE)/report.html
@@ -19,8 +19,11 @@ lab: setup               ## JupyterLab on notebooks/, with this environment as i
 	$(BIN)/jupyter lab --notebook-dir=notebooks \
 	  --ServerApp.kernel_spec_manager_class=rtxstudy.report.notebooks.RunningInterpreter
 
-figures: setup           ## draw every figure again; nothing is trained
+figures: setup           ## draw every figure again from the published tables; nothing is trained
 	$(BIN)/rtx report --profile $(PROFILE) --no-training
+
+readme: setup            ## the generated parts of README.md and docs/findings.md, and the drawing
+	$(BIN)/python -m rtxstudy.readme
 
 bench: setup             ## compare speeds → a table and reports/benchmarks.json; about half an hour on two quiet cores
 	$(BIN)/python -m benchmarks

@@ -27,7 +27,7 @@ from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.process import tune
 from rtxstudy import published
-from rtxstudy.finished import Runs
+from rtxstudy.evaluation.finished import Runs
 from rtxstudy.report import provenance
 
 if TYPE_CHECKING:

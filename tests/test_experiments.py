@@ -33,7 +33,7 @@ from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import profiles, published, readable, studies, words
 from rtxstudy.evaluation import comparisons
-from rtxstudy.finished import Runs
+from rtxstudy.evaluation.finished import Runs
 
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 from rtxlib.cli import cli
+from rtxstudy import readme
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
-from rtxstudy.report import readme
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

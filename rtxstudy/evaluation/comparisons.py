@@ -1,6 +1,6 @@
 """Which of two arms is the more accurate: differences paired by seed and by test text.
 
-An arm is a :class:`rtxstudy.finished.Runs`: the runs of one model on one data set, one per seed.
+An arm is a :class:`rtxstudy.evaluation.finished.Runs`: the runs of one model on one data set, one per seed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pandas as pd
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.counting_words import NAME
+from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, paired_difference
-from rtxstudy.finished import Runs
 
 
 def _correct(runs: Runs) -> np.ndarray:

@@ -9,7 +9,9 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from rtxstudy.figures.style import GREY, TITLE, canvas, ink, looks, on, require, styled
+from rtxstudy.figures.shared.checks import require
+from rtxstudy.figures.shared.looks import GREY, ink, looks, on
+from rtxstudy.figures.shared.style import TITLE, canvas, styled
 
 ALT = (
     "Two stacks of six layers turn the words 'a fine film' into the label 'positive'. The standard encoder has 6 layers "

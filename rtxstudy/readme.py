@@ -1,6 +1,6 @@
 """The generated parts of README.md and docs/findings.md: every number in them comes from the committed tables.
 
-    python -m rtxstudy.report.readme
+    python -m rtxstudy.readme
 
 draws the README's drawing and writes what stands between ``<!-- begin: NAME -->`` and ``<!-- end -->`` on both pages.
 """
@@ -20,7 +20,7 @@ from rtxstudy.evaluation.statistics import mean_interval
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/findings.md")
 BLOCK = re.compile(r"(?<=<!-- begin: )([\w -]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
