@@ -76,12 +76,12 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
     row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
     sentence = words.leaving_early(row)
-    assert "2.00 times the throughput" in sentence and "1.80 in the slowest seed" in sentence and "5 seeds" in sentence
-    assert "accuracy −0.1 points (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
+    assert "2.00 times the throughput" in sentence and "1.80 times in the slowest seed" in sentence and "5 seeds" in sentence
+    assert "accuracy differs by −0.1 points (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
     assert "not reached" in words.leaving_early(row | {"difference": -0.003})
     assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
-    assert sentence.endswith("as accurate on these same texts, 2, give 1.90 times and +0.1 points.")
-    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points: early exit is not needed.")
+    assert sentence.endswith("on these texts is 2, with 1.90 times the throughput and +0.1 points of accuracy.")
+    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points of accuracy; early exit is not needed.")
     assert words.leaving_early(row | {"fixed_passes": math.nan}).endswith("No fixed number of passes is as accurate.")
 
 
@@ -90,8 +90,8 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     [
         ((0.80, 0.81, 0.82), (0.90, 0.92, 0.91), "the later passes help"),
         ((0.90, 0.92, 0.91), (0.80, 0.81, 0.82), "the later passes harm"),
-        ((0.80, 0.81, 0.82), (0.81, 0.80, 0.82), "no use of the later passes is shown"),
-        ((0.80,), (0.90,), "one seed, so no interval"),
+        ((0.80, 0.81, 0.82), (0.81, 0.80, 0.82), "the later passes are not shown to help"),
+        ((0.80,), (0.90,), "one seed gives no interval"),
     ],
 )
 def test_whether_a_loop_is_used_is_said_by_its_interval(first, last, says: str) -> None:

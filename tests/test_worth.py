@@ -34,7 +34,7 @@ def test_the_interval_of_phi_covers_it_as_often_as_it_says() -> None:
     assert 0.90 <= np.mean(covered) <= 0.99  # 95 % within three standard errors of 200 draws
 
 
-def test_a_fit_that_hangs_on_one_failed_model_shows_it() -> None:
+def test_a_fit_that_depends_on_one_failed_model_shows_it() -> None:
     runs = errors(0.5, 0.002, 0)
     runs = runs.assign(model=runs["layers"].astype(str) + "x" + runs["iterations"].astype(str))
     steady = without_one_model(runs)
@@ -68,24 +68,24 @@ def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> 
 @pytest.mark.parametrize(
     ("phi", "low", "high", "says"),
     [
-        (1.4, 1.1, 2.0, "worth more than as many layers"),
-        (0.5, 0.2, 0.8, "less than as many layers of their own"),
-        (0.9, 0.4, 1.3, "a pass helps; whether as much as layers of their own is open."),
-        (-0.5, -0.9, -0.1, "more passes harm"),
-        (0.1, -0.3, 0.5, "no worth of a pass is shown"),
-        (0.1, -math.inf, 0.5, "no worth of a pass is shown, and it is less than that of layers"),
-        (1.5, 0.98, math.inf, "a pass helps; whether as much as layers of their own is open."),
+        (1.4, 1.1, 2.0, "worth more than as many separate layers"),
+        (0.5, 0.2, 0.8, "help, but less than as many separate layers"),
+        (0.9, 0.4, 1.3, "more passes help; it is open whether they help as much as separate layers."),
+        (-0.5, -0.9, -0.1, "more passes lower the accuracy"),
+        (0.1, -0.3, 0.5, "more passes are not shown to help"),
+        (0.1, -math.inf, 0.5, "not shown to help, and they are worth less than as many separate layers"),
+        (1.5, 0.98, math.inf, "more passes help; it is open whether they help as much as separate layers."),
     ],
 )
 def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: float, says: str) -> None:
     fit = {"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24, "least": phi - 0.25, "largest": phi + 0.5}
     sentence = words.worth(fit)
-    hangs = f"Without the runs of any one model φ lies between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
-    assert sentence.endswith(hangs.replace("-", "−"))
-    assert words.worth(fit | {"least": math.nan}).endswith("one model or another φ is not determined.")
+    depends = f"If the runs of one model are left out, φ is between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
+    assert sentence.endswith(depends.replace("-", "−"))
+    assert words.worth(fit | {"least": math.nan}).endswith("φ is undetermined if the runs of one of the models are left out.")
     assert says in sentence and f"φ = {phi:.2f}".replace("-", "−") in sentence and "n = 24" in sentence
     assert sentence.count("no bound") == sum(map(math.isinf, (low, high)))
     nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6})
-    assert "do not determine φ: its interval" in nothing and "nan" not in nothing
+    assert "do not determine φ; its interval" in nothing and "nan" not in nothing
     at_least = words.worth({"data": "sst2", "phi": math.nan, "low": 0.4, "high": math.inf, "n": 6})
-    assert "do not determine φ beyond that it is at least 0.40." in at_least
+    assert "do not determine φ; it is at least 0.40." in at_least
