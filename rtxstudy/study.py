@@ -112,7 +112,10 @@ class Study:
         table = published.read(self.results, "sources")
         rows = [] if table is None else table[table["data"] == label].to_dict("records")
         if not rows:
-            raise InputError(f"{self.results} does not describe {label}; run notebook 01 without --no-training first.")
+            raise InputError(
+                f"{self.results} does not describe {label}, and training is switched off; run notebook 01 without "
+                "--no-training first."
+            )
         return rows[0] | {"labels": rows[0]["labels"].split(", ")}
 
     # ------------------------------------------------------------------------------------------------------------ runs

@@ -306,7 +306,7 @@ def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) ->
     assert len(pd.read_parquet(results / "runs.parquet")) == 1
     assert sorted(pd.read_parquet(results / "studies.parquet")["study"]) == ["one", "two"]
     assert not pd.read_parquet(results / "predictions.parquet").duplicated(["key", "row"]).any()
-    record = published.published(results, run.key)
+    (record,) = published.runs(results)
     assert record.path is None and record.metrics["accuracy"] == run.metrics["accuracy"] and record.spec == run.spec
     pd.testing.assert_frame_equal(store.part(record, "curves", results), store.part(run, "curves"))
     with pytest.raises(InputError, match="not its weights"):
@@ -425,7 +425,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
     for sentence in (
         "- **yes**: sst2",
         "- The yes on sst2 is narrow: if one of the seeds is left out, the interval begins at −1.2 points.",
-        "**recurrent-3x2x256** has **100%** of the parameters of standard-6x384",
+        "**recurrent-3x2x256** has **100%** of the parameters of **standard-6x384**",
         "What do the extra passes gain? At the same width and with the same parameters, **recurrent-3x2x256** minus "
         "**standard-3x256**",
         "What would as many separate layers gain? At the same width, **standard-6x256** minus **standard-3x256**",

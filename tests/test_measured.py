@@ -19,6 +19,7 @@ from rtxlib.runs import store, train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
+from rtxstudy import published
 from rtxstudy.evaluation import measured
 from rtxstudy.evaluation.exits import exit_differences
 from rtxstudy.evaluation.worth import by_composition
@@ -76,8 +77,8 @@ def test_what_is_measured_of_a_run_is_measured_once_and_kept(run, data, monkeypa
 
 def test_a_run_known_from_the_committed_tables_alone_needs_neither_weights_nor_data(run, data, tmp_path) -> None:
     first = tables(run, data)
-    store.publish("loop", [run], tmp_path)
-    known = store.published(tmp_path, run.key)
+    published.publish("loop", [run], tmp_path)
+    (known,) = published.runs(tmp_path)
     assert known.path is None
     for name, table in tables(known, None, tmp_path).items():
         pd.testing.assert_frame_equal(table, first[name])

@@ -140,24 +140,8 @@ def test_worker_processes_are_tuned(
     from rtxlib.runs import local
 
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    local.train_all(specs, tmp_path, report, lambda line: None)
+    monkeypatch.setattr(local, "train_run", report)
+    local.train_all(specs, tmp_path, lambda line: None, {})
     for told in metrics_of(tmp_path, specs):
         assert told["process"] != os.getpid() and told["at_start"] == {}
         assert told["at_import"] == {"torch": False, "settings": process.SETTINGS} and told["released"] < 10
-
-
-@glibc
-def test_ray_workers_are_tuned(
-    untuned: None, specs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ray starts them with the settings; a setting of the user goes along."""
-    from rtxlib.runs import cluster
-
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "77")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))  # to find this file
-    cluster.train_all(specs, tmp_path, report, lambda line: None)
-    for told in metrics_of(tmp_path, specs):
-        assert (
-            told["at_start"] == process.SETTINGS | {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "77"} and told["released"] < 10
-        )

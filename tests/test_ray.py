@@ -19,8 +19,9 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
+from test_process import metrics_of
 
-from rtxlib import paths
+from rtxlib import paths, process
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
@@ -410,6 +411,27 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
         "1": cluster.gpu_share(3_000, 16_000),
         "2": cluster.gpu_share(3_000, 16_000),
     }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory setting is glibc's")
+def test_workers_are_tuned(home: Path, nodes, hooked: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray starts them with the settings; a setting of the user goes along. They keep freed memory."""
+
+    def hook() -> None:
+        from test_process import report
+
+        from rtxlib.runs import cluster
+
+        cluster.train_run = report
+
+    for name in process.SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "77")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))  # to find test_process
+    hooked(hook)
+    cluster.train_all({str(spec.seed): spec for spec in seeds(0, 1)}, paths.runs_dir(), lambda line: None)
+    for told in metrics_of(paths.runs_dir(), ("0", "1")):
+        assert told["at_start"] == process.SETTINGS | {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "77"} and told["released"] < 10
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])

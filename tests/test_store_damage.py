@@ -83,7 +83,7 @@ def test_a_damaged_tokenizer_is_one_sentence(run, runs: Path, name: str, damage:
 def test_a_damaged_table_is_one_sentence(run, runs: Path, tmp_path: Path, damage: bytes) -> None:
     (runs / run.key / "curves.parquet").write_bytes(damage)
     (tmp_path / "runs.parquet").write_bytes(damage)
-    for read in (lambda: store.part(store.load(runs, run.key), "curves"), lambda: published.published(tmp_path, run.key)):
+    for read in (lambda: store.part(store.load(runs, run.key), "curves"), lambda: published.runs(tmp_path)):
         with pytest.raises(InputError, match=r"parquet is damaged \(.*\): delete it"):
             read()
 
