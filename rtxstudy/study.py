@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 class Study:
     """One profile with its parameters, open in one notebook. Open it with :meth:`open`.
 
-    When ``RTX_NO_TRAINING`` is set the study *redraws*: runs and tables come from the published tables alone, and neither the
-    run store, nor data, nor weights are read.
+    If ``RTX_NO_TRAINING`` is set, the study *redraws*: runs and tables come from the published tables alone. The run store, the
+    data and the weights are not read.
     """
 
     profile: Profile
@@ -112,16 +112,19 @@ class Study:
         table = published.read(self.results, "sources")
         rows = [] if table is None else table[table["data"] == label].to_dict("records")
         if not rows:
-            raise InputError(
-                f"{self.results} does not describe {label}, and training is switched off; run notebook 01 without "
-                "--no-training first."
-            )
+            raise self._unpublished(f"description of {label}", "notebook 01")
         return rows[0] | {"labels": rows[0]["labels"].split(", ")}
+
+    def _unpublished(self, what: str, notebook: str = "the notebook") -> InputError:
+        return InputError(
+            f"There is no published {what} in {self.results}, and training is switched off; run {notebook} without "
+            "--no-training first."
+        )
 
     # ------------------------------------------------------------------------------------------------------------ runs
 
-    def run(self, *studies: str | Iterable[RunSpec], timed: bool = True) -> Runs:
-        """The runs of these studies (names in :data:`rtxstudy.studies.STUDIES`, or lists of specs); missing ones are trained.
+    def run(self, *studies: str, timed: bool = True) -> Runs:
+        """The runs of these studies, which :data:`rtxstudy.studies.STUDIES` names; missing ones are trained.
 
         ``timed``: measure the latency of runs that have none. A redraw takes the published runs.
 
@@ -129,22 +132,23 @@ class Study:
         """
         from rtxstudy.studies import specs_of
 
-        asked = (specs_of(study, self.profile) if isinstance(study, str) else study for study in studies)
-        specs = list(dict.fromkeys(spec for part in asked for spec in part))  # a run that two studies share stands once
+        asked = [spec for study in studies for spec in specs_of(study, self.profile)]
+        specs = list(dict.fromkeys(asked))  # two studies may share a run
         self._seeds |= {spec.seed for spec in specs}
         found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
         return Runs(tuple(found), tuple(specs), self.results)
 
     def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
-        """Runs of the store; else published runs, which have been trained on some machine; else runs trained now."""
+        """For each spec the stored run; if there is none, the published run; if there is none, the run trained now."""
         from rtxlib.runs.execute import lookup, run
 
         known = {run.key: run for run in published.runs(self.results)}
         stored = lookup(specs, paths.runs_dir(), self._prepared)
-        found = {key: known.get(key) if here is None else None for key, here in stored}
-        missing = [spec for spec, (key, _) in zip(specs, stored, strict=True) if found[key] is None]
-        trained = iter(run(missing, timed=timed, data=self._prepared))
-        return [found[key] or next(trained) for key, _ in stored]
+        elsewhere = {key for key, here in stored if here is None and key in known}
+        ours = {key: spec for spec, (key, _) in zip(specs, stored, strict=True) if key not in elsewhere}
+        opened = run(list(ours.values()), timed=timed, data=self._prepared)
+        runs = known | dict(zip(ours, opened, strict=True))
+        return [runs[key] for key, _ in stored]
 
     def _published_runs(self, specs: list[RunSpec]) -> list[Run]:
         from rtxlib.runs.execute import TrainingRefused
@@ -187,7 +191,9 @@ class Study:
         """What the majority class and TF-IDF with logistic regression reach on these data, without a spec on the headline data.
 
         ``tested_on``: judge on the test split of these data instead. Columns as
-        :func:`rtxlib.runs.counting_words.counting_words` gives them. A fit is published, and made again only for other data.
+        :func:`rtxlib.runs.counting_words.counting_words` gives them. The result is published under the data's fingerprints.
+
+        Raises InputError when a redraw finds no published result.
         """
         from rtxlib.runs.counting_words import counting_words
 
@@ -196,6 +202,8 @@ class Study:
         key = json.dumps([vars(spec), vars(to)], sort_keys=True)
         known = published.read(self.results, "counting_words")
         rows = pd.DataFrame() if known is None else known[known["key"] == key].reset_index(drop=True)
+        if self.redraws and rows.empty:
+            raise self._unpublished("score of counting words")
         prints = None if self.redraws else f"{self.data(spec).fingerprint} {self.data(to).fingerprint}"
         if len(rows) and (self.redraws or (rows["fingerprints"] == prints).all()):
             return rows.drop(columns=["key", "fingerprints"])
@@ -207,8 +215,14 @@ class Study:
     # ---------------------------------------------------------------------------------------------------------- tables
 
     def table(self, study: str, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """The table ``name`` of a study, which ``make`` computes from data or weights; it is published, and a redraw reads it."""
-        if self.redraws and (known := published.read(self.results, name)) is not None:
+        """The table ``name`` of a study, which ``make`` computes from data or weights. It is published, and a redraw reads it.
+
+        Raises InputError when a redraw finds no published table.
+        """
+        if self.redraws:
+            known = published.read(self.results, name)
+            if known is None:
+                raise self._unpublished(f"table '{name}'")
             return known[known["study"] == study].drop(columns="study").reset_index(drop=True)
         table = make()
         published.publish(study, [], self.results, **{name: table})
@@ -243,7 +257,7 @@ class Study:
         return table.style.hide(axis="index").set_properties(subset=table.columns[table.dtypes == "str"], **wrapped)
 
     def close(self) -> provenance.Provenance:
-        """Where the numbers above come from: code, parameters, seeds, data, machine, versions and time."""
+        """End the notebook with its provenance: code, parameters, seeds, data, machine, versions and time."""
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -48,8 +49,30 @@ def test_notebook_is_committed_clean_and_defines_nothing(stem: str) -> None:
     assert not any(
         line.startswith(("class ", "def ", "for epoch")) for cell in code for line in cell.source.splitlines()
     )
+    assert all(len(line) <= 100 for cell in code for line in cell.source.splitlines())
+    (opening,) = (cell for cell in code if "Study.open(" in cell.source)
+    assert len(opening.source.splitlines()) <= 10
     assert book.metadata.kernelspec.name == "python3"
     assert notebooks.read_parameters(FOLDER / f"{stem}.ipynb")
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_paragraph_stands_before_each_figure(stem: str) -> None:
+    cells = nbformat.read(FOLDER / f"{stem}.ipynb", as_version=4).cells
+    for before, cell in pairwise(cells):
+        if cell.cell_type == "code" and "study.show(" in cell.source:
+            paragraph = [line for line in before.source.splitlines() if line and not line.startswith("#")]
+            assert before.cell_type == "markdown" and len(" ".join(paragraph)) > 100, cell.source
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_committed_execution_is_of_the_committed_notebook(stem: str) -> None:
+    """What the committed report shows was computed by the code that is committed beside it."""
+    executed = nbformat.read(FOLDER.parent / "reports/full/notebooks" / f"{stem}.ipynb", as_version=4)
+    source = nbformat.read(FOLDER / f"{stem}.ipynb", as_version=4)
+    injected = [cell.source for cell in executed.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    assert injected == [cell.source for cell in source.cells]
+    assert executed.metadata.rtx["completed"] is True
 
 
 def test_every_notebook_finished(report: Path) -> None:
@@ -121,34 +144,55 @@ def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(repo
     assert not (tmp_path / "figures/smoke/07_similarity.svg").exists()
 
 
-def test_figures_again_without_training_are_the_same_to_the_byte(report: Path) -> None:
-    before = {file.name: file.read_bytes() for file in (report / "figures/smoke").glob("05*.svg")}
+def redrawn(tables: Path, profile: str, home: Path) -> set[str]:
+    """Copy the published tables of a profile into an empty home and draw from them; returns the stems of the figures.
+
+    The home has no run store and no data, and the Hub is out of reach.
+    """
+    shutil.copytree(tables / "data" / "results" / profile, home / "data" / "results" / profile)
     done = subprocess.run(
-        [sys.executable, "-m", "rtxlib", "report", "--profile", "smoke", "--no-training", "--notebooks", "05"],
-        env=environment(report),
+        [sys.executable, "-m", "rtxlib", "report", "--profile", profile, "--no-training"],
+        env=environment(home, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(home / "hub")),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "05_accuracy_per_million.svg" in before
-    for name, drawing in before.items():
-        assert (report / "figures/smoke" / name).read_bytes() == drawing, name
+    assert not (home / "data" / "prepared").exists() and not (home / "data" / "runs").exists()
+    return {file.stem for file in (home / "figures" / profile).glob("*.svg")}
 
 
-def test_what_the_loop_does_is_read_from_the_committed_tables_alone(report: Path, tmp_path: Path) -> None:
-    """In a clone there are data/results and no weights: notebook 03 draws every figure from them."""
+def test_figures_are_drawn_again_from_the_tables_alone_to_the_byte(report: Path, tmp_path: Path) -> None:
+    first = {file.name: file.read_bytes() for file in (report / "figures/smoke").glob("*.svg")}
+    stems = redrawn(report, "smoke", tmp_path)
+    assert stems == {Path(name).stem for name in first} and len(stems) > 40
+    for name, drawing in first.items():
+        assert (tmp_path / "figures/smoke" / name).read_bytes() == drawing, name
+    for table in (report / "data/results/smoke").glob("*.parquet"):
+        assert (tmp_path / "data/results/smoke" / table.name).read_bytes() == table.read_bytes(), table.name
+
+
+def test_every_committed_figure_is_drawn_again_from_the_committed_tables(tmp_path: Path) -> None:
+    """What `make figures PROFILE=full` does in a fresh clone: the profile describes exactly what is committed."""
+    checkout = FOLDER.parent
+    committed = {file.stem: file for file in (checkout / "figures/full").glob("*.csv")}
+    assert redrawn(checkout, "full", tmp_path) == set(committed)
+    for stem, file in committed.items():
+        again = pd.read_csv(tmp_path / "figures/full" / f"{stem}.csv")
+        pd.testing.assert_frame_equal(again, pd.read_csv(file), rtol=1e-6, atol=1e-9, obj=stem)
+
+
+def test_a_published_run_counts_as_done(report: Path, tmp_path: Path) -> None:
     shutil.copytree(report / "data" / "results", tmp_path / "data" / "results")
     done = subprocess.run(
-        [sys.executable, "-m", "rtxlib", "notebook", "03", "--profile", "smoke", "--no-training"],
+        [sys.executable, "-m", "rtxlib", "notebook", "02", "--profile", "smoke"],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    drawn = sorted(file.name for file in (tmp_path / "figures/smoke").glob("03_*.svg"))
-    assert drawn == sorted(file.name for file in (report / "figures/smoke").glob("03_*.svg")) and len(drawn) == 13
-    for name in drawn:
-        assert (tmp_path / "figures/smoke" / name).read_bytes() == (report / "figures/smoke" / name).read_bytes(), name
+    assert "to train" not in done.stderr and not list((tmp_path / "data").glob("runs/*/complete.json"))
+    both = [pd.read_parquet(home / "data/results/smoke/runs.parquet") for home in (report, tmp_path)]
+    pd.testing.assert_frame_equal(*both)
 
 
 def test_a_variant_is_a_notebook_parameter() -> None:
