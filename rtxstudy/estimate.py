@@ -20,7 +20,7 @@ from rtxlib.runs.execute import lookup
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import fresh_model
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
-from rtxlib.training.steps import steps
+from rtxlib.training.step_rows import steps
 from rtxstudy.profiles import Profile
 from rtxstudy.studies import STUDIES
 

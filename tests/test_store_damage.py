@@ -112,7 +112,7 @@ def test_a_finished_run_in_a_read_only_store_needs_no_lock(run, runs: Path, monk
 
     monkeypatch.setattr(store, "lock", refused)
     assert train.train_run(SPEC, runs).metrics == run.metrics
-    with pytest.raises(InputError, match="cannot be written; ask its owner for the right to, or set RTX_HOME"):
+    with pytest.raises(InputError, match="cannot be written; ask its owner for write permission, or set RTX_HOME"):
         train.train_run(dataclasses.replace(SPEC, seed=1), runs)
 
 

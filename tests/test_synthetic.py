@@ -212,7 +212,7 @@ def test_no_text_repeats_and_no_text_lies_inside_another_across_a_split():
     heard = table["text"].map(lambda text: hashlib.sha256(re.sub(r"\W+", " ", text.lower()).encode()).digest())
     assert heard.duplicated().mean() < 0.0001
     cleaned = table["text"].str.lower()
-    found = overlaps({"train": cleaned[:16_000], "test": cleaned[16_000:]})
+    found = overlaps({"train": cleaned[:16_000], "test": cleaned[16_000:]}, leak_words=3)
     assert found.loc[found["check"] == LEAK, "rows"].sum() == 0
 
 

@@ -11,7 +11,7 @@ import torch
 from rtxlib.data.batching import Tokens, batches
 from rtxlib.errors import InputError
 from rtxlib.models import build
-from rtxlib.training import checkpoint, steps, trainer
+from rtxlib.training import checkpoint, step_rows, trainer
 from rtxlib.training.device import pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at, rate_scales
 from rtxlib.training.predict import cross_entropy, predict_logits
@@ -148,8 +148,8 @@ def test_where_length_tells_the_label_a_step_holds_several_lengths() -> None:
     told = Tokens(np.concatenate(short + long).astype(np.int32), np.cumsum([0] + [5] * 200 + [20] * 200), np.repeat([0, 1], 200))
     plain = order_task(400, 0)
     plan = dataclasses.replace(QUICK, batch_rows=32)
-    for data, pieces in ((told, steps.MIXED), (plain, 1)):
-        stream = steps.steps(data, plan, seed=0)
+    for data, pieces in ((told, step_rows.MIXED), (plain, 1)):
+        stream = step_rows.steps(data, plan, seed=0)
         epoch = [next(stream) for _ in range(13)]
         assert sorted(np.concatenate([rows for step in epoch for rows in step])[:400].tolist())[:5] == [0, 1, 2, 3, 4]
         assert max(map(len, epoch)) == pieces
@@ -166,13 +166,13 @@ def test_chance_alone_mixes_no_lengths(classes: int, batch: int) -> None:
         lengths = rng.integers(4, 40, 1500)
         data = Tokens(np.full(lengths.sum(), 7, np.int32), np.cumsum([0, *lengths]), rng.integers(0, classes, 1500))
         plan = dataclasses.replace(QUICK, batch_rows=batch)
-        assert all(len(step) == 1 for step, _ in zip(steps.steps(data, plan, seed), range(20), strict=False))
+        assert all(len(step) == 1 for step, _ in zip(step_rows.steps(data, plan, seed), range(20), strict=False))
 
 
 def test_a_batch_that_cannot_be_cut_into_lengths_is_refused() -> None:
     told = Tokens(np.full(2500, 7, np.int32), np.cumsum([0] + [5] * 100 + [20] * 100), np.repeat([0, 1], 100))
     with pytest.raises(InputError, match="multiple of 8, not 20"):
-        next(steps.steps(told, dataclasses.replace(QUICK, batch_rows=20), seed=0))
+        next(step_rows.steps(told, dataclasses.replace(QUICK, batch_rows=20), seed=0))
 
 
 def test_the_padding_told_is_that_of_the_steps() -> None:
@@ -183,7 +183,7 @@ def test_the_padding_told_is_that_of_the_steps() -> None:
     plain, whole = order_task(40, 0), dataclasses.replace(QUICK, epochs=1)
     padded = train(tiny(), plain, order_task(20, 1), whole, 0, SPECIAL, CPU).padding_share
     epoch = len(batches(plain.lengths, None, whole.batch_rows, seed=0, epoch=0))
-    made = [rows for step, _ in zip(steps.steps(plain, whole, 0), range(epoch), strict=False) for rows in step]
+    made = [rows for step, _ in zip(step_rows.steps(plain, whole, 0), range(epoch), strict=False) for rows in step]
     computed = sum(len(rows) * plain.lengths[rows].max() for rows in made)
     assert padded == pytest.approx(1 - sum(plain.lengths[rows].sum() for rows in made) / computed) and padded > 0
 
@@ -283,11 +283,13 @@ def test_word_dropout_spares_special_tokens_and_hits_its_share() -> None:
 
 
 def test_a_diverged_loss_stops_the_run_with_a_sentence(monkeypatch) -> None:
-    model = tiny()
-    with torch.no_grad():
-        model.classifier.weight.fill_(float("inf"))
-    with pytest.raises(InputError, match="diverged"):
-        train(model, order_task(40, 0), order_task(20, 1), QUICK, 0, SPECIAL, CPU)
+    advice = r"diverged\. Lower the learning rate"
+    standard = build("standard-2x64", vocab_size=30)  # it has no residual_scale to lower
+    for model, end in ((tiny(), ", or use a smaller residual_scale"), (standard, "")):
+        with torch.no_grad():
+            model.classifier.weight.fill_(float("inf"))
+        with pytest.raises(InputError, match=rf"{advice}{end}\.$"):
+            train(model, order_task(40, 0), order_task(20, 1), QUICK, 0, SPECIAL, CPU)
 
 
 @pytest.mark.parametrize("keep", ["best", "last"])

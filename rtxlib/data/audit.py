@@ -1,4 +1,4 @@
-"""Can the data be trusted? Duplicates, contradictions, and texts that occur on both sides of a split."""
+"""Audit: duplicates, contradictory labels, leaks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXAMPLE = 90  # characters of an example
 
 
 def audit_source(rows: Rows, spec: DataSpec) -> pd.DataFrame:
-    """What is wrong with the rows before they are split: with the published splits, or with the pool as it was read."""
+    """Every check on the rows before they are split: on the published splits, or on the pool as it was read."""
     if sources.has_published_splits(spec):
         return audit({"official train": rows.part("train"), "official dev": rows.part("validation")}, spec.leak_words)
     return within("as read", rows.table["text"], rows.table["label"])
@@ -35,8 +35,8 @@ def audit_splits(rows: Rows, spec: DataSpec) -> pd.DataFrame:
     """Every check on the three splits.
 
     Raises:
-        InputError: there is a leak, and the spec does not allow leaks. SST-2 was published with an overlap between its
-            test set and the other two; this one is always allowed.
+        InputError: there is a leak, and the spec does not allow leaks. Leaks into SST-2's test set are always allowed; it
+            was published with them.
     """
     table = audit({name: rows.part(name) for name in SPLITS}, spec.leak_words)
     if not spec.allow_leaks:
@@ -66,15 +66,14 @@ def within(name: str, texts: pd.Series, labels: pd.Series) -> pd.DataFrame:
     )
 
 
-def overlaps(parts: Mapping[str, pd.Series], leak_words: int = 3) -> pd.DataFrame:
+def overlaps(parts: Mapping[str, pd.Series], leak_words: int) -> pd.DataFrame:
     """How many rows of each part occur in each other part, in both directions. Parts may come from several sources.
 
     The checks count the rows of ``left`` that
 
     - "same text": occur in ``right`` word for word;
     - "same words": occur in ``right`` apart from case and punctuation;
-    - "inside": are, as a whole, a sequence of words of a text of ``right`` (equal texts included). These rows are also
-      counted by their length;
+    - "inside": occur whole inside a longer text of ``right``, or equal one. These rows are also counted by their length;
     - "leak": are inside or of the same words, and longer than ``leak_words`` words.
 
     Args:
@@ -112,7 +111,7 @@ def overlaps(parts: Mapping[str, pd.Series], leak_words: int = 3) -> pd.DataFram
     return pd.DataFrame(table, columns=COLUMNS)
 
 
-def audit(parts: Mapping[str, pd.DataFrame], leak_words: int = 3) -> pd.DataFrame:
+def audit(parts: Mapping[str, pd.DataFrame], leak_words: int) -> pd.DataFrame:
     """Every check on every split and pair of splits.
 
     Args:
@@ -127,7 +126,7 @@ def audit(parts: Mapping[str, pd.DataFrame], leak_words: int = 3) -> pd.DataFram
     return pd.concat([*alone, across], ignore_index=True)
 
 
-def stop_on_leaks(table: pd.DataFrame, leak_words: int, allowed: Collection[frozenset[str]] = ()) -> None:
+def stop_on_leaks(table: pd.DataFrame, leak_words: int, allowed: Collection[frozenset[str]]) -> None:
     """Refuse data that leak.
 
     Args:
@@ -149,6 +148,6 @@ def stop_on_leaks(table: pd.DataFrame, leak_words: int, allowed: Collection[froz
 
 
 def _example(texts: pd.Series | pd.Index | np.ndarray) -> str:
-    """The longest text, cut; it says most about the overlap."""
+    """The longest text, cut."""
     longest = max(texts, key=len, default="")
     return longest if len(longest) <= _EXAMPLE else longest[: _EXAMPLE - 1].rstrip() + "…"

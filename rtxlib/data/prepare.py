@@ -1,4 +1,4 @@
-"""From a DataSpec to token ids on disk: read, clean, split, tokenise, audit, write, once for each content."""
+"""Prepare the data of a DataSpec: read, clean, split, tokenise, audit, write. Data that were prepared before are opened."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
     """The data of a spec, made once and kept under ``cache``.
 
     The folder's name is a hash of the spec, of the revisions that are read (of a file: its bytes), of the tokenizer and
-    of the code. The folder is written aside and moved into place whole. A second process waits for the first.
+    of the code. The folder is written to a temporary folder and then renamed. A second process waits for the first.
 
     Args:
         spec: what is wanted
@@ -37,7 +37,7 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
         progress: report on standard error what is being done
 
     Raises:
-        InputError: whatever a user can mend: a field out of range, a source out of reach, a file that cannot be read, a
+        InputError: a problem that the user can fix: a field out of range, a source out of reach, a file that cannot be read, a
             leak across splits, a full disk.
     """
     check(spec)
@@ -45,9 +45,10 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
     try:
         revisions = sources.revisions(spec)
     except InputError:
-        if sources.hub_names(spec) and (found := next(prepared.made_before(spec, cache), None)) is not None:
-            return _noted(found, "The Hub and its cache were out of reach; the data were prepared earlier.")
-        raise
+        earlier = next(prepared.made_before(spec, cache), None) if sources.hub_names(spec) else None
+        if earlier is None:
+            raise
+        return _noted(earlier, "The Hub and its cache were out of reach; the data were prepared earlier.")
     model = tokenization.wanted(spec)
     file = tokenization.fetch(model) if model else None
     if model and file is None:
@@ -56,13 +57,13 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
                 return _noted(found, f"{model} was out of reach; the data were tokenised with it earlier.")
         if spec.tokenizer != "auto":
             raise InputError(
-                f"The tokenizer of {model} could be had neither from the Hub nor from its cache here: set "
-                "HF_ENDPOINT or HF_HOME, or ask for tokenizer='wordpiece'."
+                f"The tokenizer of {model} is neither on the Hub nor in the local cache: set HF_ENDPOINT or HF_HOME, or ask "
+                "for tokenizer='wordpiece'."
             )
     named_by = {
         "spec": {name: value for name, value in dataclasses.asdict(spec).items() if name != "path"},
         "revisions": revisions,
-        "tokenizer": file and file.version,
+        "tokenizer": None if file is None else file.version,
         "code": prepared.code_version(),
     }
     folder = cache / hashlib.sha256(json.dumps(named_by, sort_keys=True).encode()).hexdigest()[:16]
@@ -108,13 +109,13 @@ def make(
     rows = sources.read(spec)
     clean.clean_rows(rows, spec)
     _say(f"splitting {len(rows.table):,} rows", progress)
-    before = audit.audit_source(rows, spec)
+    source_audit = audit.audit_source(rows, spec)
     splits.split_rows(rows, spec)
     _say("tokenising", progress)
     tokenizer, described = tokenization.choose(rows, spec, file)
     arrays = tokenization.tokenise(rows, spec, tokenizer)
     _say("looking for leaks", progress)
-    found = audit.audit_splits(rows, spec)
+    split_audit = audit.audit_splits(rows, spec)
     sizes = {name: len(arrays[name]) for name in SPLITS}
     mirrored = sources.hub_names(spec) and constants.ENDPOINT != PUBLISHERS
     provenance = {
@@ -126,7 +127,8 @@ def make(
         "rows": sizes,
         "notes": rows.notes,
     }
-    prepared.write(folder, spec, rows, arrays, tokenizer, provenance, pd.concat([before, found], ignore_index=True))
+    audits = pd.concat([source_audit, split_audit], ignore_index=True)
+    prepared.write(folder, spec, rows, arrays, tokenizer, provenance, audits)
     counts = " + ".join(f"{n:,} {name}" for name, n in sizes.items())
     _say(f"{counts} rows in {time.monotonic() - started:.0f} s", progress)
 

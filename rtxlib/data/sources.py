@@ -1,8 +1,11 @@
 """Where rows come from: data sets of the Hugging Face Hub, the user's own file, the embedded generator.
 
-To add a data set of the Hub, add a line to ``HUB``. To add another kind of source, write a function that returns
-``Rows``, call it in ``read``, tell one state of the source from another in ``revisions``, and add its name to ``NAMES``
-and its tasks to ``TASKS``.
+To add a data set of the Hub, add a line to ``HUB``. It must fit three limits: its label column is called "label", it loads
+without a configuration name, and its rows are pooled and split here. Only data sets with ``phrases=True`` keep their published
+splits.
+
+To add another kind of source, write a function that returns ``Rows``, call it in ``read``, return the source's version from
+``revisions``, and add its name to ``NAMES`` and its tasks to ``TASKS``.
 """
 
 from __future__ import annotations
@@ -44,11 +47,11 @@ class HubSource:
     labels: Mapping[str, str]  # value in the file, as text -> label name; "" drops the row
     task: str = "sentiment"
     domain: str = ""
-    stars: bool = False  # the file's label is the number of stars less one
+    stars: bool = False  # label = stars − 1
     escaped: bool = False  # line breaks are written as backslash-n, quotes are doubled or have a backslash
     phrases: bool = False  # the rows are phrases of sentences, split by the publisher; the dev set serves as test set
     proportions: bool = False  # the classes keep their natural shares; otherwise they are balanced
-    splits: tuple[str, ...] = ("train", "test")  # those that are read, where the data set has them
+    splits: tuple[str, ...] = ("train", "test")  # splits to read, if present
 
 
 _MOVIES, _BUSINESS, _SHOPPING = DOMAINS
@@ -71,7 +74,8 @@ HUB: dict[str, HubSource] = {
 }  # fmt: skip
 THREE_DOMAINS = ("sst2", "yelp_polarity", "amazon_polarity")  # what source="domains" pools
 NAMES = ("embedded", "file", "domains", *HUB)
-TASKS: dict[str, tuple[str, ...]] = {  # the first is the default; a file is missing, since its labels are its own
+# The first task is the default. 'file' has no entry because the user names its labels.
+TASKS: dict[str, tuple[str, ...]] = {
     "embedded": ("sentiment", "domain", "spam"),
     "domains": ("domain", "sentiment"),
     **{name: (source.task,) for name, source in HUB.items()},
@@ -104,7 +108,7 @@ def revisions(spec: DataSpec) -> dict[str, str]:
 
 
 def read(spec: DataSpec) -> Rows:
-    """The rows of a spec as its source has them; of a large Hub data set a draw of four times the rows that are asked.
+    """The rows of a spec as its source has them. A large Hub data set is sampled to four times the requested rows.
 
     Raises:
         InputError: the Hub and its cache are out of reach, a data set has changed, or a file cannot be read.
@@ -128,7 +132,7 @@ def read(spec: DataSpec) -> Rows:
         return Rows(table, parts[0].label_names, parts[0].steps, parts[0].notes)
     rows = Rows(table, SENTIMENTS, notes=[note for part in parts for note in part.notes])
     rows.changed(f"read from {', '.join(HUB[name].repo for name in hub_names(spec))}", 0)
-    for part in parts:  # none of the three drops rows while it is read
+    for part in parts:  # reading drops no row, so only changes are recorded
         for step, _, changed, _ in part.steps[1:]:
             rows.changed(step, changed)
     return rows
@@ -152,8 +156,8 @@ def read_hub(name: str, most: int | None, seed: int) -> Rows:
 
     Args:
         name: a key of ``HUB``
-        most: a data set of more rows than this is cut to a seeded draw of so many; None: all rows
-        seed: of that draw
+        most: the largest number of rows. A larger data set is sampled with the seed. None: all rows
+        seed: of the sample
 
     Raises:
         InputError: neither the Hub nor its cache has the data set, or its columns or labels have changed.
@@ -178,7 +182,8 @@ def read_hub(name: str, most: int | None, seed: int) -> Rows:
     table = pd.concat(tables, ignore_index=True).assign(domain=source.domain)
     steps = [(f"read from {source.repo}", total, 0, len(table))]
     if source.escaped:
-        decoded = [_decode_escapes(text) for text in table["text"]]
+        lines = table["text"].str.replace("\\n", "\n", regex=False)
+        decoded = [re.sub(r'\\"+|""+', '"', text) for text in lines]
         changed = sum(a != b for a, b in zip(table["text"], decoded, strict=True))
         table["text"] = decoded
         steps.append(("escaped line breaks and quotes decoded", len(table), changed, len(table)))
@@ -203,8 +208,7 @@ def _load(repo: str) -> tuple[Any, str, bool]:
         if commit is not None:
             loaded = datasets.load_dataset(repo, revision=commit)
         else:
-            # load_dataset would come to the same reader, after half a minute of calls to the Hub: it ignores
-            # DownloadConfig(local_files_only=True) while it looks for the data set
+            # Offline, load_dataset calls the Hub for half a minute. This reads the cache directly.
             name = repo.rsplit("/", 1)[-1]
             loaded = Cache(repo_id=repo, dataset_name=name, version="auto", hash="auto").as_dataset()
     except Exception as error:
@@ -216,7 +220,3 @@ def _load(repo: str) -> tuple[Any, str, bool]:
             datasets.enable_progress_bars()
     stored = next(iter(loaded.values())).cache_files  # in a folder named by the commit
     return loaded, commit or (Path(stored[0]["filename"]).parent.name if stored else "unknown"), commit is not None
-
-
-def _decode_escapes(text: str) -> str:
-    return re.sub(r'\\"+|""+', '"', text.replace("\\n", "\n")) if "\\" in text or '""' in text else text

@@ -1,4 +1,4 @@
-"""Which row goes into training, validation and test: seeded splits, and samples that are balanced, sized and nested."""
+"""Seeded splits into training, validation and test rows, and seeded samples: balanced, nested, or by length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HELD_OUT = 0.1  # of each stratum in validation, and as much in test
 PHRASES_HELD_OUT = 0.05  # of the maximal phrases of SST-2 in validation
-BY_LENGTH = 0.3  # of each split that lengths="shortest" or "longest" keeps
+BY_LENGTH = 0.3  # share of each split that lengths="shortest" or "longest" keeps
 
 
 # ---------------------------------------- the rows of a spec
@@ -74,7 +74,7 @@ def _split_phrases(rows: Rows, spec: DataSpec) -> None:
 
 
 def _drop_repeats(rows: Rows, spec: DataSpec) -> None:
-    """Drop the conflicting and repeated texts of the Hub's pools; a user's own file keeps its rows."""
+    """Drop conflicting and repeated texts of Hub data. Other sources keep all their rows."""
     if not sources.hub_names(spec):
         return
     key = pd.Series([words_key(text) for text in rows.table["text"]])
@@ -86,7 +86,7 @@ def _drop_repeats(rows: Rows, spec: DataSpec) -> None:
 def _split_pool(rows: Rows, spec: DataSpec) -> None:
     """Draw the rows that are asked for and split them 80/10/10, rows of the same or contained texts together."""
     strata = (rows.table["domain"] + " " + rows.table["label"]).to_numpy(dtype=object)
-    if spec.source == "domains" and spec.task == "domain":  # still balanced by the sentiment too
+    if spec.source == "domains" and spec.task == "domain":  # strata keeps the sentiment, so classes stay balanced by it
         rows.table, rows.label_names = rows.table.assign(label=rows.table["domain"]), list(sources.DOMAINS)
     kept = _draw(rows, strata, spec)
     if len(rows.table) < FEWEST:
@@ -140,8 +140,8 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
         seed: of the draw
 
     Returns:
-        (n,) names. A group of more than a hundredth of a small split goes to training, because its rows are alike and
-        would weigh too much in a small split.
+        (n,) names. A group larger than 1 % of the validation split goes to training. Its rows are alike and would dominate a
+        small split.
 
     Raises:
         InputError: some split would be empty.
@@ -149,14 +149,15 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     codes, names = pd.factorize(np.asarray(strata, dtype=object))
     sizes = np.bincount(codes, minlength=len(names))
-    # each class of three rows or more is in every split
+    # Each class of three rows or more is in every split.
     room = {name: np.where(sizes >= 3, np.maximum(1, np.rint(sizes * HELD_OUT)), 0) for name in ("validation", "test")}
     where = np.full(len(codes), "train", dtype=object)
     by_group = pd.Series(np.arange(len(codes))).groupby(group).indices
     members = list(by_group.values())
     most = max(2, HELD_OUT * len(codes) / 100)
     many = [rows for rows in members if 1 < len(rows) <= most]
-    for i in rng.permutation(len(many)):  # groups first, because they are hard to place; each with the odds of a row
+    # Groups are placed first. Each group has the probabilities of a single row.
+    for i in rng.permutation(len(many)):
         content = np.bincount(codes[many[i]], minlength=len(names))
         draw = rng.random()
         name = "test" if draw < HELD_OUT else "validation" if draw < 2 * HELD_OUT else "train"
@@ -203,7 +204,7 @@ def phrase_validation(texts: Sequence[str], seed: int) -> tuple[np.ndarray, np.n
 
 
 def maximal_first(texts: Sequence[str], seed: int) -> np.ndarray:
-    """(n,) ranks in random order; the texts that lie in no other text come first."""
+    """Random ranks (n,). The texts that lie inside no other text have the lowest ranks."""
     row, distinct = pd.factorize(np.array([" ".join(text.split()) for text in texts], dtype=object))
     inner = np.zeros(len(distinct), bool)
     for a, b in occurrences(distinct, distinct):

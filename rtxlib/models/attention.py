@@ -1,4 +1,4 @@
-"""Multi-head attention."""
+"""Multi-head attention: the projections. ``kernels.attention.attend`` computes softmax(QKᵀ)V."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from rtxlib.models.config import ModelConfig
+from rtxlib.models.kernels.attention import attend
 from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.kernels.linear import Linear, linear
 from rtxlib.models.kernels.rotation import rotate
-from rtxlib.models.kernels.scores import attend
 from rtxlib.models.masks import SEES_ALL, View
 
 
@@ -39,9 +39,9 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from the first ``queries`` positions of x (all by default) to every position of x, or of ``memory``.
 
-        x: (batch, length, hidden). memory: (batch, memory length, hidden). view: what each position sees; its rotation is
-        for self-attention. Returns the output (batch, queries, hidden), and with ``eager`` the weights (batch, heads,
-        queries, keys), otherwise None.
+        x: (batch, length, hidden). memory: (batch, memory length, hidden). view: mask and rotary angles.
+        Cross-attention has no rotation. Returns the output (batch, queries, hidden), and with ``eager`` the weights (batch,
+        heads, queries, keys), otherwise None.
         """
         queries = x.shape[1] if queries is None else queries
         asking = x if queries == x.shape[1] else x[:, :queries]

@@ -1,7 +1,7 @@
 """The encoder: embeddings, the recurrent stack, pooling, and what transformers needs to save and load a model.
 
-How weights start is decided in ``EncoderBase._init_weights``. To add a start: its word in ``CHOICES["output_initializer"]``
-(config.py), and the ``initial_std`` of the modules concerned, as :class:`~rtxlib.models.recurrence.RecurrentStack` sets it.
+``EncoderBase._init_weights`` sets the initial weights. To add an initialiser, add its name to ``CHOICES["output_initializer"]``
+(config.py) and set ``initial_std`` of the modules concerned, as :class:`~rtxlib.models.recurrence.RecurrentStack` does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rtxlib.models.trace import Trace
 
 
 class Embeddings(nn.Module):
-    """The sum of a token's vector, its type's and its position's, as configured; then a norm and dropout.
+    """Sum of token, segment and position embeddings, as configured; then a norm and dropout.
 
     With ``embedding_size`` E the table is (vocabulary, E) and a matrix E → d widens its vectors (ALBERT, Lan et al. 2020).
     """
@@ -135,9 +135,9 @@ class Encoder(EncoderBase):
         """Encode a batch.
 
         input_ids, token_type_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None:
-        all are. queries: the last layer computes only the first so many positions. offsets: the batch is one packed row,
-        texts end to end without padding; text i stands at offsets[i] to offsets[i + 1] and sees only itself, which gives
-        the same states as a padded batch. recurrent_depth: the number of passes instead of R. Without it, training with
+        all are. queries: the last layer computes only the first ``queries`` positions. offsets: the batch is one packed row,
+        texts end to end without padding. Text i occupies offsets[i]:offsets[i+1] and attends only to itself. The states
+        equal those of a padded batch. recurrent_depth: the number of passes instead of R. Without it, training with
         ``depth_sampling="uniform"`` draws a number from 1 to R.
 
         Returns last_hidden_state (batch, length or queries, hidden) and, with a pooler, pooler_output (texts, hidden).
@@ -156,7 +156,8 @@ class Encoder(EncoderBase):
             positions = packed_positions(offsets, input_ids.device)
         views = self.views(length, attention_mask, input_ids.device)
         if offsets is not None:
-            views = Views(*(None if view is None else packed(view, offsets, positions) for view in views))
+            local = None if views.local is None else packed(views.local, offsets, positions)
+            views = Views(full=packed(views.full, offsets, positions), local=local)
         trace = Trace(output_hidden_states, output_attentions)
         h = self.embeddings(input_ids, token_type_ids, positions)
         trace.add(states=h)
@@ -205,7 +206,7 @@ class Encoder(EncoderBase):
         return (states * real).sum(dim=1) / real.sum(dim=1)
 
     def summary(self, states: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """[CLS] or the mean over real tokens (batch, hidden): the input of the pooler or the classifier."""
+        """The [CLS] state or the mean state (batch, hidden). The pooler or the classifier reads it."""
         return states[:, 0] if self.config.reads_cls else self.pool(states, attention_mask)
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:

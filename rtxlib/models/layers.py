@@ -11,15 +11,15 @@ from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.masks import SEES_ALL, View
 from rtxlib.models.norms import make_norm
 
-# Under autocast a sub-layer's output has sixteen bits and the state 32. `.to(x.dtype)` before each sum is for CPUs, which
-# add numbers of one format much faster than of two.
+# Under autocast a sub-layer's output is bf16 and the state is float32. `.to(x.dtype)` stands before each sum, because CPUs add
+# tensors of the same dtype faster.
 
 
 class EncoderLayer(nn.Module):
     """Pre-norm: x + sublayer(norm(x)) (Xiong et al. 2020). Post-norm: norm(x + sublayer(x)) (Vaswani et al. 2017).
     Sandwich: x + norm(sublayer(norm(x))) (Ding et al. 2021), which bounds what a layer can add.
 
-    ``index``: the layer's place among the layers that have weights of their own. It decides whether the layer is local
+    ``index``: index of the layer, counting shared layers once. It decides whether the layer is local
     (``local_attention``). The layer with index 0 has no attention norm if ``first_attention_norm`` is off.
     """
 

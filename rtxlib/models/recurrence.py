@@ -19,21 +19,21 @@ _NO_MASKS = Views(SEES_ALL)
 
 
 class RecurrentStack(nn.Module):
-    """prelude → R times: h ← join(h, block(h)) → coda. By default there is only the block and the join.
+    """prelude → R times: h ← join(h, block(h)) → coda. By default there are no prelude and no coda.
 
     ``blocks`` holds one block when the weights are shared, and R blocks when they are not. With R = 1 and no residual
     across the first pass the stack *is* the standard encoder. With unshared weights and no residual across passes it is a
     standard encoder of N·R layers. :class:`~rtxlib.models.residual.PassResidual` is the join.
 
     The configuration can add: ``input_injection`` (h + e, where e is the state that entered the loop; Bai et al. 2019),
-    ``iteration_embedding`` (a vector for each pass; Dehghani et al. 2019), ``conditioning_size`` (plan B of the proposal:
-    a light layer of its own before each later pass, h ← block(conditioningᵣ(h))), ``loop_norm`` (a norm after each pass),
+    ``iteration_embedding`` (a vector for each pass; Dehghani et al. 2019), ``conditioning_size`` (a small layer before
+    each later pass, h ← block(conditioningᵣ(h))), ``loop_norm`` (a norm after each pass),
     prelude and coda (Geiping et al. 2025).
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.config, self.recurrent_depth = config, config.recurrent_depth
+        self.config = config
         layers, copies = config.num_hidden_layers, 1 if config.block_sharing == "shared" else config.recurrent_depth
         first, after = config.prelude_layers, config.prelude_layers + copies * layers
         self.prelude = nn.ModuleList(EncoderLayer(config, number) for number in range(first))
@@ -46,6 +46,7 @@ class RecurrentStack(nn.Module):
         if config.iteration_embedding:
             self.iteration = nn.Embedding(config.recurrent_depth, config.hidden_size)
         if config.conditioning_size is not None:
+            # Index 1, because a layer with index 0 may lack its attention norm.
             light = dataclasses.replace(config, intermediate_size=config.conditioning_size, local_attention=None)
             self.conditioning = nn.ModuleList(EncoderLayer(light, 1) for _ in range(config.recurrent_depth - 1))
         self.loop_norm = make_norm(config) if config.loop_norm else nn.Identity()
@@ -65,8 +66,8 @@ class RecurrentStack(nn.Module):
     ) -> Tensor:
         """Run prelude, ``passes`` passes (R by default) and coda on h (batch, length, hidden): (batch, queries, hidden).
 
-        views: what the layers see; by default every token sees every token. queries: the very last layer computes only
-        the first so many positions. trace: what is recorded on the way; its ``attentions`` make attention eager.
+        views: what the layers see; by default every token sees every token. queries: the last layer computes only the
+        first ``queries`` positions. trace: what is recorded on the way; its ``attentions`` make attention eager.
         Raises InputError for fewer than 1 pass, or more than R if the passes share no weights.
         """
         passes = self.check_passes(passes)
@@ -80,14 +81,14 @@ class RecurrentStack(nn.Module):
         return self.through(self.coda, h, views, queries, trace)
 
     def begin(self, h: Tensor, entered: Tensor, pass_index: int, views: Views, trace: Trace = NO_TRACE) -> Tensor:
-        """A pass up to the block's last layer: what that layer reads, (batch, length, hidden).
+        """Run a pass up to, not including, the block's last layer: (batch, length, hidden).
 
-        h: the state before the pass. entered: the state that entered the loop. pass_index counts from 0. The last layer is
-        left to :meth:`finish`, because early exit runs it for the first position before it runs it for the others.
+        :meth:`finish` runs that layer. Early exit runs it for [CLS] first.
+        h: the state before the pass. entered: the state that entered the loop. pass_index counts from 0.
         """
         x = self.prepare(h, entered, pass_index, views, trace)
-        *most, _ = self.blocks[pass_index % len(self.blocks)]
-        return self.through(most, x, views, trace=trace)
+        block = self.blocks[pass_index % len(self.blocks)]
+        return self.through(block[:-1], x, views, trace=trace)
 
     def finish(
         self,
@@ -99,8 +100,8 @@ class RecurrentStack(nn.Module):
         trace: Trace = NO_TRACE,
     ) -> Tensor:
         """The last layer of a pass on x and the join with ``before``: the next state (batch, queries, hidden)."""
-        *_, last = self.blocks[pass_index % len(self.blocks)]
-        after = self._run(last, x, views, queries, trace)
+        block = self.blocks[pass_index % len(self.blocks)]
+        after = self._run(block[-1], x, views, queries, trace)
         h = self.loop_norm(self.residual(before[:, : after.shape[1]], after, pass_index))
         trace.add(states=h)
         return h
@@ -108,12 +109,13 @@ class RecurrentStack(nn.Module):
     def prepare(self, h: Tensor, entered: Tensor, pass_index: int, views: Views, trace: Trace = NO_TRACE) -> Tensor:
         """What a pass reads: the state, and what the configuration adds to it before a pass; (batch, length, hidden)."""
         config = self.config
-        trained = min(pass_index, config.recurrent_depth - 1)  # passes beyond the trained ones repeat the last
+        trained = min(pass_index, config.recurrent_depth - 1)  # passes after R reuse the parameters of pass R
         if config.input_injection and pass_index > 0:
             h = h + entered
         if config.iteration_embedding:
             h = h + self.iteration.weight[trained]
         if config.conditioning_size is not None and pass_index > 0:
+            # The first pass has no conditioning layer, so the second pass uses layer 0.
             h, _ = self.conditioning[trained - 1](h, views.full, eager=self._eager(trace))
         return h
 

@@ -5,8 +5,9 @@ To add a form:
 1. config.py: its word in ``CHOICES["residual"]``, and in ``_check_loop`` the values that it cannot have.
 2. Here: a row in the table, a case in ``forward``, and its parameters, if any, in ``__init__`` and ``reset_parameters``.
 3. ``forward_flops`` (runs/cost.py), if it multiplies matrices.
-4. ``coefficients`` (rtxstudy/evaluation/gradients.py): how a pass weighs h and F(h), for the bound and the gain of the
-   gradient. ``forms`` (rtxstudy/studies.py), if the study compares it. ``configuration`` (rtxstudy/pages/weights.py) must
+4. ``_coefficients`` (rtxstudy/evaluation/gradients.py): how a pass weighs h and F(h), for the bound and the gain of the
+   gradient. ``forms`` (rtxstudy/studies.py) and ``FORMS`` (rtxstudy/figures/shared/looks.py), if the study compares it and
+   draws it. ``configuration`` (rtxstudy/pages/weights.py) must
    refuse it as long as the transformer page does not compute it.
 5. tests/test_recurrence.py: its formula in ``by_hand`` and its word in ``VARIANTS``, which other tests go through too.
 """
@@ -30,14 +31,14 @@ class PassResidual(nn.Module):
     form          next state                     meaning
     ============= ============================== =====================================================================
     none          F(h)                           only the block's own residuals carry the state
-    every         F(h) + α·h                     the form of the proposal
-    from_second   F(h), then F(h) + α·h          the form of the original study: no residual across the first pass
+    every         F(h) + α·h                     every pass
+    from_second   F(h), then F(h) + α·h          every pass but the first (default)
     learned       F(h) + α_t·h                   α_t = sigmoid(a_t) is learned for each pass t and starts at α
     damped        h + α·(F(h) − h)               a step of length α towards F(h)
     gated         g ⊙ F(h) + (1 − g) ⊙ h         g = sigmoid(W·[h, F(h)] + b) for each value, about one half at the start
     ============= ============================== =====================================================================
 
-    F contains residuals of its own and is near the identity. F(h) + α·h therefore multiplies the state by about 1 + α in
+    F has residual connections inside, so F(h) ≈ h at the start. F(h) + α·h therefore multiplies the state by about 1 + α in
     each pass. Damped and gated are averages of h and F(h), so the state grows only by what F adds to it.
     """
 
@@ -70,6 +71,6 @@ class PassResidual(nn.Module):
                 return after + self.logit[min(pass_index, len(self.logit) - 1)].sigmoid() * before
             case "damped":
                 return torch.lerp(before, after, self.alpha)
-            case "gated":  # not torch.lerp, which takes no sixteen-bit gate between 32-bit states
+            case "gated":  # torch.lerp needs one dtype; under autocast the gate is bf16
                 gate = self.gate(torch.cat((before, after), dim=-1)).sigmoid()
                 return before + gate * (after - before)

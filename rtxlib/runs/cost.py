@@ -15,7 +15,9 @@ from rtxlib.errors import InputError
 from rtxlib.models.kernels.linear import prepacked
 
 Batch = dict[str, torch.Tensor | None]
-_MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # of one feed-forward; a gated one has a third matrix
+_MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # matrices of a feed-forward layer; a gated one has a third
+
+_WARM_UP = 3  # untimed forward passes after the first of each batch
 
 
 def parameters(model: PreTrainedModel) -> dict[str, int]:
@@ -30,9 +32,7 @@ def size_mb(model: nn.Module) -> float:
     return sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
 
 
-def forward_flops(
-    config: PretrainedConfig, length: int, cls_only_last_layer: bool = True, recurrent_depth: int | None = None
-) -> int:
+def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | None = None) -> int:
     """Floating-point operations of one forward pass over one text of ``length`` tokens. A multiply-add counts as two.
 
     Only matrix products are counted, as in ``torch.utils.flop_counter``: not norms, activations, rotations, softmax and
@@ -42,8 +42,8 @@ def forward_flops(
     arithmetic. Prelude and coda run once. A conditioning layer runs before each later pass. A gate on the residual adds 4Td²
     per pass, and a token table of width E adds 2TEd.
 
-    cls_only_last_layer: the last layer computes keys and values for all tokens and everything else for [CLS] only, which costs
-    4Td² + 4d² + 4Td + 2kdm. The models here do this if their pooling reads [CLS]. False counts the last layer in full.
+    If the pooling reads [CLS], the last layer computes keys and values for all tokens and everything else for [CLS] only,
+    which costs 4Td² + 4d² + 4Td + 2kdm.
 
     Raises ``InputError`` for a length below 1 or an unknown feed-forward.
     """
@@ -57,12 +57,11 @@ def forward_flops(
     layer = attention + 2 * k * t * d * m
     last = 4 * t * d * d + 4 * d * d + 4 * t * d + 2 * k * d * m
     total = layer * (config.prelude_layers + config.num_hidden_layers * passes + config.coda_layers)
-    read_cls = cls_only_last_layer and config.reads_cls
-    if read_cls:
+    if config.reads_cls:
         total += last - layer
     if config.residual == "gated":
         gate = 4 * d * d  # of one token
-        total += gate * (t * passes - (t - 1 if read_cls and not config.coda_layers else 0))
+        total += gate * (t * passes - (t - 1 if config.reads_cls and not config.coda_layers else 0))
     if config.conditioning_size is not None:
         total += (attention + 2 * k * t * d * config.conditioning_size) * (passes - 1)
     if config.embedding_size not in (None, d):
@@ -78,14 +77,13 @@ def latency(
     saturated: Sequence[Batch],
     device: torch.device | str,
     *,
-    rounds: int = 3,
-    warm_up: int = 3,
+    rounds: int,
     autocast: torch.dtype | None = None,
 ) -> dict[str, float]:
     """Milliseconds of a forward pass: ``ms_median`` and ``ms_p95`` at batch size 1, ``ms_per_text`` with full batches.
 
-    Before the clock starts, batches are moved to the device, weights are prepacked, and every batch is run once, followed by
-    ``warm_up`` more forward passes. The device is synchronised around each timed pass. The model is moved to ``device``, timed
+    Before the clock starts, batches are moved to the device, weights are prepacked, every batch is run once, and the first batch
+    three more times. The device is synchronised around each timed pass. The model is moved to ``device``, timed
     in evaluation mode, and left in the mode it had.
 
     Args:
@@ -95,7 +93,6 @@ def latency(
             by the number of all their rows.
         device: where the model is timed
         rounds: how often each batch is timed
-        warm_up: untimed forward passes
         autocast: the number format of matrix products; None: that of the weights
 
     A batch holds ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. Its other entries are ignored.
@@ -124,7 +121,7 @@ def latency(
     try:
         with torch.inference_mode(), precision, prepacked(model):
             for batches in held:
-                for batch in [*batches, *batches[:1] * warm_up]:
+                for batch in [*batches, *batches[:1] * _WARM_UP]:
                     timed(batch)
             ones = [timed(batch) for _ in range(rounds) for batch in held[0]]
             full = [sum(timed(batch) for batch in held[1]) for _ in range(rounds)]

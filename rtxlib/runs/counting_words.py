@@ -61,7 +61,6 @@ def majority(train_labels: np.ndarray, test_labels: np.ndarray, label_names: Seq
         "family": "classical",
         **classification_report(test_labels, predictions, label_names),
         "seconds": time.perf_counter() - start,
-        "n_features": 0,
         "parameters": 0,
         "predictions": predictions,
     }
@@ -82,7 +81,7 @@ def baseline(
     smallest one if several are equal. Wang and Manning (2012), ACL, show how strong such a baseline is.
 
     Returns ``model``, ``family``, the scores of :func:`rtxlib.runs.metrics.classification_report` on the test rows, ``C``,
-    ``seconds`` (vectorising, all fits and the choice of C), ``n_features``, ``parameters`` (weights and biases),
+    ``seconds`` (vectorising, all fits and the choice of C), ``parameters`` (weights and biases),
     ``ms_per_text`` (all test rows at once) and ``predictions``, (test rows,) int64.
 
     Labels are integers, (rows,). Raises ``InputError`` when a split is empty, when the training labels are of one class, or when
@@ -111,7 +110,6 @@ def baseline(
         **classification_report(test_labels, predictions, label_names),
         "C": STRENGTHS[best],
         "seconds": seconds,
-        "n_features": len(words.vocabulary_),
         "parameters": fits[best].coef_.size + fits[best].intercept_.size,
         "ms_per_text": 1000 * (time.perf_counter() - start) / len(test_texts),
         "predictions": predictions,

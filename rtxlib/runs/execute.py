@@ -1,4 +1,4 @@
-"""Run a list of specs: find the runs that are in the store, train the missing ones, and time those without a latency."""
+"""Run specs: open stored runs, train missing ones, measure missing latencies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rtxlib.training.predict import EVALUATION_TOKENS
 
 LATENCY_TEXTS = 24  # texts that are timed one by one
 LATENCY_ROUNDS = 3  # how often each is timed
-SATURATED_BATCHES = 2
+SATURATED_BATCHES = 2  # full batches that are timed
 
 Data = dict[DataSpec, Prepared]
 
@@ -123,5 +123,7 @@ def _timed_batches(test: Tokens) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Row indices of batches of one text, spread over the split, and of full batches of middle lengths."""
     rows = np.linspace(0, len(test) - 1, min(LATENCY_TEXTS, len(test))).astype(int)
     full = batches(test.lengths, EVALUATION_TOKENS, None, seed=None, epoch=0)
-    middle = np.linspace(0, len(full) - 1, min(SATURATED_BATCHES, len(full)) + 2).round().astype(int)[1:-1]
+    count = min(SATURATED_BATCHES, len(full))
+    # Two more points than batches. The ends are left out, because they are the shortest and the longest texts.
+    middle = np.linspace(0, len(full) - 1, count + 2).round().astype(int)[1:-1]
     return [rows[i : i + 1] for i in range(len(rows))], [full[i] for i in middle]

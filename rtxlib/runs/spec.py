@@ -23,7 +23,7 @@ LARGEST_SEED = 2**63 - 1
 
 
 def check_overrides(overrides: Mapping[str, Any], but: Collection[str] = ()) -> None:
-    """Raises InputError for a setting that no model has, or that the data decide, except for those in ``but``."""
+    """Raise InputError for an unknown setting or one that the data decide. but: settings to allow."""
     for name in OF_DATA:
         if name in overrides and name not in but:
             raise InputError(f"{name} is decided by the data; leave it out of the model's settings.")
@@ -34,8 +34,8 @@ def check_overrides(overrides: Mapping[str, Any], but: Collection[str] = ()) -> 
 class RunSpec:
     """Everything that defines a training run. ``overrides`` are ModelConfig fields that differ from the preset's.
 
-    The number of CPU ``threads`` is a part of a run, because a sum that is split among other threads rounds differently. So is
-    the number of ``processes`` that train together (:mod:`rtxlib.training.parallel`). Raises InputError when either number is
+    The number of CPU ``threads`` is a part of a run: another number of threads rounds sums differently. So is the number of
+    ``processes`` that train together (:mod:`rtxlib.training.parallel`). Raises InputError when either number is
     below one, when the seed is out of range, or when an override is unknown or decided by the data.
     """
 
@@ -48,9 +48,10 @@ class RunSpec:
     processes: int = 1
 
     def __post_init__(self) -> None:
-        for number, what in ((self.threads, "thread"), (self.processes, "process")):
-            if number < 1:
-                raise InputError(f"A run computes with at least one {what}, not with {number}.")
+        if self.threads < 1:
+            raise InputError(f"A run computes with at least one thread, not with {self.threads}.")
+        if self.processes < 1:
+            raise InputError(f"A run computes with at least one process, not with {self.processes}.")
         if not isinstance(self.seed, int) or not 0 <= self.seed <= LARGEST_SEED:
             raise InputError(f"A run's seed is a whole number from 0 to {LARGEST_SEED:,}, not {self.seed!r}.")
         check_overrides(self.overrides)
@@ -100,7 +101,9 @@ class RunSpec:
             "threads": self.threads,
             "processes": self.processes,
         }
-        return whole | ({"weights": pretrained.version(self.model)} if self.pretrained else {})
+        if self.pretrained:
+            whole["weights"] = pretrained.version(self.model)
+        return whole
 
     @classmethod
     def from_canonical(cls, record: Mapping[str, Any]) -> RunSpec:

@@ -52,9 +52,9 @@ class Run:
 def lock(runs: Path, key: str) -> FileLock:
     """The lock that a process must hold while it trains this run or adds tables to it.
 
-    It is a lock of the kernel (flock), so it ends with the process that holds it, even if that is killed. NFS and the usual
-    file systems of clusters keep it between machines. On a file system without flock, filelock warns and uses the existence of
-    the file instead; the file of a process that was killed on another machine must then be deleted by hand.
+    It is a lock of the kernel (flock). It ends with the process that holds it, even if that process is killed. The lock also
+    works across machines on NFS. Without flock, the existence of the file is the lock. If a process on another machine is
+    killed then, its file must be deleted by hand.
     """
     runs.mkdir(parents=True, exist_ok=True)
     return FileLock(lock_file(runs, key))
@@ -80,14 +80,14 @@ def hold(runs: Path, key: str, patience: float, report: Callable[[str], None]) -
             report("waiting for another process that trains this run")
             return ours.acquire(timeout=patience)
     except OSError as error:
-        if error.errno not in READ_ONLY:  # for example a Timeout
+        if error.errno not in READ_ONLY:  # Timeout is an OSError too; other errors pass through
             raise
         raise _unwritable(runs) from error
 
 
 def _unwritable(folder: Path) -> InputError:
     return InputError(
-        f"{folder} cannot be written; ask its owner for the right to, or set RTX_HOME to a folder of your own."
+        f"{folder} cannot be written; ask its owner for write permission, or set RTX_HOME to a folder of your own."
     )
 
 
@@ -106,9 +106,10 @@ def load(runs: Path, key: str) -> Run | None:
     try:
         if not (path / MARK).is_file():
             return None
-        return Run(key, *(_record(path / name, needed) for name, needed in RECORDS.items()), path)
+        spec, metrics = (_record(path / name, needed) for name, needed in RECORDS.items())
+        return Run(key, spec, metrics, path)
     except PermissionError as error:
-        raise InputError(f"Run {key} cannot be read; ask its owner for the right to read {path}.") from error
+        raise InputError(f"Run {key} cannot be read; ask its owner for permission to read {path}.") from error
     except (FileNotFoundError, ValueError) as error:
         what = f"it has no {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else error
         raise InputError(f"Run {key} is damaged ({what}): delete {path} and train it again.") from error
@@ -148,7 +149,8 @@ def find(runs: Path, name: str) -> Run:
 
 def every(runs: Path, report: Callable[[str], None] = warnings.warn) -> list[Run]:
     """All finished runs of the store, oldest first. Runs that cannot be read are left out and reported."""
-    marks = [mark for mark in runs.glob(f"*/{MARK}") if mark.parent.suffix != PARTIAL]  # killed before it was renamed
+    # A partial folder has the mark if its process was killed before it renamed the folder.
+    marks = [mark for mark in runs.glob(f"*/{MARK}") if mark.parent.suffix != PARTIAL]
     marks.sort(key=lambda mark: mark.stat().st_mtime)
     found = []
     for mark in marks:
@@ -176,12 +178,12 @@ def writing(runs: Path, key: str) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise _unwritable(folder)
-    for half_written in folder.glob(".*.tmp"):  # by a process that was killed
+    for half_written in folder.glob(".*.tmp"):  # left by a killed process
         half_written.unlink()
     try:
         yield folder
         (folder / MARK).write_text(json.dumps({"key": key}), encoding="utf-8")
-    except Exception as error:  # on a full disk safetensors raises an exception of its own, and tokenizers a bare one
+    except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
         if disk_full(error) and not isinstance(error, InputError):
             raise InputError(
                 f"The disk is full while saving run {key}; free some space and run the same command again: "
@@ -189,7 +191,7 @@ def writing(runs: Path, key: str) -> Iterator[Path]:
             ) from error
         raise
     final = runs / key
-    if final.exists():  # without the mark: a copy that was broken off
+    if final.exists():  # an incomplete copy, because it has no mark
         shutil.rmtree(final)
     os.replace(folder, final)
 
@@ -207,7 +209,10 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_table(path: Path, **chosen: Any) -> pd.DataFrame:
-    """Read a table of :func:`write_table`. chosen: arguments of ``pandas.read_parquet``. Raises InputError when it is damaged."""
+    """Read a table of :func:`write_table`. chosen: arguments of ``pandas.read_parquet``.
+
+    Raises InputError when the table is damaged.
+    """
     try:
         return pd.read_parquet(path, **chosen)
     except ValueError as error:  # such as pyarrow's ArrowInvalid

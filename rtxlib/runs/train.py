@@ -33,7 +33,7 @@ from rtxlib.training.device import device_name, pick_device
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.trainer import Trained, Trainer
 
-TURN_SECONDS = 60.0  # how long process 0 waits for a lock before it tells the other processes that it has to wait longer
+TURN_SECONDS = 60.0  # seconds that process 0 waits for the lock between two messages to the other processes
 
 
 def special_ids(data: Prepared) -> dict[str, int]:
@@ -83,17 +83,18 @@ def train_run(
     data = data or prepare(spec.data, paths.prepared_dir())
     key, first = spec.key(data.fingerprint), parallel.rank() == 0
     if spec.processes != parallel.processes():
+        wanted = "1 process" if spec.processes == 1 else f"{spec.processes} processes"
         raise InputError(
-            f"{spec.title} is a run of {spec.processes} process{'es' * (spec.processes > 1)}, and {parallel.processes()} "
-            f"started; use torchrun --nproc-per-node {spec.processes}."
+            f"{spec.title} is a run of {wanted}, and {parallel.processes()} started; "
+            f"use torchrun --nproc-per-node {spec.processes}."
         )
-    if run := _finished(runs, key):  # asked before the lock is taken, because a read-only store gives no lock
+    if run := _finished(runs, key):  # a read-only store cannot be locked, so look first
         return run
     with contextlib.ExitStack() as held:
         _take_lock(held, runs, key, patience, report)
         if run := _finished(runs, key):  # the process that held the lock before has trained it
             return run
-        with store.writing(runs, key) if first else contextlib.nullcontext(store.partial(runs, key)) as folder:
+        with _folder_of_training(runs, key) as folder:
 
             def note(line: str) -> None:
                 if first:
@@ -112,8 +113,17 @@ def train_run(
 
 
 def _finished(runs: Path, key: str) -> Run | None:
-    """The run if it is in the store. Process 0 decides, so that all processes take the same branch."""
-    return store.load(runs, key) if parallel.agree(lambda: store.load(runs, key) is not None) else None
+    """The run if it is in the store. Process 0 looks and tells the others."""
+
+    def stored() -> bool:
+        return store.load(runs, key) is not None
+
+    return store.load(runs, key) if parallel.agree(stored) else None
+
+
+def _folder_of_training(runs: Path, key: str) -> contextlib.AbstractContextManager[Path]:
+    """A context that gives the folder in which the run is trained. Process 0 makes it, and then makes it the run."""
+    return store.writing(runs, key) if parallel.rank() == 0 else contextlib.nullcontext(store.partial(runs, key))
 
 
 def _take_lock(
@@ -121,7 +131,7 @@ def _take_lock(
 ) -> None:
     """Take the run's lock in process 0, until ``held`` is closed.
 
-    Several processes poll for the lock, because torch.distributed aborts a process that waits too long for a message.
+    Process 0 polls, so no process waits longer than torch.distributed allows.
     """
     if parallel.processes() == 1:
         held.enter_context(store.hold(runs, key, patience, report))
@@ -210,7 +220,7 @@ def _metrics(
         "fingerprint": data.fingerprint,
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    if device.type == "cuda":  # the memory that the allocator held, since no other run on the GPU could have it
+    if device.type == "cuda":  # memory reserved by the allocator; other runs cannot use it
         metrics["peak_memory_mb"] = torch.cuda.max_memory_reserved(device) / 2**20
         metrics["device_memory_mb"] = torch.cuda.get_device_properties(device).total_memory / 2**20
     return metrics
@@ -240,6 +250,6 @@ def _write(
     store.write_table(folder / "predictions.parquet", predictions.assign(**identity))
     store.write_json(folder / "spec.json", spec.canonical() | {"label_names": data.label_names})
     store.write_json(folder / "metrics.json", metrics)
-    mode = (folder / "metrics.json").stat().st_mode  # as the umask says; safetensors lets only the owner read weights
+    mode = (folder / "metrics.json").stat().st_mode  # safetensors writes mode 600; use the mode of the other files
     for file in folder.glob("*.safetensors"):
         file.chmod(mode)

@@ -35,23 +35,25 @@ def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedToke
     """
     if run.path is None:
         raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
-    part = "weights"
     try:
         model = EncoderForSequenceClassification.from_pretrained(run.path)
-        part = "tokenizer"
+    except Exception as error:
+        raise _unreadable(run, "weights", error) from error
+    try:
         tokenizer = load_tokenizer(run.path)
         if tokenizer.pad_token_id is None:
             raise ValueError("tokenizer_config.json is missing or names no special tokens")
     except Exception as error:
-        for path in (run.path, *run.path.glob("*")):  # safetensors calls a file that may not be read a missing file
-            if not os.access(path, os.R_OK):
-                raise InputError(
-                    f"Run {run.key} cannot be read; ask its owner for the right to read {path}."
-                ) from error
-        raise InputError(
-            f"The {part} of run {run.key} cannot be read ({error}); delete {run.path} and train it again."
-        ) from error
+        raise _unreadable(run, "tokenizer", error) from error
     return model.eval().to(pick_device()), tokenizer
+
+
+def _unreadable(run: Run, part: str, error: Exception) -> InputError:
+    """The InputError for a part of a run that raised ``error``. It names a file without read permission, if there is one."""
+    for path in (run.path, *run.path.glob("*")):  # safetensors reports an unreadable file as missing
+        if not os.access(path, os.R_OK):
+            return InputError(f"Run {run.key} cannot be read; ask its owner for permission to read {path}.")
+    return InputError(f"The {part} of run {run.key} cannot be read ({error}); delete {run.path} and train it again.")
 
 
 def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:

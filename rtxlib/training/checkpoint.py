@@ -1,4 +1,4 @@
-"""A half-finished training in a file, from which a resumed training gives the same result as an unbroken one."""
+"""A half-finished training in a file, from which a resumed training gives the same result as an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Progress:
     best_loss: float = math.inf  # the lowest validation loss
     best_epoch: float = 0.0  # the epoch of the weights to keep
     reference_loss: float = math.inf  # early stopping waits for a loss that is lower than this by min_delta
-    stale: int = 0  # evaluations since reference_loss fell
-    stalled: int = 0  # evaluations since the plateau schedule saw a better loss or halved the rate
+    evaluations_without_progress: int = 0  # since reference_loss fell
+    evaluations_on_plateau: int = 0  # since the plateau schedule saw a better loss or halved the rate
     rate_factor: float = 1.0  # the product of the plateau schedule's halvings
     losses: list[float] = field(default_factory=list)  # training loss of each step since the last evaluation
     grad_norms: list[float] = field(default_factory=list)  # likewise

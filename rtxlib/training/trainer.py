@@ -24,12 +24,12 @@ from rtxlib.training.device import autocast, moved, pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import Recipe
-from rtxlib.training.steps import steps
+from rtxlib.training.step_rows import steps
 
 CHECKPOINT_SECONDS = 60.0  # a kill loses at most this much work
 PROGRESS_SECONDS = 10.0
 AGREE_EVERY = 20  # steps after which several processes agree on whether to save, because each agreement costs a message
-_RANK_SEED = 1_000_003  # larger than any seed in use: processes that train together must not draw the same dropout
+_RANK_SEED = 1_000_003  # offset of each process's seed, so that dropout differs between processes
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Trained:
     curve: pd.DataFrame
     best_epoch: float  # the epoch of the kept weights
     seconds: float  # spent training and validating, before and after each resumption
-    cpu_seconds: float  # of processor time: the cost of the training, however busy the machine was
+    cpu_seconds: float  # CPU seconds; they do not depend on other load
     rows_per_second: float  # training rows over the time spent in training steps alone
     padding_share: float  # padding tokens over all tokens of the training steps
     precision: str
@@ -54,12 +54,18 @@ def word_dropout(ids: Tensor, share: float, mask_id: int, special: Tensor) -> Te
     return ids.masked_fill(hidden, mask_id)
 
 
+def evaluation_steps(recipe: Recipe, steps_per_epoch: int, total: int) -> set[int]:
+    """The steps after which a training is evaluated: evenly spread over each epoch, and the last step."""
+    count = math.ceil(recipe.epochs) * recipe.evaluations_per_epoch
+    return {round(k * steps_per_epoch / recipe.evaluations_per_epoch) for k in range(1, count + 1)} | {total}
+
+
 class Trainer:
     """Trains one model in place.
 
     The state of a training is ``model``, ``best`` (the weights to keep so far), ``optimizer``, ``scaler``, ``progress`` and
-    torch's random generators. A checkpoint holds all of it, so a training that was killed resumes to the same weights as an
-    unbroken one (on a GPU up to rounding, because its attention adds in any order).
+    torch's random generators. A checkpoint holds all of it. A resumed training gives the weights of an uninterrupted one. On a
+    GPU they agree up to rounding, because the order of its sums varies.
 
     Several processes that train together (:mod:`rtxlib.training.parallel`) each make a Trainer of the same arguments and end
     with the same weights. Rows and curve are those of all processes.
@@ -72,7 +78,7 @@ class Trainer:
         seed: decides the order of the batches and all random draws
         special_ids: the tokenizer's "pad", "unk", "mask" if it has one, and all other ids that word dropout must spare
         device: where to compute
-        checkpoint: a file that is written every minute and read at the start if it exists
+        checkpoint_file: a file that is written every minute and read at the start if it exists
         report: is called with a line about each evaluation, and with one about the progress every ten seconds
 
     Raises:
@@ -88,7 +94,7 @@ class Trainer:
         seed: int,
         special_ids: dict[str, int],
         device: torch.device,
-        checkpoint: Path | None = None,
+        checkpoint_file: Path | None = None,
         report: Callable[[str], None] = lambda line: None,
     ) -> None:
         if not len(training) or not len(validation):
@@ -100,14 +106,11 @@ class Trainer:
         self.pad_id = special_ids["pad"]
         self.mask_id = special_ids.get("mask", special_ids["unk"])
         self.special_ids = torch.tensor(sorted(set(special_ids.values())), device=device)
-        self.checkpoint, self.report = checkpoint, report
+        self.checkpoint_file, self.report = checkpoint_file, report
 
         self.steps_per_epoch = len(batches(self.lengths, None, recipe.batch_rows, seed=seed, epoch=0))
         self.total = max(1, round(recipe.epochs * self.steps_per_epoch))
-        evaluations = math.ceil(recipe.epochs) * recipe.evaluations_per_epoch
-        self.evaluate_at = {
-            round(k * self.steps_per_epoch / recipe.evaluations_per_epoch) for k in range(1, evaluations + 1)
-        } | {self.total}
+        self.evaluate_at = evaluation_steps(recipe, self.steps_per_epoch, self.total)
         self.start()
 
     def start(self) -> None:
@@ -128,7 +131,7 @@ class Trainer:
         now = self.progress
         self.wall, self.cpu = time.perf_counter(), time.process_time()
         self.saved_at = self.reported_at = self.wall
-        # The seed alone decides the order of the batches, so a resumed training skips those that it has seen.
+        # The seed decides the order of the batches. A resumed training skips the first `step` batches.
         stream = itertools.islice(steps(self.training, self.recipe, self.seed), now.step, None)
 
         while now.step < self.total and not now.stopped:
@@ -171,11 +174,11 @@ class Trainer:
         loss = torch.zeros((), device=self.device)
         for index in map(parallel.share, pieces):
             if len(index):
-                loss += self.backward(index, rows)
+                loss += self.loss_and_gradients(index, rows)
         self.add_up_gradients(loss)
         self.scaler.unscale_(optimizer)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None])
-        # This clips as clip_grad_norm_ does. The fused update divides by grad_scale while it reads the gradients.
+        # Clip: the fused AdamW divides the gradients by grad_scale.
         optimizer.grad_scale = ((norm + 1e-6) / self.recipe.clip_norm).clamp(min=1.0)
         self.scaler.step(optimizer)
         self.scaler.update()
@@ -184,7 +187,7 @@ class Trainer:
         now.step += 1
         now.rows += rows
 
-    def backward(self, index: np.ndarray, rows: int) -> Tensor:
+    def loss_and_gradients(self, index: np.ndarray, rows: int) -> Tensor:
         """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows."""
         batch = collate(self.training, index, self.pad_id)
         self.progress.tokens += int(self.lengths[index].sum())
@@ -204,7 +207,7 @@ class Trainer:
         """Replace the loss and the gradients by their sums over all processes."""
         if parallel.processes() > 1:
             trained = [p for group in self.optimizer.param_groups for p in group["params"]]
-            for p in trained:  # the rows of this process may not have reached every parameter
+            for p in trained:  # a process without rows has no gradients
                 p.grad = torch.zeros_like(p) if p.grad is None else p.grad
             parallel.add_up([loss, *(p.grad for p in trained)])
 
@@ -219,21 +222,22 @@ class Trainer:
 
     def stop_if_diverged(self, kind: str, loss: float) -> None:
         if not math.isfinite(loss):
+            residual = ", or use a smaller residual_scale" if self.model.config.recurrent_depth > 1 else ""
             raise InputError(
                 f"The {kind} loss is {loss} at step {self.progress.step}: the run has diverged. "
-                "Lower the learning rate, or use a smaller residual_scale."
+                f"Lower the learning rate{residual}."
             )
 
     def evaluate(self) -> None:
         """Validate, add a row to the curve, and let the loss decide on weights, learning rate and early stopping."""
         now, group = self.progress, self.optimizer.param_groups[0]
         epoch = now.step / self.steps_per_epoch
-        loss, accuracy = parallel.agree(self.validate)
+        loss, accuracy = parallel.agree(self.validate)  # process 0 validates and tells the others
         self.stop_if_diverged("validation", loss)
         self.add_time()
         train_loss = float(np.mean(now.losses))
         norms = np.array(now.grad_norms)
-        norms = norms[np.isfinite(norms)]  # the fp16 scaler skipped the steps whose gradient overflowed
+        norms = norms[np.isfinite(norms)]  # steps with an overflowed gradient were skipped and are left out
         now.curve.append(
             {
                 "epoch": epoch,
@@ -262,16 +266,16 @@ class Trainer:
         if loss < now.best_loss or recipe.keep == "last":
             now.best_epoch, self.best = epoch, self._weights()
         if loss < now.best_loss:
-            now.best_loss, now.stalled = loss, 0
+            now.best_loss, now.evaluations_on_plateau = loss, 0
         else:
-            now.stalled += 1
-            if now.stalled > recipe.plateau_patience:
-                now.rate_factor, now.stalled = now.rate_factor / 2, 0
+            now.evaluations_on_plateau += 1
+            if now.evaluations_on_plateau > recipe.plateau_patience:
+                now.rate_factor, now.evaluations_on_plateau = now.rate_factor / 2, 0
         if loss < now.reference_loss - recipe.min_delta:
-            now.reference_loss, now.stale = loss, 0
+            now.reference_loss, now.evaluations_without_progress = loss, 0
         else:
-            now.stale += 1
-            now.stopped = recipe.patience is not None and now.stale >= recipe.patience
+            now.evaluations_without_progress += 1
+            now.stopped = recipe.patience is not None and now.evaluations_without_progress >= recipe.patience
 
     def report_progress(self) -> None:
         now = self.progress
@@ -292,9 +296,13 @@ class Trainer:
 
     def save_is_due(self) -> bool:
         """Whether to write a checkpoint now. All processes have the same answer."""
-        if self.checkpoint is None or (parallel.processes() > 1 and self.progress.step % AGREE_EVERY):
+        if self.checkpoint_file is None or (parallel.processes() > 1 and self.progress.step % AGREE_EVERY):
             return False
-        return parallel.agree(lambda: time.perf_counter() - self.saved_at > CHECKPOINT_SECONDS)
+
+        def overdue() -> bool:
+            return time.perf_counter() - self.saved_at > CHECKPOINT_SECONDS
+
+        return parallel.agree(overdue)
 
     def save(self) -> None:
         """Write the state of the training to the checkpoint."""
@@ -309,12 +317,12 @@ class Trainer:
             numbers = {name: x for name, x in self.scaler.state_dict().items() if isinstance(x, int | float)}
             tensors["scale"] = {name: torch.tensor(x) for name, x in numbers.items()}
         if parallel.rank() == 0:
-            checkpoint.save(self.checkpoint, tensors, self.progress)
+            checkpoint.save(self.checkpoint_file, tensors, self.progress)
         self.saved_at = time.perf_counter()
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one. A damaged one is reported, and the training starts anew."""
-        if self.checkpoint is None or not self.checkpoint.exists():
+        if self.checkpoint_file is None or not self.checkpoint_file.exists():
             return
         initial = self.best
         try:
@@ -323,19 +331,20 @@ class Trainer:
             raise
         except OSError as error:
             raise InputError(
-                f"The checkpoint {self.checkpoint} cannot be read; ask its owner for the right to, or delete it to start anew."
+                f"The checkpoint {self.checkpoint_file} cannot be read; "
+                "ask its owner for read permission, or delete it to restart."
             ) from error
-        except Exception:  # a damaged file, or one of another model: some of it may have been restored already
+        except Exception:  # a damaged file, or one of another model; the model may be half restored, so it is reset
             self.model.load_state_dict(initial)
             self.start()
-            self.report(f"the checkpoint {self.checkpoint} is damaged: starting anew")
+            self.report(f"the checkpoint {self.checkpoint_file} is damaged: starting anew")
         else:
             self.report(f"going on from step {self.progress.step} of {self.total}")
 
     def restore(self) -> None:
         """Replace the state of the training by that of the checkpoint."""
-        groups, self.progress = checkpoint.load(self.checkpoint)
-        self.model.load_state_dict(groups["best"])  # so that weights that do not fit are noticed here
+        groups, self.progress = checkpoint.load(self.checkpoint_file)
+        self.model.load_state_dict(groups["best"])  # raises here if the shapes differ
         self.model.load_state_dict(groups["model"])
         self.best = {name: x.to(self.device) for name, x in groups["best"].items()}
         checkpoint.restore_optimizer(self.optimizer, groups["optimizer"])

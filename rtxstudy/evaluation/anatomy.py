@@ -166,7 +166,7 @@ def _pooling(encoder: Encoder) -> str:
 
 
 def _depth(encoder: Encoder) -> str:
-    passes, layers = encoder.stack.recurrent_depth, len(encoder.stack.blocks[0])
+    passes, layers = encoder.config.recurrent_depth, len(encoder.stack.blocks[0])
     return f"{layers}" if passes == 1 else f"{layers} in a block, passed {passes} times"
 
 

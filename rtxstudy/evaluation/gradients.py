@@ -105,7 +105,9 @@ def _coefficients(model: EncoderForSequenceClassification) -> list[tuple[float, 
             return [(a, 1.0) for a in residual.logit.sigmoid().tolist()]
         case "damped":
             return [(1 - alpha, alpha)] * passes
-    return [(math.nan, math.nan)] * passes
+        case "gated":
+            return [(math.nan, math.nan)] * passes
+    raise ValueError(f"The coefficients of the residual '{residual.form}' are not defined here.")
 
 
 def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> pd.DataFrame:

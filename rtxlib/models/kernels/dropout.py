@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -21,8 +23,8 @@ class Dropout(nn.Dropout):
 def dropout(x: Tensor, p: float) -> Tensor:
     """x ⊙ mask / (1 − p), where the mask is 0 with probability p and otherwise 1 (Srivastava et al. 2014).
 
-    torch draws one Bernoulli number per value on a single core. On a CPU :func:`dropout_mask` decides about four values
-    with 64 random bits instead. On a GPU torch's own kernel runs.
+    torch draws one Bernoulli number per value on a single core. On a CPU :func:`dropout_mask` draws instead, and one 64-bit
+    number decides four values. On a GPU torch's own kernel runs.
     """
     if not p:
         return x
@@ -39,7 +41,7 @@ def dropout_mask(shape: torch.Size, p: float, dtype: torch.dtype) -> Tensor:
     """
     dropped = round(p * _DRAWS)
     values = shape.numel()
-    words = np.random.SFC64(int(torch.randint(2**63 - 1, ()))).random_raw(-(-values // 4))
+    words = np.random.SFC64(int(torch.randint(2**63 - 1, ()))).random_raw(math.ceil(values / 4))
     bits = torch.from_numpy(words.view(np.int16)[:values])
     # The comparison is done in float32, which holds every sixteen-bit integer; torch does not vectorise it for integers.
     mask = bits.float().ge_(dropped - _DRAWS // 2).mul_(_DRAWS / max(1, _DRAWS - dropped))

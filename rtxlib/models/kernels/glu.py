@@ -27,7 +27,7 @@ def glu(x: Tensor, activation: Activation) -> Tensor:
 
 
 class _GLU(torch.autograd.Function):
-    """The two gradients lie side by side, as the backward pass of the matrix before reads them."""
+    """Both gradients are written into one tensor. The preceding linear layer reads that tensor."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, activation: Activation) -> Tensor:

@@ -1,6 +1,6 @@
 """The linear map, which on a CPU goes through oneDNN: bias and activation inside the product, weights laid out beforehand.
 
-torch's own way hands float32 to MKL and adds the bias in a separate trip through memory. oneDNN is faster in bfloat16, and
+torch's own way hands float32 to MKL and adds the bias in a second pass over memory. oneDNN is faster in bfloat16, and
 in both formats with weights that :func:`prepacked` has laid out. LOG.md has the measurements.
 """
 
@@ -35,7 +35,7 @@ def _format(x: Tensor) -> torch.dtype:
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None, activation: Activation | None) -> Tensor:
-    """activation(x·Wᵀ + b) by oneDNN, with operands in one format; the weight may be prepacked."""
+    """activation(x·Wᵀ + b) by oneDNN. The activation is GELU, ReLU or none. The operands have one dtype; W may be prepacked."""
     inside, kind = _INSIDE[activation]
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, inside, [], kind)
 
@@ -43,9 +43,8 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None, activation: Activat
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x·Wᵀ + b, as ``F.linear``: x (…, in), weight (out, in), bias (out,) → (…, out); under autocast in its format.
 
-    oneDNN takes the bfloat16 products of training. F.linear takes the rest: without gradients autocast caches the weights
-    it has converted, and oneDNN cannot read that cache; in float32 the sums of MKL are closer to the exact ones, which
-    the comparison with reference implementations needs.
+    oneDNN computes bf16 products in training. F.linear computes all others. Without gradients, autocast caches converted
+    weights, which oneDNN cannot read. In float32, MKL's sums are more exact, and the reference tests need that.
     """
     half = x.device.type == "cpu" and _format(x) == torch.bfloat16 and _multiplies(torch.bfloat16)
     return _Linear.apply(x, weight, bias) if half and torch.is_grad_enabled() else F.linear(x, weight, bias)
@@ -103,7 +102,7 @@ class Linear(nn.Linear):
 def prepacked(model: nn.Module) -> Iterator[None]:
     """Inside, every :class:`Linear` on a CPU multiplies by a copy of its weight in oneDNN's own layout.
 
-    The layout is otherwise made anew for each product, so many predictions in a row become faster. The copies are in
+    Without it, oneDNN converts the layout in every product. The copies are in
     autocast's format where autocast is on. They take as much memory as the weights, and do not follow a change of them.
     Gradients are computed from the weights themselves. On other devices nothing happens.
     """

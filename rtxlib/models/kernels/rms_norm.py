@@ -17,8 +17,8 @@ def rms_norm_formula(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """:func:`rms_norm_formula`, fast; computed in float32 under autocast.
 
-    torch fuses the forward pass everywhere and the backward pass on GPUs. On a CPU its backward pass runs operation by
-    operation and reads memory about twice as often, so training on a CPU takes ours.
+    torch has one fused operation for the forward pass, and on GPUs for the backward pass. On a CPU its backward pass is a
+    chain of operations, each of which reads and writes memory. Training on a CPU therefore uses :class:`_RMSNorm`.
     """
     if x.device.type != "cpu" or not torch.is_grad_enabled():
         return F.rms_norm(x, weight.shape, weight, eps)
@@ -44,5 +44,5 @@ class _RMSNorm(torch.autograd.Function):
         """With g the gradient at y: dw = Σ g⊙u, and dx = (w⊙g − u·mean(w⊙g⊙u)) / rms."""
         unit, inverse, weight = ctx.saved_tensors
         product = grad * unit
-        along = (product @ weight).unsqueeze(-1).div_(-unit.shape[-1])  # −mean(w⊙g⊙u), (…, 1)
-        return torch.addcmul(grad * weight, unit, along).mul_(inverse), product.flatten(0, -2).sum(0), None
+        mean = (product @ weight).unsqueeze(-1).div_(-unit.shape[-1])  # −mean(w⊙g⊙u), (…, 1)
+        return torch.addcmul(grad * weight, unit, mean).mul_(inverse), product.flatten(0, -2).sum(0), None

@@ -30,7 +30,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """:func:`attend_formula`, fast, with dropout of the weights at probability ``p``.
 
-    The mask may be made for longer sequences; its first T queries and S keys count. ``eager`` asks for the weights
+    The mask is cut to T queries and S keys. ``eager`` asks for the weights
     before dropout; without it they are None, and the fused kernel never builds them.
     """
     if mask is not None:
@@ -39,7 +39,7 @@ def attend(
     if not eager and not _plain_is_faster(q, k.shape[-2], p):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p), None
     scores = (q @ k.transpose(-1, -2)).float().div_(q.shape[-1] ** 0.5)  # (B, H, T, S)
-    if mask is not None:  # a CPU adds faster than it fills, because its fill is scalar code
+    if mask is not None:  # masked_fill is slow on CPUs, so the mask is added
         scores += mask if mask.is_floating_point() else torch.where(mask, 0.0, torch.finfo(scores.dtype).min)
     weights = _softmax(scores).to(v.dtype)
     return dropout(weights, p) @ v, weights if eager else None
@@ -55,7 +55,7 @@ def _plain_is_faster(q: Tensor, keys: int, p: float) -> bool:
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """Softmax over the last axis. torch's CPU softmax is scalar code for rows shorter than a vector, but not for columns."""
+    """Softmax over the last axis. torch's CPU softmax is slow over short rows, so short rows are transposed first."""
     if scores.shape[-1] >= _VECTOR or scores.device.type != "cpu":
         return scores.softmax(dim=-1)
     return scores.transpose(-1, -2).contiguous().softmax(dim=-2).transpose(-1, -2)
