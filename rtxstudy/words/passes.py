@@ -52,8 +52,8 @@ def gradient_reach(bounds: pd.DataFrame, passes: int) -> str:
         lines.append(
             f"- **{form}**, {'before' if weights == 'initial' else 'after'} training: the state that enters the loop receives "
             f"{entered['ratio'].mean():.2f} times the gradient of the last state. The identity paths alone would "
-            f"give {entered['gain'].mean():.2f} times. In {below:.0%} of the measured states, some text lies below the claimed bound. "
-            f"The lowest ratio of any text is {own['least'].min():.2f}."
+            f"give {entered['gain'].mean():.2f} times. In {below:.0%} of the measured states, some text lies below the claimed "
+            f"bound. The lowest ratio of any text is {own['least'].min():.2f}."
         )
     return "\n".join(lines)
 
