@@ -1,4 +1,4 @@
-"""What accuracy costs: one model beside another, and the models on the Pareto frontier."""
+"""Sentences on costs: one model compared with another, and the models on the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def cost_ratio(runs: pd.DataFrame, model: str, other: str) -> str:
-    """What one model costs beside another: medians over the runs of each."""
+    """The costs of one model relative to another: medians over the runs of each."""
     columns = ["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_per_text"]
     cost = runs.groupby("model")[columns].median()
     ratio = cost.loc[model] / cost.loc[other]

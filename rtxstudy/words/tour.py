@@ -1,4 +1,4 @@
-"""What notebook 08 measures of the parts of an encoder, in sentences."""
+"""Sentences on the parts of an encoder, as notebook 08 measures them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def norms(reaching: pd.DataFrame, times: pd.DataFrame, model: str, width: int) -
 
 
 def gradient_ends(ends: pd.DataFrame, standard: str, shared: str, passes: int, alpha: float) -> str:
-    """How large the gradients of the first and last pass of a shared layer are, beside a standard encoder's layers.
+    """How large the gradients of the first and last pass of a shared layer are, relative to a standard encoder's.
 
     ``ends``: rows ("no norm" or "norm", model), columns "first layer passed", "last", "ratio".
     """
