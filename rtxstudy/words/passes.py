@@ -86,7 +86,7 @@ def stability(states: pd.DataFrame, passes: int) -> str:
     worst = "loses most" if change.min() < 0 else "gains least"
     best = "gains most" if change.max() > 0 else "loses least"
     return (
-        f"Over {last} passes after training, the state grows to more than ten times its length before the loop in {who}. "
+        f"Over {last} passes of the trained models, the state grows to more than ten times its length before the loop in {who}. "
         f"With {last} passes instead of the {passes} of training, the mean accuracy changes: **{change.idxmin()}** {worst} "
         f"({points(change.min())}), and **{change.idxmax()}** {best} ({points(change.max())})."
     )
