@@ -29,7 +29,7 @@ PROBE_STEPS = 3
 
 
 def training_flops(spec: RunSpec, data: Prepared) -> float:
-    """Floating-point operations of the whole training, padding left out and no early stop assumed."""
+    """Floating-point operations of the whole training, without padding and without an early stop."""
     lengths = pd.Series(data.splits["train"].lengths).value_counts()
     config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
     depths = range(1, config.recurrent_depth + 1) if config.depth_sampling == "uniform" else [config.recurrent_depth]
@@ -40,7 +40,7 @@ def training_flops(spec: RunSpec, data: Prepared) -> float:
 
 
 def flops_per_second(spec: RunSpec, data: Prepared) -> float:
-    """What this device reaches: the fastest of three real optimiser steps of this run, after one to warm up."""
+    """The speed of this device: the fastest of three real training batches, without the update, after one to warm up."""
     device = pick_device()
     model = fresh_model(spec, data).to(device).train()
     training = data.splits["train"]
@@ -64,9 +64,9 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
 
 
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
-    """One row a study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
+    """One row per study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
 
-    Runs that start from weights which cannot be had here are left out, as the notebook leaves them out.
+    Runs with unavailable pretrained weights are left out, as in the notebook.
     """
     seen: set[str] = set()
     data: dict[DataSpec, Prepared] = {}
@@ -80,7 +80,7 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
             seen.update(key for key, _, _ in new)
             missing = [spec for _, run, spec in new if run is None]
             if missing and rate is None:
-                # On a CPU several runs go on at once, each on its share of the cores that this probe uses all of.
+                # This probe uses all cores. Real runs on a CPU share them.
                 rate = flops_per_second(missing[0], data[missing[0].data])
             seconds = sum(training_flops(spec, data[spec.data]) for spec in missing) / rate if missing else 0.0
             rows.append(

@@ -15,57 +15,57 @@ from rtxlib.training.recipe import recipe as named_recipe
 
 
 @dataclass(frozen=True)
-class Loop:
-    """Where the loop is taken apart: data, recipe, and models of one width."""
+class LoopStudy:
+    """One ablation of the loop: its data, recipe, width, layers and passes."""
 
-    data: DataSpec
-    recipe: Recipe
-    width: int
-    passes: int  # of the one-layer loop whose variants are trained
-    layers: tuple[int, ...]  # of the standard encoders …
-    shapes: tuple[tuple[int, int], ...]  # … and layers × passes of the loops set against them
-    seeds: int
+    data: DataSpec  # what all its models are trained on
+    recipe: Recipe  # how all its models are trained
+    width: int  # hidden size of all its models
+    passes: int  # passes of the one-layer loop whose variants are trained
+    layers: tuple[int, ...]  # layers of the standard encoders
+    shapes: tuple[tuple[int, int], ...]  # (layers, passes) of the loops that are compared with them
+    seeds: int  # training seeds of each model
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The sizes of every experiment; the notebooks read nothing else."""
+    """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
-    name: str
-    seeds: int  # training seeds of the headline models
-    arm_seeds: int  # of every further arm: amounts of data, lengths of text, width or depth, domains, transfer
-    recipe: Recipe
+    name: str  # the name that `--profile` takes
+    seeds: int  # training seeds of the two main encoders
+    arm_seeds: int  # training seeds in notebooks 05 and 06, and on parts of the data in 04
+    recipe: Recipe  # how the models are trained from scratch
     data: DataSpec  # the headline sentiment task
     domains: DataSpec  # the three-class domain task
-    transfer_from: DataSpec  # sentiment is learned here …
-    transfer_to: DataSpec  # … and tried there
-    standard: str  # the two models set against each other
-    recurrent: str
-    wide: str  # wide and shallow …
-    deep: str  # … against narrow and deep
-    grid_widths: tuple[int, ...]  # d_model × layers × iterations
-    grid_layers: tuple[int, ...]
-    grid_passes: tuple[int, ...]
-    grid_seeds: int
-    fractions: tuple[float, ...]  # shares of the training rows
-    spam: DataSpec
-    small: str  # the encoder that learns spam from nothing …
-    small_recipe: Recipe
-    pretrained: str  # … and the checkpoint that is fine-tuned on spam and on the headline task
-    finetune: Recipe  # on the headline task
-    finetune_spam: Recipe
-    pretrained_seeds: int
-    searched_rows: int  # texts of each domain among which neighbours are searched
-    loops: tuple[Loop, ...]  # the last one on data that compose
-    variant: dict[str, Any]  # fields of ModelConfig in which `recurrent` differs from its preset
-    random_depth: str  # trained on the headline task with a random number of passes: exits and test-time depth
-    random_depth_seeds: int
+    transfer_from: DataSpec  # sentiment data on which the models of the transfer study are trained
+    transfer_to: DataSpec  # sentiment data on which they are tested
+    standard: str  # the standard encoder of the study
+    recurrent: str  # the recurrent encoder of the study
+    wide: str  # notebook 05: a wide standard encoder
+    deep: str  # notebook 05: a narrower recurrent encoder
+    grid_widths: tuple[int, ...]  # widths (hidden sizes) of the grid in notebook 04
+    grid_layers: tuple[int, ...]  # layers of the grid
+    grid_passes: tuple[int, ...]  # passes of the grid; one pass is a standard encoder
+    grid_seeds: int  # training seeds of a grid cell
+    fractions: tuple[float, ...]  # shares of the training rows in notebook 04
+    spam: DataSpec  # the spam task of notebook 07
+    small: str  # the small encoder that is trained from scratch on spam
+    small_recipe: Recipe  # how the small encoder is trained
+    pretrained: str  # the checkpoint that is fine-tuned on spam and on the headline task
+    finetune: Recipe  # how the checkpoint is fine-tuned on the headline task
+    finetune_spam: Recipe  # how the checkpoint is fine-tuned on spam
+    pretrained_seeds: int  # training seeds of each spam and fine-tuning run
+    searched_rows: int  # texts of each label among which notebook 07 searches neighbours
+    loops: tuple[LoopStudy, ...]  # ablations of the loop; the last one is on texts composed of operators
+    variant: dict[str, Any]  # ModelConfig fields in which the recurrent encoder differs from its preset
+    random_depth: str  # the recurrent encoder that is trained with random depth, for early exit and further passes
+    random_depth_seeds: int  # training seeds of that encoder
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:
-        """Every data set of the study, the headline first, each once."""
-        used = (self.data, self.domains, self.transfer_to, self.spam, *(loop.data for loop in self.loops))
-        return tuple(dict.fromkeys(used))
+        """Every data set of the profile once, the headline data first."""
+        of_loops = (loop.data for loop in self.loops)
+        return tuple(dict.fromkeys((self.data, self.domains, self.transfer_from, self.transfer_to, self.spam, *of_loops)))
 
 
 _MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -103,8 +103,14 @@ PROFILES: dict[str, Profile] = {
             pretrained_seeds=1,
             searched_rows=40,
             loops=(
-                Loop(
-                    _SMOKE, RECIPES["smoke"], 32, passes=2, layers=(1, 2, 3), shapes=((1, 2), (1, 3), (2, 2)), seeds=2
+                LoopStudy(
+                    _SMOKE,
+                    RECIPES["smoke"],
+                    32,
+                    passes=2,
+                    layers=(1, 2, 3),
+                    shapes=((1, 2), (1, 3), (2, 2)),
+                    seeds=2,
                 ),
             ),
             variant={},
@@ -138,7 +144,7 @@ PROFILES: dict[str, Profile] = {
             pretrained_seeds=1,
             searched_rows=200,
             loops=(
-                Loop(
+                LoopStudy(
                     _DEMO,
                     named_recipe("demo", epochs=1.5),
                     32,
@@ -179,7 +185,7 @@ PROFILES: dict[str, Profile] = {
             pretrained_seeds=3,
             searched_rows=1000,
             loops=(
-                Loop(
+                LoopStudy(
                     _SST2,
                     RECIPES["default"],
                     128,
@@ -188,7 +194,7 @@ PROFILES: dict[str, Profile] = {
                     shapes=((1, 2), (1, 4), (1, 8), (2, 2)),
                     seeds=2,
                 ),
-                Loop(
+                LoopStudy(
                     DataSpec(source="embedded", rows=8000, depth=4, vocab_size=2000),
                     named_recipe("demo", epochs=4),
                     64,
@@ -220,13 +226,22 @@ def load(
     random_depth_seeds: int | None = None,
     variant: Mapping[str, Any] | None = None,
 ) -> Profile:
-    """The profile of this name, with what a notebook's parameters change; None leaves the profile's own value.
+    """The profile ``name`` with the given settings changed. None leaves the profile's own value.
 
-    seeds: of every arm but those that take the loop apart, which have loop_seeds, and the model trained for every depth,
-    which has random_depth_seeds. grid_seeds: of a cell of the grid, and pretrained_seeds: of each fine-tuning; the profile's, but
-    at most seeds, unless given. recipe: the name of one for every run but the spam and fine-tuning ones, which keep their own;
-    epochs: instead of that recipe's. rows: of each data set at most; domain_rows: of the domain and the transfer
-    data alone. max_length: tokens of a text at most. variant: fields of ModelConfig that change the recurrent encoder.
+    Args:
+        name: one of :data:`PROFILES`.
+        seeds: seeds of every study except the ablations of the loop and random depth.
+        recipe: name of the recipe of every run except the spam and fine-tuning runs, which keep their own.
+        rows: most rows of each data set.
+        max_length: most tokens of a text.
+        epochs: epochs of every run except the spam and fine-tuning runs, in place of the recipe's.
+        domain_rows: most rows of the domain task and of the data on which transfer is tested, in place of ``rows``.
+        pretrained_seeds: seeds of each spam and fine-tuning run; default: the profile's value, at most ``seeds``.
+        grid_seeds: seeds of a grid cell; default: the profile's value, at most ``seeds``.
+        loop_seeds: seeds of each ablation of the loop.
+        random_depth_seeds: seeds of the encoder that is trained with random depth.
+        variant: ModelConfig fields that change the recurrent encoder.
+
     Raises InputError for an unknown name or a value out of range.
     """
     if name not in PROFILES:
@@ -247,7 +262,7 @@ def load(
         raise InputError(
             "The recurrent encoder is trained with its block shared and unshared anyway; leave block_sharing out."
         )
-    for sharing in ("shared", "unshared"):  # words that do not exist or contradict each other are refused here
+    for sharing in ("shared", "unshared"):  # raises InputError for unknown or contradictory fields
         preset(profile.recurrent, **(variant or {}), block_sharing=sharing)
 
     profile = dataclasses.replace(
@@ -269,14 +284,17 @@ def load(
         loops = tuple(dataclasses.replace(loop, recipe=other(loop.recipe)) for loop in profile.loops)
         profile = dataclasses.replace(profile, recipe=other(profile.recipe), loops=loops)
 
-    def resized(data: DataSpec, own_rows: int | None = None) -> DataSpec:
-        sizes = {"rows": rows if own_rows is None else own_rows, "max_length": max_length}
+    def resized(data: DataSpec, most_rows: int | None = rows) -> DataSpec:
+        sizes = {"rows": most_rows, "max_length": max_length}
         return dataclasses.replace(data, **{size: value for size, value in sizes.items() if value is not None})
 
-    fields = ("data", "domains", "transfer_from", "transfer_to", "spam")
-    own_rows = {"domains": domain_rows, "transfer_to": domain_rows}
+    of_domains = rows if domain_rows is None else domain_rows
     return dataclasses.replace(
         profile,
+        data=resized(profile.data),
+        domains=resized(profile.domains, of_domains),
+        transfer_from=resized(profile.transfer_from),
+        transfer_to=resized(profile.transfer_to, of_domains),
+        spam=resized(profile.spam),
         loops=tuple(dataclasses.replace(loop, data=resized(loop.data)) for loop in profile.loops),
-        **{field: resized(getattr(profile, field), own_rows.get(field)) for field in fields},
     )

@@ -1,4 +1,4 @@
-"""Tables written for reading: every column under a person's word for it, every number in its format."""
+"""Tables with readable column names and formatted numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
-COSTS = {  # a column of the runs table → what a person calls it, and how it is written
+COSTS = {  # column of the runs table → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
     "embedding_parameters": ("… in the token table", "{:,.0f}"),
     "non_embedding_parameters": ("… outside the token table", "{:,.0f}"),
@@ -26,7 +26,7 @@ COSTS = {  # a column of the runs table → what a person calls it, and how it i
 
 
 def _written(table: pd.DataFrame, words: dict[str, tuple[str, str]]) -> pd.DataFrame:
-    """Columns that ``words`` knows renamed and written out, operations in billions, "–" where there is nothing; others stay."""
+    """Rename and format the columns in ``words``. FLOPs are shown in billions and missing values as –. Other columns stay."""
     written = {}
     for column, values in table.items():
         label, form = words.get(column, (column.replace("_", " "), None))
@@ -36,9 +36,10 @@ def _written(table: pd.DataFrame, words: dict[str, tuple[str, str]]) -> pd.DataF
 
 
 def costs(runs: pd.DataFrame) -> pd.DataFrame:
-    """What each model costs, written for reading: a row a measure, a column a model, medians over its runs.
+    """The costs of each model, as medians over its runs. One row per measure, one column per model.
 
-    The last row says on which device each was trained and in which number format, for times of different ones are not comparable.
+    The last row names the device and the number format of the training. Times on different devices or formats are not
+    comparable.
     """
     models = runs.groupby("model", sort=False)
     written = _written(models[list(COSTS)].median(), COSTS)
@@ -46,7 +47,7 @@ def costs(runs: pd.DataFrame) -> pd.DataFrame:
     return written.T.rename_axis("measure")
 
 
-MEANS = {  # a column of a summary → what a person calls it, and how it is written
+MEANS = {  # column of a summary → its readable name and its format
     "mean": ("mean accuracy", "{:.3f}"),
     "low": ("95 % from", "{:.3f}"),
     "high": ("to", "{:.3f}"),
@@ -56,14 +57,14 @@ MEANS = {  # a column of a summary → what a person calls it, and how it is wri
 
 
 def means(summary: pd.DataFrame) -> pd.DataFrame:
-    """A table of :func:`rtxstudy.evaluation.statistics.summarise` written for reading, its intervals cut at 0 and 1.
+    """A readable table of :func:`rtxstudy.evaluation.statistics.summarise`. Its intervals are cut at 0 and 1.
 
-    Columns that :data:`MEANS` and :data:`COSTS` know are renamed and written out, "–" where there is nothing; others stay.
+    The columns in :data:`MEANS` and :data:`COSTS` are renamed and formatted, missing values are shown as –. Other columns stay.
     """
     return _written(summary.assign(low=summary["low"].clip(lower=0), high=summary["high"].clip(upper=1)), MEANS | COSTS)
 
 
-FORMS = {  # a column of the runs table → what a person calls it, and how it is written
+FORMS = {  # column of the runs table → its readable name and its format
     "accuracy": ("accuracy", "{:.3f}"),
     "non_embedding_parameters": ("parameters outside the token table", "{:,.0f}"),
     "forward_flops": ("billion operations per text", "{:.4f}"),
@@ -72,12 +73,12 @@ FORMS = {  # a column of the runs table → what a person calls it, and how it i
 
 
 def forms(runs: pd.DataFrame) -> pd.DataFrame:
-    """What each form of the loop reaches and costs, written for reading: means over its runs, by ``data`` and ``form``."""
+    """Accuracy and costs of each form of the loop: means over its runs, one row per ``data`` and ``form``."""
     return _written(runs.groupby(["data", "form"], sort=False)[list(FORMS)].mean().reset_index(), FORMS)
 
 
 def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of :func:`rtxstudy.evaluation.comparisons.compare` written for reading, in percentage points.
+    """A readable table of rows of :func:`rtxstudy.evaluation.comparisons.compare`, in percentage points.
 
     "p (Holm)" is adjusted for the number of rows (Holm 1979).
     """
@@ -94,7 +95,7 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(folder: Path) -> pd.DataFrame:
-    """The figures in a folder, each with its notebook, its drawings and its numbers."""
+    """The figures in a folder: one row per figure, with its notebook, its drawings and its numbers."""
     return pd.DataFrame(
         [
             {

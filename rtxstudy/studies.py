@@ -1,4 +1,4 @@
-"""The named experiments: each turns a profile into the list of runs that answers one question."""
+"""The named studies: each turns a profile into the list of runs that answers one question."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
-from rtxstudy.profiles import Loop, Profile
+from rtxstudy.profiles import LoopStudy, Profile
 
 UNSHARED = {"block_sharing": "unshared"}
 RANDOM_DEPTH = {"depth_sampling": "uniform"}
 
 
 def _seeds(profile: Profile, models: Iterable[str], data: DataSpec, seeds: int, **overrides: Any) -> list[RunSpec]:
-    """Every model with each of so many seeds."""
+    """One spec per model and seed."""
     return [RunSpec(model, data, profile.recipe, seed, overrides) for model in models for seed in range(seeds)]
 
 
 def _both(profile: Profile, data: DataSpec) -> list[RunSpec]:
-    """The standard and the recurrent encoder on data of a further arm."""
+    """The standard and the recurrent encoder on other data than the headline's."""
     return _seeds(profile, [profile.standard, profile.recurrent], data, profile.arm_seeds)
 
 
@@ -33,7 +33,7 @@ def baseline(profile: Profile) -> list[RunSpec]:
 
 
 def recurrent(profile: Profile) -> list[RunSpec]:
-    """Notebook 03: the recurrent encoder, its block shared and unshared."""
+    """Notebook 03: the recurrent encoder, with its block shared and unshared."""
     return [
         spec
         for sharing in ({}, UNSHARED)
@@ -41,38 +41,38 @@ def recurrent(profile: Profile) -> list[RunSpec]:
     ]
 
 
-def forms(loop: Loop) -> dict[str, dict[str, Any]]:
-    """What sets each variant of a loop apart from the study's own, by the name figures give it."""
+def forms(loop: LoopStudy) -> dict[str, dict[str, Any]]:
+    """Variant name → the ModelConfig fields that it changes."""
     return {
-        "from_second": {},  # the study's own
+        "from_second": {},  # the study's own loop: a residual from the second pass on
         "unshared": UNSHARED,
         **{residual: {"residual": residual} for residual in ("none", "every", "learned", "damped", "gated")},
         "input_injection": {"input_injection": True},
         "loop_norm": {"loop_norm": True},
         "sandwich": {"norm_placement": "sandwich"},
         "iteration_embedding": {"iteration_embedding": True},
-        "conditioning": {"conditioning_size": loop.width},  # a quarter of a layer's own width inside
+        "conditioning": {"conditioning_size": loop.width},  # a quarter of the feed-forward's inner width
         "prelude_and_coda": {"prelude_layers": 1, "coda_layers": 1},
         "factorised": {"embedding_size": loop.width // 4},
         "random_depth": RANDOM_DEPTH,
     }
 
 
-def form(loop: Loop, name: str) -> list[RunSpec]:
+def form(loop: LoopStudy, name: str) -> list[RunSpec]:
     """The runs of one of :func:`forms`: one layer, passed ``loop.passes`` times."""
     model = f"recurrent-1x{loop.passes}x{loop.width}"
     return [RunSpec(model, loop.data, loop.recipe, seed, forms(loop)[name]) for seed in range(loop.seeds)]
 
 
 def variants(profile: Profile) -> list[RunSpec]:
-    """Notebook 03: every variant of the loop, wherever it is taken apart."""
+    """Notebook 03: every variant of the loop, in each ablation of the profile."""
     return [spec for loop in profile.loops for name in forms(loop) for spec in form(loop, name)]
 
 
-def shape(loop: Loop, layers: int, passes: int) -> list[RunSpec]:
-    """Notebook 03: a standard encoder (one pass), or a loop that differs from a deeper one in sharing alone.
+def shape(loop: LoopStudy, layers: int, passes: int) -> list[RunSpec]:
+    """Notebook 03: a standard encoder (one pass), or a loop that equals a deeper one except for weight sharing.
 
-    Without a residual across passes, N layers passed R times *are* a standard encoder of N·R layers whose weights are tied.
+    Without a residual across passes, N layers passed R times *are* a standard encoder of N·R layers with shared weights.
     """
     if passes == 1:
         model, words = f"standard-{layers}x{loop.width}", {}
@@ -81,18 +81,18 @@ def shape(loop: Loop, layers: int, passes: int) -> list[RunSpec]:
     return [RunSpec(model, loop.data, loop.recipe, seed, words) for seed in range(loop.seeds)]
 
 
-def shapes(loop: Loop) -> list[tuple[int, int]]:
-    """Layers and passes of all that is set against each other: standard encoders first."""
+def shapes(loop: LoopStudy) -> list[tuple[int, int]]:
+    """(layers, passes) of every compared model, standard encoders first."""
     return [*((layers, 1) for layers in loop.layers), *loop.shapes]
 
 
 def depths(profile: Profile) -> list[RunSpec]:
-    """Notebook 03: layers against passes, for what a pass is worth."""
+    """Notebook 03: encoders of several layers and loops of several passes, to estimate the worth of a pass."""
     return [spec for loop in profile.loops for sizes in shapes(loop) for spec in shape(loop, *sizes)]
 
 
 def random_depth(profile: Profile) -> list[RunSpec]:
-    """Notebook 03: one checkpoint for every depth, on the headline task."""
+    """Notebook 03: an encoder that is trained with random depth on the headline task."""
     return [
         RunSpec(profile.random_depth, profile.data, profile.recipe, seed, RANDOM_DEPTH)
         for seed in range(profile.random_depth_seeds)
@@ -100,12 +100,12 @@ def random_depth(profile: Profile) -> list[RunSpec]:
 
 
 def grid(profile: Profile) -> list[RunSpec]:
-    """Notebook 04: width × layers × iterations; one iteration is the standard encoder."""
+    """Notebook 04: width × layers × passes; one pass is a standard encoder."""
     names = [
-        f"standard-{layers}x{width}" if depth == 1 else f"recurrent-{layers}x{depth}x{width}"
+        f"standard-{layers}x{width}" if passes == 1 else f"recurrent-{layers}x{passes}x{width}"
         for width in profile.grid_widths
         for layers in profile.grid_layers
-        for depth in profile.grid_passes
+        for passes in profile.grid_passes
     ]
     return _seeds(profile, names, profile.data, profile.grid_seeds)
 
@@ -129,10 +129,10 @@ def text_length(profile: Profile) -> list[RunSpec]:
 
 
 def matched(profile: Profile) -> dict[str, str]:
-    """Standard encoders that take one advantage each away from the comparison with the recurrent one.
+    """Standard encoders matched to the recurrent one, in parameters or in FLOPs.
 
     "parameters": as many layers as the recurrent block, at its width: exactly its parameters, 1/R of its arithmetic.
-    "compute": as many layers as the recurrent encoder passes through, at its width: its arithmetic, R blocks' parameters.
+    "compute": as many layers as all its passes together, at its width: its arithmetic, the parameters of R blocks.
     """
     config = preset(profile.recurrent)
     return {
@@ -142,7 +142,7 @@ def matched(profile: Profile) -> dict[str, str]:
 
 
 def arms_of_width(profile: Profile) -> list[dict[str, str]]:
-    """The encoders of notebook 05, each with its reason: rows with the columns model and why."""
+    """The encoders of notebook 05 and the reason for each: rows with the columns model and why."""
     alike = matched(profile)
     layers, passed = preset(profile.wide).effective_depth, preset(profile.deep).effective_depth
     return [
@@ -156,7 +156,7 @@ def arms_of_width(profile: Profile) -> list[dict[str, str]]:
 
 
 def width_vs_depth(profile: Profile) -> list[RunSpec]:
-    """Notebook 05: wide against deep, and the standard encoders matched to the recurrent one."""
+    """Notebook 05: the wide and the deep encoder, the two main encoders, and the matched standard encoders."""
     names = [profile.wide, profile.deep, profile.standard, profile.recurrent, *matched(profile).values()]
     return _seeds(profile, dict.fromkeys(names), profile.data, profile.arm_seeds)
 
@@ -167,22 +167,22 @@ def domains(profile: Profile) -> list[RunSpec]:
 
 
 def transfer(profile: Profile) -> list[RunSpec]:
-    """Notebook 06: the models whose sentiment is tried on other data."""
+    """Notebook 06: models trained on sentiment and tested on other data."""
     return _both(profile, profile.transfer_from)
 
 
 def _splits(profile: Profile) -> list[DataSpec]:
-    """The spam data split anew for each seed: one test split holds too few spam messages to tell models apart."""
+    """The spam data, split by seed. One split per seed, because one test split has too few spam messages."""
     return [dataclasses.replace(profile.spam, seed=seed) for seed in range(profile.pretrained_seeds)]
 
 
 def spam(profile: Profile) -> list[RunSpec]:
-    """Notebook 07: a small BERT learns spam from nothing."""
+    """Notebook 07: a small BERT is trained from scratch on spam."""
     return [RunSpec(profile.small, data, profile.small_recipe, data.seed) for data in _splits(profile)]
 
 
 def finetuning(profile: Profile) -> list[RunSpec]:
-    """Notebook 07: the pretrained encoder on spam, whole and frozen, and on the headline task; its tokenizer goes with it."""
+    """Notebook 07: the pretrained encoder on spam, whole and frozen, and on the headline task, with its own tokenizer."""
     frozen = dataclasses.replace(RECIPES["frozen"], epochs=profile.finetune_spam.epochs)
     tasks = [(data, recipe, data.seed) for recipe in (profile.finetune_spam, frozen) for data in _splits(profile)]
     tasks += [(profile.data, profile.finetune, seed) for seed in range(profile.pretrained_seeds)]
@@ -207,7 +207,6 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "06_domain_classification": {"domains": domains, "transfer": transfer},
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
 }
-
 
 
 def specs_of(study: str, profile: Profile) -> list[RunSpec]:

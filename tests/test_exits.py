@@ -77,7 +77,9 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
     sentence = words.leaving_early(row)
     assert "2.00 times the throughput" in sentence and "1.80 times in the slowest seed" in sentence and "5 seeds" in sentence
-    assert "accuracy differs by −0.1 points (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
+    assert "Its accuracy is 0.1 points lower (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
+    assert "is 0.2 points higher" in words.leaving_early(row | {"difference": 0.002})
+    assert "is the same to 0.1 points" in words.leaving_early(row | {"difference": -0.0004})
     assert "not reached" in words.leaving_early(row | {"difference": -0.003})
     assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
     assert sentence.endswith("on these texts is 2, with 1.90 times the throughput and +0.1 points of accuracy.")

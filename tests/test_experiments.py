@@ -425,7 +425,8 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
     for sentence in (
         "- **yes**: sst2",
         "- The yes on sst2 is narrow: if one of the seeds is left out, the interval begins at −1.2 points.",
-        "**recurrent-3x2x256** has **100%** of the parameters of **standard-6x384**",
+        "Yes: the whole interval lies above −1 percentage point. No: it lies below −1 percentage point.",
+        "**recurrent-3x2x256** has 100% of the parameters of **standard-6x384**",
         "What do the extra passes gain? At the same width and with the same parameters, **recurrent-3x2x256** minus "
         "**standard-3x256**",
         "What would as many separate layers gain? At the same width, **standard-6x256** minus **standard-3x256**",
@@ -433,6 +434,8 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
         f"\n**recurrent-3x2x256** minus **{classical.NAME}**",
     ):
         assert sentence in said
+    wider = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.025, pd.DataFrame())
+    assert "lies above −2.5 percentage points." in wider and "narrow" not in wider
     alone = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared[:1], 0.01, pd.DataFrame())
     assert "gain?" not in alone and "neural" not in alone
     steady = compared.assign(low_without=-0.009)

@@ -260,7 +260,7 @@ def test_a_model_that_stands_twice_is_refused_rather_than_drawn_over_itself():
     for function in (tradeoff.bubble, tradeoff.pareto_frontier, tradeoff.accuracy_per_million, interactive.bubble):
         with pytest.raises(InputError, match="'standard-6x384' twice"):
             function(pd.concat([table, table.iloc[:1]]))
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         accuracy.accuracy_intervals(pd.concat([runs_of(TWO, 2)] * 2))
 
 

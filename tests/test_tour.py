@@ -70,22 +70,21 @@ def test_the_closest_positions_are_found_among_all_pairs_of_them() -> None:
 
 
 def test_near_and_far_prices_distance_as_each_scheme_does() -> None:
-    table = tour.near_and_far(16, 8, 10_000.0, 32, score=4.0, directions=50).set_index(["line", "distance"])
+    table = tour.near_and_far(16, 8, 10_000.0, 32).set_index(["line", "distance"])
     assert table.index.is_unique
     distance = np.arange(32)
-    assert table.loc[tour.FAST, "score"].to_numpy() == pytest.approx(4 * np.cos(distance), abs=1e-4)
-    assert table.loc[tour.SLOW, "score"].to_numpy() == pytest.approx(
-        4 * np.cos(distance * 10_000.0 ** (-14 / 16)), abs=1e-4
-    )
+    assert table.loc[tour.FAST, "score"].to_numpy() == pytest.approx(5 * np.cos(distance), abs=1e-4)
+    slowest = 5 * np.cos(distance * 10_000.0 ** (-14 / 16))
+    assert table.loc[tour.SLOW, "score"].to_numpy() == pytest.approx(slowest, abs=1e-4)
     spread = table.loc[tour.SPREAD]
-    assert spread["score"].iloc[0] == pytest.approx(4, abs=1e-5) and (spread["low"] <= spread["high"]).all()
+    assert spread["score"].iloc[0] == pytest.approx(5, abs=1e-5) and (spread["low"] <= spread["high"]).all()
     assert (spread["low"] < spread["score"]).iloc[1:].all() and (spread["score"] < spread["high"]).iloc[1:].all()
     for slope in (2**-1, 2**-5, 2**-8):
         own = table.loc[f"ALiBi, slope 1/{1 / slope:.4g}"]
-        assert own["score"].to_numpy() == pytest.approx(4 - slope * distance)
+        assert own["score"].to_numpy() == pytest.approx(5 - slope * distance)
         for far in (0, 5, 31):
             scores = torch.tensor(-slope * distance)
-            scores[far] += 4
+            scores[far] += 5
             assert own["weight"][far] == pytest.approx(scores.softmax(dim=0)[far].item())
     one = tour.near_and_far(16, 1, 10_000.0, 8)
     assert one.groupby("scheme")["line"].nunique().to_dict() == {"RoPE": 3, "ALiBi": 1}
@@ -140,7 +139,7 @@ def test_what_reaches_a_norm_is_measured_on_real_tokens(norm: str) -> None:
 
 
 def test_both_norms_are_timed() -> None:
-    times = tour.norm_times(16, 8, rounds=3)
+    times = tour.norm_times(16, 8)
     assert set(times) == {"rmsnorm", "layernorm"} and all(0 < taken < 1000 for taken in times.values())
 
 
@@ -148,8 +147,8 @@ def test_both_norms_are_timed() -> None:
 
 
 def test_activation_curves_are_the_formulas_and_their_slopes() -> None:
-    table = tour.activation_curves(-3.0, 3.0, 25).set_index("feedforward")
-    x = torch.linspace(-3, 3, 25).requires_grad_()
+    table = tour.activation_curves(-3.0, 3.0).set_index("feedforward")
+    x = torch.linspace(-3, 3, tour.POINTS).requires_grad_()
     gated = {"swiglu": F.silu(x) * x, "geglu": F.gelu(x) * x, "gelu": F.gelu(x), "relu": F.relu(x)}
     assert set(table.index) == set(gated)
     for kind, value in gated.items():
@@ -206,7 +205,7 @@ def turns(*bases: float) -> pd.DataFrame:
 
 # name -> the figure function, its table, and its other arguments
 CASES = {
-    "activations": (draw.activations, tour.activation_curves(-3, 3, 41), {}),
+    "activations": (draw.activations, tour.activation_curves(-3, 3), {}),
     "rotation": (draw.rotation, tour.rotation(64, 10_000.0, [0, 8, 16], 8), {}),
     "rotation, one": (draw.rotation, tour.rotation(64, 10_000.0, [3], 30), {}),
     "frequencies": (draw.frequencies, turns(10_000.0, 160_000.0), {"longest": 512}),

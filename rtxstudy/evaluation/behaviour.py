@@ -16,7 +16,7 @@ from rtxlib.runs.cost import Batch
 
 @contextmanager
 def _reading(encoder: Encoder) -> Iterator[None]:
-    """Evaluation mode without gradients; the encoder's own mode comes back at the end."""
+    """Evaluation mode without gradients; the encoder's own mode is restored at the end."""
     if encoder.device.type == "meta":
         raise InputError("An encoder on the meta device has no weights to run; build it without, random ones will do.")
     was_training = encoder.training

@@ -1,4 +1,6 @@
-"""Which of two arms is the more accurate: differences paired by seed and by test text.
+"""Paired accuracy differences between two models.
+
+Differences are paired by seed and by test text.
 
 An arm is a :class:`rtxstudy.evaluation.finished.Runs`: the runs of one model on one data set, one per seed.
 """
@@ -34,8 +36,8 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
     """The accuracy of the runs ``a`` minus that of ``b``, seed by seed and text by text, as a row of a table.
 
     Columns: ``comparison`` ("A − B"), ``data``, ``difference`` (0.01 = one percentage point), ``low`` and ``high`` (95 %
-    interval), ``p``, ``n_seeds``, ``n_items`` (test texts), and ``low_without``: the lowest value that ``low`` takes when any
-    one seed is left out, NaN for fewer than three seeds.
+    interval), ``p``, ``n_seeds``, ``n_items`` (test texts), and ``low_without``: the smallest ``low`` over all leave-one-seed-out
+    fits, NaN for fewer than three seeds.
 
     Raises InputError when the two arms differ in their seeds or in their test texts.
     """
@@ -44,8 +46,11 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
         raise InputError(f"Seeds {seeds[0]} of {a.model} cannot be paired with seeds {seeds[1]} of {b.model}.")
     correct = _correct(a + b)
     pair = correct[: len(a)], correct[len(a) :]
-    leave_one_out = range(len(a)) if len(a) > 2 else ()
-    lows = [paired_difference(*(np.delete(side, seed, axis=0) for side in pair)).low for seed in leave_one_out]
+    lows = []
+    if len(a) > 2:
+        for seed in range(len(a)):
+            left = (np.delete(side, seed, axis=0) for side in pair)
+            lows.append(paired_difference(*left).low)
     return {
         "comparison": f"{a.model} − {b.model}",
         "data": a[0].metrics["data"],
@@ -60,27 +65,31 @@ def comparisons(*pairs: tuple[Runs, Runs], **columns: Any) -> pd.DataFrame:
 
 
 def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
-    """The accuracy of the runs minus that of TF-IDF with logistic regression: one row, as :func:`compare` gives it.
+    """The accuracy of the runs minus that of counting words (TF-IDF with logistic regression): one row.
 
-    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data; its one fit stands beside every seed.
+    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data. The single fit is paired with every
+    seed. Columns: those of :func:`compare`, without ``low_without``.
     """
     words = counting[counting["model"] == NAME].iloc[0]
     correct = _correct(runs)
-    beside = np.broadcast_to(np.asarray(words["correct"], dtype=bool), correct.shape)
+    of_words = np.broadcast_to(np.asarray(words["correct"], dtype=bool), correct.shape)
     row = {"comparison": f"{runs.model} − {NAME}", "data": runs[0].metrics["data"]}
-    return pd.DataFrame([row | paired_difference(correct, beside)._asdict()])
+    return pd.DataFrame([row | paired_difference(correct, of_words)._asdict()])
 
 
 def over_blocks(runs: Runs) -> pd.DataFrame:
-    """What more passes do to a block of layers, over all blocks (layers × width) of a grid at once.
+    """The effect of more passes on accuracy, over all blocks (layers × width) of a grid at once.
 
-    One row for each number of passes R and what it is compared with: the block passed once, which has the same parameters
-    and 1/R of the arithmetic, and a standard encoder of R times the layers, which has the same arithmetic and the parameters
-    of R blocks. Columns: ``passes``, ``against`` ("one pass" or "layers of their own"), ``blocks``, ``difference`` (accuracy,
-    0.01 = one percentage point), ``low``, ``high``, ``p``, ``n_items``, ``data``.
+    Each number of passes R has two rows, one for each comparison:
 
-    A block's difference is the mean over its seeds, paired. Blocks take the place of seeds in
-    :func:`rtxstudy.evaluation.statistics.mean_difference`, so the interval covers other blocks such as these and other texts.
+    - "one pass": the same block passed once, with the same parameters and 1/R of the arithmetic;
+    - "layers of their own": a standard encoder of R times the layers, with the same arithmetic and the parameters of R blocks.
+
+    Columns: ``passes``, ``against`` (the comparison), ``blocks``, ``difference`` (accuracy, 0.01 = one percentage point),
+    ``low``, ``high``, ``p``, ``n_items``, ``data``.
+
+    A block's difference is the mean of the paired differences over its seeds. Blocks are the random effect in place of seeds
+    (:func:`rtxstudy.evaluation.statistics.mean_difference`). The interval covers new blocks and new texts.
     Raises InputError when the runs were not tested on the same texts.
     """
     axes = ("num_hidden_layers", "recurrent_depth", "hidden_size", "seed")

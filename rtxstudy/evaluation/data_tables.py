@@ -1,4 +1,4 @@
-"""What notebook 01 shows of prepared data, as tables of several data sets one below the other."""
+"""Tables of notebook 01 on prepared data, of several data sets one below the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def filters(sets: Sets) -> pd.DataFrame:
 
 
 def audit(sets: Sets) -> pd.DataFrame:
-    """What the audit found: check, left, right, rows, share, data; without the texts, which licences forbid to pass on."""
+    """The findings of the audit: check, left, right, rows, share, data. Licences forbid to publish the example texts."""
     found = pd.concat([data.audit.assign(data=name) for name, data in sets.items()], ignore_index=True)
     return found.drop(columns="example")
 
@@ -44,12 +44,12 @@ def examples(data: Prepared) -> pd.DataFrame:
 
 
 def overlaps(data: Prepared) -> pd.DataFrame:
-    """One text for each check of the audit that found any: check, left, right, example."""
+    """One example text per finding of the audit: check, left, right, example."""
     found = data.audit[(data.audit["rows"] > 0) & (data.audit["example"] != "")]
     return found[["check", "left", "right", "example"]]
 
 
 def notes(sets: Sets) -> pd.DataFrame:
-    """What the sources had to remark: data, note."""
+    """The notes of the sources: data, note."""
     found = [(name, note) for name, data in sets.items() for note in data.provenance["notes"]]
     return pd.DataFrame(found, columns=["data", "note"])

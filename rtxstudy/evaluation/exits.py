@@ -1,4 +1,7 @@
-"""Early exit measured: every pass decoded once, thresholds calibrated on validation texts, and what leaving costs and saves."""
+"""Measure early exit: decode every pass once, calibrate thresholds on validation texts, and time every way to run a model.
+
+*Leaving* after a pass means that a text's label is read there and its later passes are not computed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ ROUNDS = 3  # timed rounds, after one untimed
 
 
 class Decoded(NamedTuple):
-    """What each pass gives for each text: logits (rows, passes, labels), and scores (rows, passes) by criterion."""
+    """The result of every pass for every text: logits (rows, passes, labels), and scores (rows, passes) by criterion."""
 
     logits: np.ndarray
     scores: dict[str, np.ndarray]
@@ -42,7 +45,8 @@ def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Bat
     scores: dict[str, list[torch.Tensor]] = {criterion: [] for criterion in CRITERIA}
     encoder = model.encoder
     for batch in batches:
-        ids, mask = inputs(batch, model.device).values()
+        moved = inputs(batch, model.device)
+        ids, mask = moved["input_ids"], moved["attention_mask"]
         states = encoder(ids, mask, output_hidden_states=True).pass_states
         views = encoder.views(ids.shape[1], mask, ids.device)
         found = [model.decode(h, mask, views).float() for h in states[1:]]
@@ -66,29 +70,31 @@ def leave(scores: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def calibrate(scores: np.ndarray, predictions: np.ndarray, tolerance: float) -> float:
-    """The lowest threshold at which, and above which, leaving early changes at most this share of the labels.
+    """The lowest threshold t such that every threshold ≥ t changes at most ``tolerance`` of the labels.
 
-    scores, predictions: (rows, passes) of validation texts. A label counts as changed when it differs from the label after all
-    passes. True labels are not needed, and accuracy cannot fall by more than the share changed. Raises InputError for a
-    tolerance outside 0 to 1, or without texts.
+    scores, predictions: (rows, passes) of validation texts. A label counts as changed if it differs from the label after all
+    passes. True labels are not needed, and accuracy cannot fall by more than the share changed. At most :data:`CANDIDATES`
+    thresholds are tried. Raises InputError for a tolerance outside 0 to 1, or without texts.
     """
     if not 0 <= tolerance <= 1 or not len(scores):
         raise InputError(f"Calibration needs texts and a tolerance between 0 and 1, not {len(scores)} and {tolerance}.")
     seen = np.unique(np.append(scores[:, :-1], [0.0, 1.0]))
     tried = seen[np.linspace(0, len(seen) - 1, min(CANDIDATES, len(seen))).round().astype(int)]
     rows = np.arange(len(scores))
-    for lower, threshold in zip(tried[-2::-1], tried[:0:-1], strict=True):
-        changed = predictions[rows, leave(scores, lower) - 1] != predictions[:, -1]
+    lowest = tried[-1]
+    for threshold in tried[-2::-1]:  # from high to low
+        changed = predictions[rows, leave(scores, threshold) - 1] != predictions[:, -1]
         if changed.mean() > tolerance:
-            return float(threshold)
-    return float(tried[0])
+            break
+        lowest = threshold
+    return float(lowest)
 
 
 @torch.inference_mode()
 def outcome(
     model: EncoderForSequenceClassification, batches: Sequence[Batch], way: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and numbers of passes (rows,) when the model runs one way; rows in the order of the batches.
+    """Labels and numbers of passes (rows,) of one way to run the model; rows in the order of the batches.
 
     way: see :func:`milliseconds`.
     """
@@ -104,10 +110,12 @@ def outcome(
 def milliseconds(
     model: EncoderForSequenceClassification, batches: Sequence[Batch], ways: Sequence[dict[str, Any]]
 ) -> list[float]:
-    """Milliseconds per text of each way to run the model: the median over :data:`ROUNDS` rounds in which all ways take turns.
+    """Milliseconds per text of each way to run the model: the median over :data:`ROUNDS` rounds.
 
-    ways: keyword arguments of the model, ``{"recurrent_depth": 2}`` or ``{"early_exit": EarlyExit(…)}``. Each way runs once
-    before the clock starts. batches: on the model's device. The model must be in evaluation mode.
+    All ways take turns in every round, and each runs once before the clock starts. The model must be in evaluation mode.
+
+    ways: keyword arguments of the model, ``{"recurrent_depth": 2}`` or ``{"early_exit": EarlyExit(…)}``. batches: on the
+    model's device.
     """
     texts = sum(len(batch["input_ids"]) for batch in batches)
     wait = synchroniser(model.device)
@@ -125,19 +133,20 @@ def milliseconds(
 
 
 def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Each calibrated exit against all passes: one row per model and criterion, over its seeds.
+    """Each calibrated early exit compared with all passes: one row per model and criterion, over its seeds.
 
     ways, predictions: the two tables of :func:`rtxstudy.evaluation.measured.early_exits`, of several runs. Columns:
 
     - ``model``, ``data``, ``criterion``;
-    - ``throughput``: texts per second relative to all passes in the same rounds, mean over seeds; ``throughput_least``: of the
-      slowest seed;
+    - ``throughput``: texts per second relative to all passes in the same rounds, mean over seeds;
+    - ``throughput_least``: the same for the slowest seed;
     - ``passes``: mean over texts and seeds;
     - ``difference``, ``low``, ``high``, ``p``, ``n_seeds``, ``n_items``: the paired difference of accuracies
       (:func:`rtxstudy.evaluation.statistics.paired_difference`);
-    - ``fixed_passes``: the simpler alternative, the smallest fixed number of passes whose mean accuracy is at least the exit's
-      (NaN if there is none), with its ``fixed_throughput`` and its ``fixed_difference`` in accuracy against all passes. It is
-      chosen on the test texts themselves, which flatters it; the thresholds are chosen on validation texts.
+    - ``fixed_passes``: the smallest fixed number of passes whose mean accuracy is at least the exit's; NaN if there is none.
+      It is chosen on test texts, so it is optimistic. The thresholds are chosen on validation texts;
+    - ``fixed_throughput``: its texts per second relative to all passes;
+    - ``fixed_difference``: its accuracy minus that of all passes.
     """
     rows = []
     for (data, model), own in predictions.groupby(["data", "model"], sort=False):

@@ -1,4 +1,4 @@
-"""Finished runs: chosen by what they are, never by their position, and read as tables."""
+"""Finished runs: chosen by their metrics or their specs, and read as tables."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Runs(Sequence[Run]):
-    """Finished runs in the order in which they were asked for, each beside the spec that asked for it."""
+    """Finished runs in the order in which they were asked for, each with the spec that asked for it.
+
+    It is a sequence: ``runs[0]`` is a run, and ``runs[:2]`` are Runs.
+    """
 
     runs: tuple[Run, ...]
     specs: tuple[RunSpec, ...]
-    results: Path  # a profile's published tables, which hold what a run's own folder lacks
+    results: Path  # the published tables of a profile, for runs whose own folder lacks a table
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -45,7 +48,7 @@ class Runs(Sequence[Run]):
     def where(self, **wanted: Any) -> Runs:
         """The runs whose metrics have these values: ``runs.where(model="standard-6x384", seed=range(3))``.
 
-        A range stands for any of its numbers.
+        A range matches any of its numbers.
         """
         allowed = {name: value if isinstance(value, range) else (value,) for name, value in wanted.items()}
         return self._only([all(run.metrics[name] in values for name, values in allowed.items()) for run in self])

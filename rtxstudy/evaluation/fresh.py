@@ -1,4 +1,4 @@
-"""What notebook 08 measures on fresh encoders, before any training, with a few texts of the study."""
+"""Measurements of notebook 08 on fresh encoders, before any training, with a few texts of the study."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rtxstudy.evaluation import tour
 from rtxstudy.evaluation.gradients import gradients_by_parameter
 from rtxstudy.evaluation.loop_tables import by_layer
 
-TEXTS = 64
+TEXTS = 64  # texts of every measurement
 
 
 def sample(data: Prepared) -> Batch:
@@ -25,25 +25,26 @@ def sample(data: Prepared) -> Batch:
 
 
 def sizes(data: Prepared) -> dict[str, int]:
-    """The fields of a model's configuration that the data decide."""
+    """The ModelConfig fields that depend on the data."""
     tokenizer = data.tokenizer
     return {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "num_labels": len(data.label_names)}
 
 
 def gradient_paths(models: Mapping[str, Mapping[str, Any]], seeds: int, data: Prepared) -> pd.DataFrame:
-    """The norm of the gradient that arrives at each layer of fresh models, read with and without a norm before the classifier.
+    """The norm of the gradient of each unrolled layer of fresh models, with and without a norm before the classifier.
 
-    ``models``: name → what changes the preset of that name, which is the name's first word. Columns: ``depth`` (which layer on
-    the way, from 1), ``iteration`` (which pass, from 1), norm, model, seed, ``final_norm``.
+    ``models``: name → overrides. The first word of the name is the preset. Columns: ``depth`` (number of the unrolled layer,
+    from 1), ``iteration`` (number of the pass, from 1), norm, model, seed, ``final_norm``.
     """
     parts = []
-    for name, changes in models.items():
+    for name, overrides in models.items():
         for seed in range(seeds):
             for final_norm in (False, True):
-                model = build(name.split()[0], seed, final_norm=final_norm, **changes, **sizes(data))
-                gradients = gradients_by_parameter(model, [sample(data)]).assign(model=name, seed=seed)
-                norms = by_layer(gradients)[["depth", "iteration", "norm"]]
-                parts.append(norms.assign(model=name, seed=seed, final_norm=final_norm))
+                model = build(name.split()[0], seed, final_norm=final_norm, **overrides, **sizes(data))
+                gradients = gradients_by_parameter(model, [sample(data)])
+                norms = by_layer(gradients.assign(model=name, seed=seed))  # it groups by model and seed
+                columns = norms[["depth", "iteration", "norm", "model", "seed"]]
+                parts.append(columns.assign(final_norm=final_norm))
     return pd.concat(parts, ignore_index=True)
 
 

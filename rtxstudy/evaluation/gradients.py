@@ -20,7 +20,7 @@ def unroll(model: EncoderForSequenceClassification) -> EncoderForSequenceClassif
     """The same function with one block per pass; each block holds its own copy of the shared weights.
 
     By the chain rule the gradient of the shared block is the sum of these blocks' gradients (back-propagation through time,
-    Werbos 1990). An unshared model comes back as a plain copy.
+    Werbos 1990). For an unshared model the result is a plain copy.
     """
     twin = copy.deepcopy(model)
     blocks = twin.encoder.stack.blocks
@@ -49,10 +49,10 @@ def pass_gradients(
 
 
 def gradients_by_parameter(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> pd.DataFrame:
-    """What each pass contributes to the gradient of each parameter of the block: one row per pass and parameter.
+    """The contribution of each pass to the gradient of each parameter of the block: one row per pass and parameter.
 
-    Columns: ``iteration`` (the pass, from 1), ``layer`` (of the block, from 1), ``depth`` (how many layers the state has
-    passed by then, this one included), ``parameter``, ``norm`` of the contribution gᵢ, and ``share`` of the parameter's whole
+    Columns: ``iteration`` (the pass, from 1), ``layer`` (of the block, from 1), ``depth`` (number of the unrolled
+    layer, from 1), ``parameter``, ``norm`` of the contribution gᵢ, and ``share`` of the parameter's whole
     gradient g. For a shared block the share is the projection ⟨gᵢ, g⟩ / ⟨g, g⟩, and the shares of all passes add up to one. An
     unshared block belongs to one pass, so its share is one. batches: see :func:`pass_gradients`.
     """
@@ -111,7 +111,7 @@ def _coefficients(model: EncoderForSequenceClassification) -> list[tuple[float, 
 
 
 def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> pd.DataFrame:
-    """How much of the loss' gradient reaches the state after each pass, beside two products that are said to predict it.
+    """The gradient of the loss that reaches the state after each pass, with two products that are said to predict it.
 
     With the residual h ← s·h + b·F(h), one row per pass t, where t = 0 is the state that entered the loop:
 

@@ -1,4 +1,4 @@
-"""What notebook 03 makes of the tables that are measured on loops (:mod:`rtxstudy.evaluation.measured`)."""
+"""Tables of notebook 03, computed from the tables that are measured on loops (:mod:`rtxstudy.evaluation.measured`)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from rtxstudy.evaluation.worth import without_one_model, worth_of_passes
 
 
 def by_layer(gradients: pd.DataFrame) -> pd.DataFrame:
-    """The norm of the whole gradient of each layer on the way, from the norms of its parameters.
+    """The norm of the whole gradient of each unrolled layer, from the norms of its parameters.
 
-    Columns: model, seed, ``depth`` (which layer on the way, from 1), ``iteration`` (which pass, from 1), norm.
+    Columns: model, seed, ``depth`` (number of the unrolled layer, from 1), ``iteration`` (number of the pass, from 1), norm.
     """
     squares = gradients.assign(norm=gradients["norm"] ** 2)
     return squares.groupby(["model", "seed", "depth", "iteration"], sort=False)["norm"].sum().pow(0.5).reset_index()
 
 
 def growth(states: pd.DataFrame, passes: int) -> pd.DataFrame:
-    """How much the state grows per pass beyond the ``passes`` of training, form by form, before and after training.
+    """The growth of the state per pass beyond the ``passes`` of training, for each form, before and after training.
 
     ``states``: columns form, weights, iteration, norm, accuracy. The gain is the geometric mean of the factors by which the
     norm, a mean over seeds, changes from one pass to the next.
@@ -35,14 +35,14 @@ def growth(states: pd.DataFrame, passes: int) -> pd.DataFrame:
 
 
 def worth(errors: pd.DataFrame) -> pd.DataFrame:
-    """φ of each data set, and the ``least`` and the ``largest`` φ when the runs of any one model are left out.
+    """φ of each data set, with the leave-one-model-out range of φ.
 
-    ``errors``: as :func:`rtxstudy.evaluation.worth.errors` gives them. One row per data set: data, and the fields of
-    :class:`rtxstudy.evaluation.worth.Worth`.
+    ``errors``: as :func:`rtxstudy.evaluation.worth.errors` gives them. One row per data set: data, the fields of
+    :class:`rtxstudy.evaluation.worth.Worth`, and the ends of the range, ``least`` and ``largest``.
     """
-    return pd.DataFrame(
-        [
-            {"data": data} | worth_of_passes(own)._asdict() | without_one_model(own)._asdict()
-            for data, own in errors.groupby("data", sort=False)
-        ]
-    )
+    rows = []
+    for data, own in errors.groupby("data", sort=False):
+        fit, spread = worth_of_passes(own), without_one_model(own)
+        row = {"data": data, **fit._asdict(), **spread._asdict()}
+        rows.append(row)
+    return pd.DataFrame(rows)

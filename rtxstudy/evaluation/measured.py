@@ -1,8 +1,9 @@
-"""Tables measured once from a run's weights and kept beside the run, so that figures need no weights afterwards.
+"""Tables measured once from a run's weights and kept beside the run, so that figures do not need the weights.
 
-A run that is known only from the committed tables (its ``path`` is None) gives the stored table; ``data`` is then not used and
-may be None. Every table also names its run: key, model, seed, data. In stored tables the column ``iteration`` is the number of
-a pass and ``iterations`` the number of passes; both names are part of the stored format, and everything else says *pass*.
+For a run that is known only from the committed tables (its ``path`` is None), the stored table is returned; ``data`` is then
+not used and may be None. Every table also names its run: key, model, seed, data. In stored tables the column ``iteration`` is
+the number of a pass and ``iterations`` the number of passes. Both names are part of the stored format; everything else says
+*pass*.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from rtxstudy.evaluation import exits
 from rtxstudy.evaluation.gradients import gradients_by_parameter, gradients_by_pass, gradients_of_states
 from rtxstudy.evaluation.states import states_by_pass
 
-# No run's key holds these constants: after a change, delete the tables that were measured with the old value.
+# These constants are not in the key. If you change one, delete the tables.
 GRADIENT_ROWS = 512  # training texts on which gradients are measured
 FURTHEST = 12  # passes for which a shared block is followed
 TOLERANCE = 0.005  # share of validation labels that early exit may change
-CONFIDENCES = (0.6, 0.75, 0.9)  # thresholds timed beside the calibrated ones: enough for a curve
-CHANGES = (0.2, 0.5, 0.8)  # the same, as quantiles of the validation scores
-TIMED_TEXTS = 400  # at most, spread over the test texts; labels are those of all test texts
+CONFIDENCES = (0.6, 0.75, 0.9)  # thresholds of "confidence" that are measured beside the calibrated one, for a curve
+CHANGES = (0.2, 0.5, 0.8)  # thresholds of "change" for a curve, as quantiles of the validation scores
+TIMED_TEXTS = 400  # most test texts that are timed; accuracy is measured on all test texts
 
 
 # ---------------------------------------- gradients and states
@@ -47,7 +48,7 @@ def gradients(run: Run, data: Prepared | None, results: Path | None = None) -> p
 
 
 def parameter_gradients(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
-    """The same for each parameter by itself: :func:`gradients_by_parameter`."""
+    """The gradient of each parameter of a trained run, by pass: :func:`gradients_by_parameter`."""
     return _kept(run, "parameter_gradients", results, lambda model: gradients_by_parameter(model, _training_sample(data)))
 
 
@@ -82,20 +83,25 @@ def states(run: Run, data: Prepared | None, results: Path | None = None) -> pd.D
 
 
 def early_exits(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
-    """What early exit costs and saves on the test texts: a table of the ways to run a model.
+    """Accuracy and time of early exit on the test texts: one row per way to run the model.
 
-    It has one row per way: ``criterion`` ("fixed": the same number of passes for all texts), ``setting`` (that
-    number, or the threshold), ``chosen`` (whether the threshold is the one calibrated on validation texts, where it may change at
-    most :data:`TOLERANCE` of the labels), mean ``passes``, ``accuracy``, ``ms_per_text`` (all ways timed in turns), ``device``.
+    - ``criterion``: a criterion of early exit, or "fixed" for the same number of passes for all texts;
+    - ``setting``: the threshold, or the number of passes;
+    - ``chosen``: whether the threshold is the calibrated one. It may change at most :data:`TOLERANCE` of the labels of the
+      validation texts;
+    - ``passes`` (mean), ``accuracy``, ``ms_per_text`` (all ways timed in turns), ``device``.
 
-    Beside it the run keeps the table "exit_predictions", one row per text: ``row``, ``label``, ``fixed`` (the label after R
-    passes), and for each criterion the label ``<criterion>`` at the chosen threshold and the number of passes
-    ``passes_<criterion>``.
+    The run also keeps the table "exit_predictions" with one row per text:
+
+    - ``row``, ``label``;
+    - ``fixed``: the label after R passes;
+    - ``<criterion>``: the label at the chosen threshold of this criterion;
+    - ``passes_<criterion>``: the number of passes at that threshold.
     """
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         ways, predictions = _measure_exits(run, model, data)
-        # The labels are written first, because the table of ways, written by _kept, marks both as complete.
+        # _kept writes the table of ways afterwards. It marks both tables as complete, so the labels are written first.
         store.write_table(run.path / "exit_predictions.parquet", _named(run, predictions))
         return ways
 
@@ -149,7 +155,7 @@ def _measure_exits(
 
 
 def _ways(validated: exits.Decoded, passes: int) -> list[_Way]:
-    """Every fixed number of passes, and for each criterion a few thresholds for a curve and the calibrated one."""
+    """Every fixed number of passes; for each criterion, a few thresholds for a curve and the calibrated threshold."""
     thresholds = {
         "confidence": CONFIDENCES,
         "agreement": np.arange(1, passes) / passes,
@@ -163,13 +169,13 @@ def _ways(validated: exits.Decoded, passes: int) -> list[_Way]:
     return ways
 
 
-# ---------------------------------------- what all of them use
+# ---------------------------------------- helpers of all tables
 
 
 def _kept(
     run: Run, name: str, results: Path | None, measure: Callable[[EncoderForSequenceClassification], pd.DataFrame]
 ) -> pd.DataFrame:
-    """The table ``name`` of a run: the stored one, or what ``measure`` makes of the run's model, stored from now on."""
+    """The table ``name`` of a run. If it is not stored, ``measure`` makes it from the run's model, and it is stored."""
     if run.path is None or (run.path / f"{name}.parquet").is_file():
         return store.part(run, name, results)
     table = _named(run, measure(EncoderForSequenceClassification.from_pretrained(run.path).eval()))
@@ -193,7 +199,7 @@ def _before_and_after(
 
 
 def _batches(tokens: Tokens, pad_id: int, rows: np.ndarray | None = None) -> tuple[list[Batch], np.ndarray]:
-    """Batches of texts of similar length, and the rows in the order in which they stand in the batches."""
+    """Batches of texts of similar length, and the rows in the order of the batches."""
     rows = np.arange(len(tokens)) if rows is None else rows
     pieces = [rows[part] for part in batches(tokens.lengths[rows], EVALUATION_TOKENS, None, seed=None, epoch=0)]
     return [collate(tokens, piece, pad_id) for piece in pieces], np.concatenate(pieces)

@@ -1,4 +1,4 @@
-"""The Pareto frontier of a table: the rows that no other row beats on every aim at once."""
+"""The Pareto frontier of a table: the rows that no other row dominates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def frontier(table: pd.DataFrame, minimise: Sequence[str] = (), maximise: Sequen
     """True for each row that no other row dominates; a boolean Series on the table's index.
 
     Row a dominates row b when a is at least as good in every column of ``minimise`` and ``maximise`` and better in at least
-    one. Equal rows therefore stay on the frontier together. A row with a missing value neither dominates nor stands on the
+    one. Equal rows therefore stay on the frontier together. A row with a missing value neither dominates nor is on the
     frontier. All pairs of rows are compared, so the cost is quadratic. Raises ``InputError`` for a missing column, or when no
     column is given.
     """

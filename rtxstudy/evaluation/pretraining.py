@@ -1,4 +1,4 @@
-"""What notebook 07 measures with a pretrained encoder: which texts are alike, and which belong together."""
+"""Measurements of notebook 07 with a pretrained encoder: similar texts and nearest neighbours."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import preset
 from rtxlib.training.embed import embed, similarity
 from rtxstudy.evaluation import behaviour, retrieval
+
+LONGEST_SHOWN = 89  # characters; a longer text is cut to CUT_TO characters and an ellipsis
+CUT_TO = 88
 
 
 class Embedder(NamedTuple):
@@ -40,24 +43,26 @@ class Embedder(NamedTuple):
 
 
 def similarities(sentences: Sequence[str], embedder: Embedder | None) -> pd.DataFrame:
-    """The cosine of every two sentences: one row per sentence, which stands in ``sentence``, and one column per sentence.
+    """The cosine of every two sentences: one row and one column per sentence, and the row's own in ``sentence``.
 
     Without an embedder the table is empty.
     """
     if embedder is None:
         return pd.DataFrame({"sentence": []})
     vectors = embedder.vectors(sentences)
-    return pd.DataFrame(similarity(vectors, vectors), index=sentences, columns=sentences).rename_axis("sentence").reset_index()
+    table = pd.DataFrame(similarity(vectors, vectors), index=sentences, columns=sentences)
+    return table.rename_axis("sentence").reset_index()
 
 
 def norms_by_placement(data: Prepared) -> pd.DataFrame:
     """The size of a token's state after each layer of MiniLM's shape, with norms after (post) and before (pre) the sub-layers.
 
-    The weights are random, of a standard deviation that keeps the length of what a matrix multiplies. Columns as
-    :func:`rtxstudy.evaluation.behaviour.norms_by_layer` gives them, and ``model``.
+    The weights are random with std = 1/√width, which preserves the norm of a vector. Columns: those of
+    :func:`rtxstudy.evaluation.behaviour.norms_by_layer`, and ``model``.
     """
     test, pad_id = data.splits["test"], data.tokenizer.pad_token_id
     texts = [collate(test, rows, pad_id) for rows in batches(test.lengths, 4096, None, seed=None, epoch=0)[:1]]
+    width = preset("minilm-l6").hidden_size
     torch.manual_seed(0)
     parts = []
     for placement in ("post", "pre"):
@@ -67,7 +72,7 @@ def norms_by_placement(data: Prepared) -> pd.DataFrame:
             pooler=False,
             vocab_size=len(data.tokenizer),
             pad_token_id=pad_id,
-            initializer_range=384**-0.5,
+            initializer_range=width**-0.5,
         )
         norms = behaviour.norms_by_layer(Encoder(config).eval(), texts)
         parts.append(norms.assign(model=f"{placement}-norm, random weights"))
@@ -75,10 +80,10 @@ def norms_by_placement(data: Prepared) -> pd.DataFrame:
 
 
 def neighbours(pools: Mapping[str, Prepared], rows: int, embedder: Embedder | None) -> pd.DataFrame:
-    """How many of a test text's nearest neighbours have its label, by embeddings, by TF-IDF and by chance.
+    """The share of a test text's nearest neighbours that have its label: for embeddings, TF-IDF and chance.
 
-    ``pools``: what is searched, by the name of its panel; ``rows``: texts of each label at most. Columns as
-    :func:`rtxstudy.evaluation.retrieval.compare` gives them, and ``panel``. Without an embedder only words are compared.
+    ``pools``: panel name → data to search; ``rows``: most texts of each label. Columns: those of
+    :func:`rtxstudy.evaluation.retrieval.compare`, and ``panel``. Without an embedder, only TF-IDF and chance are compared.
     """
     parts = []
     for panel, pool in pools.items():
@@ -91,12 +96,12 @@ def neighbours(pools: Mapping[str, Prepared], rows: int, embedder: Embedder | No
 
 
 def best_matches(queries: Sequence[str], texts: Sequence[str], embedder: Embedder) -> pd.DataFrame:
-    """The three texts nearest to each query: query, similarity, review (cut after 88 letters)."""
-    scores = similarity(embedder.vectors(queries), embedder.vectors(texts))
-    return pd.DataFrame(
-        [
-            {"query": query, "similarity": scores[i, j], "review": texts[j] if len(texts[j]) < 90 else f"{texts[j][:88]}…"}
-            for i, query in enumerate(queries)
-            for j in scores[i].argsort()[::-1][:3]
-        ]
-    )
+    """The three texts nearest to each query: query, similarity, review (a long one is cut to 88 characters)."""
+    scores = similarity(embedder.vectors(queries), embedder.vectors(texts))  # (queries, texts)
+    rows = []
+    for query, of_query in zip(queries, scores, strict=True):
+        for place in of_query.argsort()[::-1][:3]:
+            text = texts[place]
+            shown = text if len(text) <= LONGEST_SHOWN else f"{text[:CUT_TO]}…"
+            rows.append({"query": query, "similarity": of_query[place], "review": shown})
+    return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""What the loop does to states: how large they are, how far each pass moves them, and what can be read from them."""
+"""The states in the loop: how large they are, how far each pass moves them, and the labels that are read from them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MEASURES = ("norm", "cosine", "distance", "token_correlation", "accuracy", "loss
 def states_by_pass(
     model: EncoderForSequenceClassification, batches: Sequence[Batch], passes: int | None = None
 ) -> pd.DataFrame:
-    """What each of ``passes`` passes (by default R) does to the state: one row per pass; row 0 is what entered the loop.
+    """The state after each of ``passes`` passes (by default R): one row per pass. Row 0 is the state that enters the loop.
 
-    Columns, each a mean over texts; those that row 0 cannot have are NaN there:
+    Columns, each a mean over texts. Row 0 has only ``norm`` and ``token_correlation``; its other columns are NaN:
 
     - ``iteration``: the pass;
     - ``norm``: ‖h‖₂ / √d of a token;
@@ -37,7 +37,7 @@ def states_by_pass(
       queries; 1 where a query attends to all tokens equally.
 
     batches: each with ``input_ids`` (B, T), ``attention_mask`` (B, T) or None and ``labels`` (B,), of texts of at least two
-    tokens. Dropout is off; the model's mode comes back at the end.
+    tokens. Dropout is off; the model's mode is restored at the end.
     """
     was_training = model.training
     model.eval()

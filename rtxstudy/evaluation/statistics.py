@@ -19,7 +19,7 @@ CONFIDENCE = 0.95  # of every interval
 
 
 class Interval(NamedTuple):
-    """A mean over n values with its confidence interval; ``low`` and ``high`` are NaN where n is 1."""
+    """A mean over n values with its confidence interval; ``low`` and ``high`` are NaN if n is 1."""
 
     mean: float
     low: float
@@ -80,8 +80,8 @@ def mean_difference(d: np.ndarray) -> Difference:
 
     after Hillis (2007), Statistics in Medicine 26, 596-619. Two cases differ from it:
 
-    - S ≤ E: the seeds differ by no more than chance among the items explains. E then replaces S, with items − 1 degrees of
-      freedom. Three seeds often agree by chance, and an interval from such a small S would be too narrow.
+    - S ≤ E: the seed effect is not larger than noise. E then replaces S, with items − 1 degrees of freedom. Three seeds often
+      agree by chance, and an interval from such a small S would be too narrow.
     - One seed: only the items vary, and the interval is the paired t-interval over items.
 
     LOG.md has the simulated coverage of this interval, and of a bootstrap over seeds and items, which covers less reliably.
@@ -126,7 +126,7 @@ def summarise(
     for group, part in runs.groupby(list(by), sort=False, dropna=False):
         name = dict(zip(by, group, strict=True))
         if "seed" in part and part["seed"].duplicated().any():
-            raise InputError(f"A seed stands twice among the runs of {name}; group by what tells them apart as well.")
+            raise InputError(f"A seed occurs twice among the runs of {name}; group by what tells them apart as well.")
         mean, low, high, n = mean_interval(part[value])
         medians = {column: part[column].median() for column in carry}
         rows.append({**name, "mean": mean, "low": low, "high": high, "sd": part[value].std(), "n": n, **medians})

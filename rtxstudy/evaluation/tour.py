@@ -27,7 +27,10 @@ from rtxstudy.evaluation.gradients import pass_gradients
 SPREAD = "RoPE, over all pairs"
 FAST, SLOW = "RoPE, fastest pair", "RoPE, slowest pair"
 KEYS, DRAWS = 16, 400  # tokens that a query attends to, and queries drawn, for the softmax
+SCORE, DIRECTIONS = 5.0, 400  # score of a match at distance 0, and random directions drawn, for distances
 VECTORS = 512  # drawn for norms and feed-forwards
+POINTS = 241  # of each activation curve
+ROUNDS = 30  # timed rounds of the norms, after three untimed ones
 
 
 def _bare(width: int, **settings: str | int | None) -> ModelConfig:
@@ -54,7 +57,7 @@ def rotation(head_dim: int, theta: float, pairs: Sequence[int], length: int) -> 
     cos, sin = rotary_angles(length, head_dim, theta)
     arrows = torch.zeros(1, 1, length, head_dim)
     arrows[..., : head_dim // 2] = 1.0
-    # The two numbers of a pair stand half a head apart: (length, 2, pairs).
+    # The two numbers of a pair are half a head apart: (length, 2, pairs).
     turned = rotate(arrows, cos, sin)[0, 0].unflatten(-1, (2, head_dim // 2))
     angle = frequencies(head_dim, theta)["angle"]
     rows = [
@@ -89,12 +92,10 @@ def closest_positions(head_dim: int, theta: float, length: int) -> float:
     return float(apart.min())
 
 
-def near_and_far(
-    head_dim: int, heads: int, theta: float, length: int, score: float = 5.0, directions: int = 400
-) -> pd.DataFrame:
+def near_and_far(head_dim: int, heads: int, theta: float, length: int) -> pd.DataFrame:
     """How a score falls with the distance of two tokens, under RoPE and under ALiBi: one row per line and distance.
 
-    Query and key are equal and score ``score`` at distance 0; every other token scores 0. Under RoPE the result depends on
+    Query and key are equal and score :data:`SCORE` at distance 0; every other token scores 0. Under RoPE the result depends on
     which pairs carry the similarity: the fastest, the slowest, or all of them (random directions). Under ALiBi it depends on the
     head: the steepest, the middle and the gentlest of ``heads``.
 
@@ -104,18 +105,18 @@ def near_and_far(
     cos, sin = rotary_angles(length, head_dim, theta)
     distance = torch.arange(length, dtype=torch.float64)
     pairs = torch.eye(head_dim)  # row i is the arrow (1, 0) of pair i alone
-    random = F.normalize(torch.randn(directions, head_dim, generator=torch.Generator().manual_seed(0)), dim=-1)
+    random = F.normalize(torch.randn(DIRECTIONS, head_dim, generator=torch.Generator().manual_seed(0)), dim=-1)
     parts = []
     for line, queries in ((SPREAD, random), (SLOW, pairs[head_dim // 2 - 1][None]), (FAST, pairs[:1])):
         keys = queries[:, None, None].expand(-1, 1, length, -1)
         turned = rotate(keys, cos, sin)[:, 0].double()  # (directions, length, d)
-        left = score * (turned @ queries.double()[..., None])[..., 0]  # the query is at position 0, where nothing turns
+        left = SCORE * (turned @ queries.double()[..., None])[..., 0]  # the query is at position 0, where nothing turns
         parts.append(_line(line, "RoPE", left, torch.zeros(length, dtype=torch.float64)))
     slopes = alibi_slopes(heads).double()
     for number in sorted({0, heads // 2, heads - 1}):
         price = -slopes[number] * distance
         line = f"ALiBi, slope 1/{1 / slopes[number]:.4g}"
-        parts.append(_line(line, "ALiBi", (score + price)[None], price))
+        parts.append(_line(line, "ALiBi", (SCORE + price)[None], price))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -216,12 +217,15 @@ def norm_inputs(encoder: Encoder, batches: Sequence[Batch]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["norm", "shift", "difference"])
 
 
-def norm_times(width: int, rows: int, rounds: int = 30) -> dict[str, float]:
-    """Milliseconds of each norm's forward and backward pass on (rows, width): the median of ``rounds``, norms in turns."""
+def norm_times(width: int, rows: int) -> dict[str, float]:
+    """Milliseconds of each norm's forward and backward pass on (rows, width).
+
+    It is the median over :data:`ROUNDS` rounds in which the norms take turns.
+    """
     norms = {name: make_norm(_bare(width, norm=name)) for name in CHOICES["norm"]}
     x = torch.randn(rows, width, generator=torch.Generator().manual_seed(0), requires_grad=True)
     taken: dict[str, list[float]] = {name: [] for name in norms}
-    for _ in range(rounds + 3):  # three warm-up rounds
+    for _ in range(3 + ROUNDS):
         for name, norm in norms.items():
             started = time.perf_counter()
             norm(x).sum().backward()
@@ -232,17 +236,17 @@ def norm_times(width: int, rows: int, rounds: int = 30) -> dict[str, float]:
 # ---------------------------------------- activations
 
 
-def activation_curves(low: float, high: float, points: int = 241) -> pd.DataFrame:
+def activation_curves(low: float, high: float) -> pd.DataFrame:
     """Each feed-forward as a function of one number, with weights 1 and biases 0: ``feedforward, x, value, slope``."""
     rows = []
     for kind in CHOICES["feedforward"]:
         unit = FeedForward(_bare(1, intermediate_size=1, feedforward=kind))
         for name, parameter in unit.named_parameters():
             nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
-        x = torch.linspace(low, high, points).requires_grad_()
+        x = torch.linspace(low, high, POINTS).requires_grad_()
         value = unit(x[:, None])[:, 0]
         slope = torch.autograd.grad(value.sum(), x)[0]
-        rows += zip([kind] * points, x.tolist(), value.tolist(), slope.tolist(), strict=True)
+        rows += zip([kind] * POINTS, x.tolist(), value.tolist(), slope.tolist(), strict=True)
     return pd.DataFrame(rows, columns=["feedforward", "x", "value", "slope"])
 
 

@@ -1,4 +1,4 @@
-"""What more passes are worth: φ, the worth of a pass in layers, and accuracy by the number of operators in a text."""
+"""The worth of more passes: φ, the worth of a pass in layers, and accuracy by the number of operators in a text."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from rtxlib.runs import store
 from rtxlib.runs.store import Run
 from rtxstudy.evaluation.statistics import CONFIDENCE
 
-PHI = np.round(np.arange(-2.0, 4.0001, 0.02), 2)  # values tried; an interval that reaches either end is open there
+PHI = np.round(np.arange(-2.0, 4.0001, 0.02), 2)  # values tried; an interval that reaches an end has no bound there
 BETA = np.geomspace(0.05, 8.0, 60)
 
 
 class Worth(NamedTuple):
     """error = E + A·w^(−beta) with w = layers·passes^phi, and the interval of φ.
 
-    ``low`` is −∞ and ``high`` is +∞ where the data do not bound φ. φ and the curve are NaN where φ is bounded on neither side, or
-    where the best fit lies at an end of the values tried.
+    - ``low`` is −∞ if the data do not bound φ from below.
+    - ``high`` is +∞ if the data do not bound φ from above.
+    - φ and the curve are NaN if φ has neither bound, or if the best fit lies at an end of the values tried.
     """
 
     phi: float
@@ -54,7 +55,7 @@ def errors(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def worth_of_passes(runs: pd.DataFrame) -> Worth:
-    """φ by least squares, its interval by profile likelihood.
+    """φ by least squares, and its interval by profile likelihood.
 
     runs: one row per run, with ``layers`` N of the block, ``iterations`` r (its passes) and ``error``. In the model, N layers
     passed r times are worth N·r^φ layers of their own: with φ = 1 a pass is as good as new layers, with φ = 0 it is worth
@@ -62,8 +63,10 @@ def worth_of_passes(runs: pd.DataFrame) -> Worth:
     three changes: no term for the amount of data; layers in place of parameters (proportional, as all runs have one width);
     nothing outside the loop. E, A ≥ 0.
 
-    S(φ) is the least sum of squares for a given φ, and S the least of all. The interval of φ holds every value for which
-    (S(φ) − S) / (S / (n − 4)) is at most the quantile of F(1, n − 4) (Bates & Watts 1988, ch. 6). Runs count as independent.
+    S(φ) is the least sum of squares for a given φ, and S_min the least over all φ. The interval holds every φ for which
+    (S(φ) − S_min) / (S_min / (n − 4)) is at most the quantile of F(1, n − 4) (Bates & Watts 1988, ch. 6). Runs count as
+    independent.
+
     Raises InputError for a missing column, fewer than two depths of standard encoders, no loop, or fewer than six runs.
     """
     for column in ("layers", "iterations", "error"):
@@ -91,10 +94,11 @@ def worth_of_passes(runs: pd.DataFrame) -> Worth:
 
 
 def without_one_model(runs: pd.DataFrame) -> Range:
-    """The least and the largest φ when the runs of one model are left out, each model in turn; NaN if one leaves φ undetermined.
+    """The leave-one-model-out range of φ: the least and the largest φ when the runs of one model are left out.
 
-    The range shows how far the fit depends on single models, such as one whose training sometimes fails. runs: as for
-    :func:`worth_of_passes`, with a column ``model``. A model without which the fit is impossible is not left out.
+    The range shows how far φ depends on single models, for example on one whose training sometimes fails. It is NaN if φ is
+    undetermined without one of them. Models that the fit needs are skipped. runs: as for :func:`worth_of_passes`, with a
+    column ``model``.
     """
     found = []
     for model in runs["model"].unique():
@@ -104,10 +108,10 @@ def without_one_model(runs: pd.DataFrame) -> Range:
 
 
 def by_composition(runs: Sequence[Run], data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """Accuracy on the embedded test texts by ``depth``, the number of operators that a text's verdict is composed of.
+    """Accuracy on the embedded test texts by ``depth``, the number of operators that compose a text's verdict.
 
     Columns: ``model, seed, layers, iterations`` (the passes), ``depth`` (0, 1, …), ``accuracy``, ``n`` (texts). data: the
-    embedded data; the depth of each text stands nowhere else.
+    embedded data. Only the embedded data have ``depth``.
     """
     composed = data.rows("test")["depth"]
     parts = []
@@ -122,21 +126,22 @@ def by_composition(runs: Sequence[Run], data: Prepared, results: Path | None = N
 
 
 def _curves(w: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sum of squares, E and A (φ, beta) of the best E + A·w^(−beta) with E, A ≥ 0, for w (φ, 1, runs) and each of BETA.
+    """The best E + A·w^(−beta) with E, A ≥ 0, for w (φ, 1, runs) and each of BETA.
 
-    The fit without constraints is the best where it meets them; otherwise the better of the two fits with E or A at zero is.
+    Returns its sum of squares, E and A, each (φ, beta). The best fit is the free one if it meets the constraints, and otherwise
+    the better of the two fits with E or A at zero.
     """
     x = w ** -BETA[None, :, None]  # (φ, beta, runs)
     mean = x.mean(axis=-1, keepdims=True)
     spread = np.square(x - mean).sum(axis=-1)
     slope = ((x - mean) * error).sum(axis=-1) / np.where(spread > 1e-12, spread, np.inf)
-    floor = error.mean() - slope * mean[..., 0]
-    through_zero = (x * error).sum(axis=-1) / np.square(x).sum(axis=-1)
-    flat = np.full_like(slope, error.mean())
-    none = np.zeros_like(slope)
-    choices = [(floor, slope), (none, through_zero), (flat, none)]
-    squares = np.stack([np.square(error - E[..., None] - A[..., None] * x).sum(axis=-1) for E, A in choices])
-    squares[0][(floor < 0) | (slope < 0)] = np.inf
+    zero = np.zeros_like(slope)
+    free = (error.mean() - slope * mean[..., 0], slope)
+    without_floor = (zero, (x * error).sum(axis=-1) / np.square(x).sum(axis=-1))
+    constant = (np.full_like(slope, error.mean()), zero)
+    fits = [free, without_floor, constant]  # (E, A) of each
+    squares = np.stack([np.square(error - E[..., None] - A[..., None] * x).sum(axis=-1) for E, A in fits])
+    squares[0][(free[0] < 0) | (free[1] < 0)] = np.inf
     pick = squares.argmin(axis=0)[None]
-    E, A = (np.take_along_axis(np.stack(values), pick, axis=0)[0] for values in zip(*choices, strict=True))
+    E, A = (np.take_along_axis(np.stack(values), pick, axis=0)[0] for values in zip(*fits, strict=True))
     return np.take_along_axis(squares, pick, axis=0)[0], E, A

@@ -35,7 +35,7 @@ def accuracy_intervals(
     ``InputError`` for a missing column, an empty table, or a seed that occurs twice.
     """
     require(runs, ("model", "seed", value), "accuracy_intervals")
-    if "data" in runs and runs["data"].isna().any():  # baselines carry no data of their own
+    if "data" in runs and runs["data"].isna().any():  # counting words has no data of its own
         if runs["data"].nunique() != 1:
             raise InputError(
                 "The figure 'accuracy_intervals' has rows without 'data' beside several; say which is theirs."

@@ -2,6 +2,13 @@
 
 papermill runs each notebook (:mod:`rtxstudy.report.execution`). papermill itself only warns about an unknown parameter
 and takes a value of any type; here both are refused first.
+
+To add a notebook:
+
+1. Put it into the folder ``notebooks`` and add it to :data:`NOTEBOOKS`.
+2. If it trains, add its studies to :data:`rtxstudy.studies.STUDIES`.
+3. If a profile may leave its studies out, add them to ``PARTS`` in :mod:`rtxstudy.words.limitations`.
+4. Name it in the map of README.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sentences computed from numbers, so that a report never says more than its tables show.
 
-A notebook calls them as ``words.verdict(row)``. Each takes a row or a table and returns Markdown.
+A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all return a string of Markdown.
 
 - :mod:`~rtxstudy.words.data`: the data of a notebook, and what their audit found
 - :mod:`~rtxstudy.words.comparisons`: one model against another, or against an aim
@@ -8,7 +8,8 @@ A notebook calls them as ``words.verdict(row)``. Each takes a row or a table and
 - :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
 - :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
 - :mod:`~rtxstudy.words.answers`: the answer of the whole study
-- :mod:`~rtxstudy.words.limitations`: what the runs cannot show, and the data behind them
+- :mod:`~rtxstudy.words.limitations`: the limits of the runs, and the data used
+- :mod:`~rtxstudy.words.tour`: the parts of an encoder; notebook 08 imports this module itself
 - :mod:`~rtxstudy.words.numbers`: how a number is written in a sentence
 """
 
@@ -21,7 +22,6 @@ from rtxstudy.words.costs import cost_ratio as cost_ratio
 from rtxstudy.words.costs import frontiers as frontiers
 from rtxstudy.words.data import overlap as overlap
 from rtxstudy.words.data import setting as setting
-from rtxstudy.words.limitations import SPLITS as SPLITS
 from rtxstudy.words.limitations import data_used as data_used
 from rtxstudy.words.limitations import limits as limits
 from rtxstudy.words.loop import leaving_early as leaving_early

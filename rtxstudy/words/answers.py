@@ -6,7 +6,7 @@ import pandas as pd
 
 from rtxstudy.words.comparisons import FEWEST_SEEDS, over_blocks, verdict
 from rtxstudy.words.costs import cost_ratio
-from rtxstudy.words.numbers import points
+from rtxstudy.words.numbers import number, points
 
 
 def answer(
@@ -18,8 +18,8 @@ def answer(
     ``margin``: the loss of accuracy that a replacement may have. ``blocks``: rows of
     :func:`rtxstudy.evaluation.comparisons.over_blocks`, none where the grid was not run.
 
-    The answer for a data set is yes if the whole interval is above −margin and no if it is below. Any other interval, and
-    fewer than three seeds, settle nothing.
+    The answer for a data set is yes if the whole interval lies above −margin, and no if it lies below. Any other interval
+    settles nothing, and neither do fewer than three seeds.
     """
     from rtxlib.runs.counting_words import NAME as COUNTING  # here, because it loads scikit-learn
 
@@ -27,18 +27,17 @@ def answer(
     if rows.empty:
         return f"No run has compared **{recurrent}** with **{standard}** yet."
     headline = rows.iloc[0]
+    limit = f"{number(-100 * margin, 'g')} percentage point{'' if margin == 0.01 else 's'}"
     lines = [
         f"On **{headline['data']}**, {verdict(headline)}",
         cost_ratio(runs[runs["data"] == headline["data"]].drop_duplicates("key"), recurrent, standard),
         "",
-        f"Does it replace the deeper encoder? Yes, if the whole interval is above a loss of {100 * margin:g} "
-        f"percentage point{'' if margin == 0.01 else 's'}; no, if it is below. "
-        f"Fewer than {FEWEST_SEEDS} seeds settle nothing:",
+        f"Does it replace the deeper encoder? Yes: the whole interval lies above {limit}. No: it lies below {limit}. "
+        f"Fewer than {FEWEST_SEEDS} seeds settle nothing.",
         "",
         *_replaced(rows, margin),
     ]
-    layers, passes, width = map(int, recurrent.removeprefix("recurrent-").split("x"))
-    short, tall = f"standard-{layers}x{width}", f"standard-{layers * passes}x{width}"
+    short, tall = _standard_encoders(recurrent)
     for question, a, b in (
         ("What do the extra passes gain? At the same width and with the same parameters,", recurrent, short),
         ("What would as many separate layers gain? At the same width,", tall, short),
@@ -54,8 +53,17 @@ def answer(
     return "\n".join(lines)
 
 
+def _standard_encoders(recurrent: str) -> tuple[str, str]:
+    """The standard encoders of the same width with the layers of one pass, and with as many layers as all passes.
+
+    The name is read here, because the presets of :mod:`rtxlib.models` would load torch.
+    """
+    layers, passes, width = map(int, recurrent.removeprefix("recurrent-").split("x"))
+    return f"standard-{layers}x{width}", f"standard-{layers * passes}x{width}"
+
+
 def _replaced(rows: pd.DataFrame, margin: float) -> list[str]:
-    """The data sets on which the answer is yes, no or open, and each yes that hangs on one seed."""
+    """The data sets on which the answer is yes, no or open, and each yes that one seed decides."""
     settled = rows[rows["n_seeds"] >= FEWEST_SEEDS]  # with fewer seeds an interval says little about new ones
     yes, no = settled[settled["low"] > -margin], settled[settled["high"] < -margin]
     undecided = rows[~rows["data"].isin([*yes["data"], *no["data"]])]

@@ -1,4 +1,4 @@
-"""What accuracy costs: one model beside another, and the models that no other beats."""
+"""Sentences on costs: one model compared with another, and the models on the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 
 def cost_ratio(runs: pd.DataFrame, model: str, other: str) -> str:
-    """What one model costs beside another: medians over the runs of each."""
+    """The costs of one model relative to another: medians over the runs of each."""
     columns = ["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_per_text"]
     cost = runs.groupby("model")[columns].median()
     ratio = cost.loc[model] / cost.loc[other]
@@ -20,13 +20,14 @@ def cost_ratio(runs: pd.DataFrame, model: str, other: str) -> str:
 
 
 def frontiers(summary: pd.DataFrame, on: Mapping[str, Sequence[bool]]) -> str:
-    """Which models no other model beats on accuracy and cost; ``on``: name of the cost → which rows are on the frontier."""
+    """Which models are on the Pareto frontier of accuracy and cost; ``on``: name of the cost → which rows are on it."""
     lines = []
     for cost, best in on.items():
         part = summary[best]
         recurrent = (part["family"] == "recurrent").sum()
         lines.append(
-            f"- Accuracy against **{cost}**: no other model beats {len(part)} of the {len(summary)} models on both counts, "
-            f"of which {recurrent} {'is' if recurrent == 1 else 'are'} recurrent ({', '.join(part['model'])})."
+            f"- Accuracy against **{cost}**: {len(part)} of the {len(summary)} models {'is' if len(part) == 1 else 'are'} on "
+            f"the Pareto frontier ({', '.join(part['model'])}); {recurrent} of these {'is' if recurrent == 1 else 'are'} "
+            "recurrent."
         )
     return "\n".join(lines)

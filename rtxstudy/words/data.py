@@ -1,4 +1,4 @@
-"""What a notebook's data are, and what the audit found in them."""
+"""The data of a notebook, and what their audit found."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from IPython.display import Markdown
 
 from rtxstudy.words.limitations import SPLITS
 from rtxstudy.words.numbers import counted
 
 
-def setting(source: Mapping[str, Any], recipe: str, seeds: int) -> Markdown:
-    """What the runs of a notebook are trained on. ``source``: a row of :meth:`rtxstudy.study.Study.source`."""
+def setting(source: Mapping[str, Any], recipe: str, seeds: int) -> str:
+    """The data and the recipe of a notebook's runs. ``source``: a row of :meth:`rtxstudy.study.Study.source`."""
     rows = ", ".join(f"{source[f'{split} rows']:,} {word}" for split, word in SPLITS.items())
-    return Markdown(
+    return (
         f"Data: **{source['data']}** ({source['source']}), {rows} texts. "
         f"Recipe: **{recipe}**, {counted(seeds, 'seed')} per model."
     )

@@ -1,4 +1,4 @@
-"""What a report says about its basis: what the runs cannot show, and the data behind them."""
+"""Limits of the runs, and the data used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 from rtxstudy.words.numbers import between, counted
 
 SPLITS = {"train": "training", "validation": "validation", "test": "test"}
-PARTS = {  # a study that a profile may leave out, and what it would show
+PARTS = {  # study → what it shows; a report names the studies that its profile leaves out
     "recurrent": "the recurrent encoder beside the standard one (notebook 03)",
     "loop": "what the loop does (03)",
     "sensitivity": "sizes, amounts of data and lengths of text (04)",
@@ -25,9 +25,9 @@ def limits(runs: pd.DataFrame) -> str:
     basis = "1 seed" if seeds.max() == 1 else f"{between(seeds, 'd')} seeds"
     devices = sorted(set(runs["device"] + " (" + runs["dtype"] + ")"))
     timed = runs.dropna(subset="latency_threads")
-    clocks = timed.get("latency_device", pd.Series(np.nan, timed.index))  # old runs do not record the device
-    threads = sorted(timed.loc[clocks.isna(), "latency_threads"].unique())
-    clocks = [f"on {name}" for name in sorted(clocks.dropna().unique())]
+    timed_on = timed.get("latency_device", pd.Series(np.nan, timed.index))  # old runs record threads instead
+    threads = sorted(timed.loc[timed_on.isna(), "latency_threads"].unique())
+    clocks = [f"on {name}" for name in sorted(timed_on.dropna().unique())]
     clocks += [f"with {counted(int(count), 'thread')}" for count in threads]
     lines = [
         f"- Each number rests on {basis}."

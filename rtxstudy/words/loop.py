@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from rtxstudy.evaluation.statistics import mean_interval
-from rtxstudy.words.numbers import counted, number, points, signed
+from rtxstudy.words.numbers import counted, higher, number, points, signed
 
-FASTER = 1.5  # the goal of early exit: times the throughput of all passes …
-LOST = 0.002  # … for a loss of accuracy of at most this, on average
+FASTER = 1.5  # early exit aims for at least this throughput, relative to all passes
+LOST = 0.002  # early exit may lose at most this accuracy, on average
 
 
 def leaving_early(row: Mapping[str, Any]) -> str:
-    """A row of :func:`rtxstudy.evaluation.measured.exit_differences` in words.
+    """A row of :func:`rtxstudy.evaluation.exits.exit_differences` in words.
 
     It says what was measured, whether that reaches the goal, and whether a fixed number of passes does as well.
     """
@@ -33,9 +33,9 @@ def leaving_early(row: Mapping[str, Any]) -> str:
     return (
         f"Early exit by **{row['criterion']}** ({row['model']} on {row['data']}, {counted(row['n_seeds'], 'seed')}) "
         f"has {row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} times in the "
-        f"slowest seed, and takes {row['passes']:.2f} passes on average. Its accuracy differs by "
-        f"{points(row['difference'])}{interval}. The goal, {FASTER} times the throughput for a loss of at "
-        f"most {100 * LOST:.1f} points, is {'reached' if goal else 'not reached'}. {instead}"
+        f"slowest seed, and takes {row['passes']:.2f} passes on average. Its accuracy is {higher(row['difference'])}"
+        f"{interval}. The goal, {FASTER} times the throughput for a loss of at most {100 * LOST:.1f} points, is "
+        f"{'reached' if goal else 'not reached'}. {instead}"
     )
 
 

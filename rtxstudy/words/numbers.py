@@ -1,4 +1,4 @@
-"""Numbers as sentences write them: with a real minus sign, and differences of accuracies in percentage points."""
+"""Numbers as sentences write them: with the character −, and differences of accuracies in percentage points."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def number(value: float, spec: str) -> str:
-    """``value`` in the format ``spec``, with a real minus sign."""
+    """``value`` in the format ``spec``, with the character −."""
     return format(value, spec).replace("-", "−")
 
 
@@ -18,6 +18,14 @@ def signed(difference: float) -> str:
 def points(difference: float) -> str:
     """A difference of accuracies in percentage points: "+1.3 points"."""
     return f"{signed(difference)} points"
+
+
+def higher(difference: float) -> str:
+    """A difference of accuracies for "its accuracy is …": "0.1 points lower", or "the same to 0.1 points"."""
+    size = f"{100 * abs(difference):.1f} points"
+    if size == "0.0 points":
+        return "the same to 0.1 points"
+    return f"{size} {'higher' if difference > 0 else 'lower'}"
 
 
 def between(values: Iterable[float], spec: str) -> str:

@@ -18,20 +18,26 @@ def clear_forms(forms: pd.DataFrame) -> str:
 
 
 def learning_pass(gradients: pd.DataFrame) -> str:
-    """Which pass contributes most to the gradient of each model's block; columns model, iteration, share."""
+    """The pass that contributes most to the gradient of each model's block; columns model, iteration, share."""
     means = gradients.groupby(["model", "iteration"], sort=False)["share"].mean()
-    return "\n".join(
-        f"- **{model}**: pass {share.idxmax()[1]} contributes most, {share.max():.0%} of the gradient. "
-        f"Even shares would be {1 / len(share):.0%}."
-        for model, share in means.groupby(level="model", sort=False)
-    )
+    lines = []
+    for model, own in means.groupby(level="model", sort=False):
+        share = own.droplevel("model")  # by pass
+        lines.append(
+            f"- **{model}**: pass {share.idxmax()} contributes most, {share.max():.0%} of the gradient. "
+            f"Even shares would be {1 / len(share):.0%}."
+        )
+    return "\n".join(lines)
 
 
 def passes_read(read: pd.DataFrame, passes: int) -> str:
-    """Accuracy after one pass, after the ``passes`` of training, and after the most passes; columns data, model, seed, …"""
+    """Accuracy after one pass, after the ``passes`` of training, and after the most passes.
+
+    ``read``: columns data, model, seed, iteration, accuracy.
+    """
     lines = []
     for (data, model), own in read.groupby(["data", "model"], sort=False):
-        after = own.pivot(index="iteration", columns="seed", values="accuracy")
+        after = own.pivot(index="iteration", columns="seed", values="accuracy")  # (passes, seeds)
         used = loop_used(after.loc[1], after.loc[passes], model, passes)
         lines.append(f"- {data}: {used} After {after.index[-1]} passes the accuracy is {after.iloc[-1].mean():.3f}.")
     return "\n".join(lines)
@@ -45,9 +51,9 @@ def gradient_reach(bounds: pd.DataFrame, passes: int) -> str:
         entered = own[own["iteration"] == 0]
         lines.append(
             f"- **{form}**, {'before' if weights == 'initial' else 'after'} training: the state that enters the loop receives "
-            f"{entered['ratio'].mean():.2f} times the gradient of the last state; the identity alone would give "
-            f"{entered['gain'].mean():.2f}. In {below:.0%} of the states measured some text lies below the claimed bound. "
-            f"The lowest ratio of any text is {own['least'].min():.2f}."
+            f"{entered['ratio'].mean():.2f} times the gradient of the last state. The identity paths alone would "
+            f"give {entered['gain'].mean():.2f} times. In {below:.0%} of the measured states, some text lies below the claimed "
+            f"bound. The lowest ratio of any text is {own['least'].min():.2f}."
         )
     return "\n".join(lines)
 
@@ -59,13 +65,16 @@ def state_changes(states: pd.DataFrame) -> str:
         f"- **{form}**: the tokens of a text correlate by {own['token_correlation'].iloc[0]:.2f} before the loop and by "
         f"{own['token_correlation'].iloc[-1]:.2f} after the last pass. Attention has {own['entropy'].iloc[1]:.0%} of its largest "
         f"entropy in the first pass and {own['entropy'].iloc[-1]:.0%} in the last. {own['changed'].iloc[1]:.0%} of the labels "
-        "that are read after the first pass differ from those after the last."
+        "after the first pass differ from those after the last."
         for form, own in means.groupby(level="model", sort=False)
     )
 
 
 def stability(states: pd.DataFrame, passes: int) -> str:
-    """Which forms let the state grow tenfold, and what many passes do to accuracy; trained weights, columns form, iteration, …"""
+    """The forms whose state grows tenfold, and how many passes change accuracy.
+
+    ``states``: trained weights only; columns form, iteration, norm, accuracy.
+    """
     length = states.groupby(["form", "iteration"], sort=False)["norm"].mean().unstack("form")
     grown = {form: (own > 10 * own.loc[0]) for form, own in length.items()}
     tenfold = {form: int(above.idxmax()) for form, above in grown.items() if above.any()}
@@ -74,10 +83,12 @@ def stability(states: pd.DataFrame, passes: int) -> str:
     last = accuracy.index[-1]
     listed = sorted(tenfold.items(), key=lambda item: item[1])
     who = ", ".join(f"**{form}** (from pass {first} on)" for form, first in listed) or "no form"
+    worst = "loses most" if change.min() < 0 else "gains least"
+    best = "gains most" if change.max() > 0 else "loses least"
     return (
-        f"After training, the state grows to more than ten times the length that it had before the loop in {who}, "
-        f"over {last} passes. After {last} passes instead of the {passes} of training, **{change.idxmin()}** has the lowest mean "
-        f"change of accuracy ({points(change.min())}) and **{change.idxmax()}** the highest ({points(change.max())})."
+        f"Over {last} passes of the trained models, the state grows to more than ten times its length before the loop in {who}. "
+        f"With {last} passes instead of the {passes} of training, the mean accuracy changes: **{change.idxmin()}** {worst} "
+        f"({points(change.min())}), and **{change.idxmax()}** {best} ({points(change.max())})."
     )
 
 
