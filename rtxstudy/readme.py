@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rtxlib.atomic import replacing
 from rtxstudy.evaluation.statistics import mean_interval
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
@@ -320,7 +321,8 @@ def main() -> None:
     save(architecture.architecture(), "architecture", architecture.STACKS, ROOT / "figures", architecture.ALT)
     for name in PAGES:
         page = ROOT / name
-        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+        with replacing(page) as part:
+            part.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

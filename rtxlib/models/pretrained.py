@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AutoConfig, PreTrainedTokenizerBase
 
+from rtxlib.atomic import replacing_folder
 from rtxlib.errors import InputError, nearest
 from rtxlib.hub import revision, unreachable
 from rtxlib.models.checkpoint_files import INDEX, WEIGHTS, read_json, read_pooling, read_weights, write_pooling
@@ -199,20 +197,14 @@ def save(encoder: Encoder, folder: Path | str, tokenizer: PreTrainedTokenizerBas
     theirs = their_config(config)
     if folder.exists():
         raise InputError(f"{folder} exists already; name a new folder.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     state, tensors = encoder.state_dict(), {}
     for ours, parts in tensor_names(config, theirs.model_type).items():
         for name, part in zip(parts, state[ours].chunk(len(parts)), strict=True):
             tensors[name] = part.contiguous().clone()
-    try:
+    with replacing_folder(folder) as aside:
         theirs.save_pretrained(aside)
         save_file(tensors, aside / WEIGHTS, metadata={"format": "pt"})
         if tokenizer is not None:
             tokenizer.save_pretrained(aside)
         if config.pooling in ("cls", "mean"):
             write_pooling(aside, config)
-        aside.chmod(0o755)  # mkdtemp gives access to its owner alone
-        os.replace(aside, folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
