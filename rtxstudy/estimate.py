@@ -21,6 +21,7 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import fresh_model
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
 from rtxlib.training.step_rows import steps
+from rtxstudy import published
 from rtxstudy.profiles import Profile
 from rtxstudy.studies import STUDIES
 
@@ -66,9 +67,10 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     """One row per study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
 
-    Runs with unavailable pretrained weights are left out, as in the notebook.
+    A published run counts as in the store, as in the notebooks. Runs with unavailable pretrained weights are left out.
     """
     seen: set[str] = set()
+    elsewhere = {run.key for run in published.runs(paths.results_dir(profile.name))}
     data: dict[DataSpec, Prepared] = {}
     rows = []
     rate = None
@@ -78,7 +80,7 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
             found = lookup(specs, paths.runs_dir(), data=data)
             new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
             seen.update(key for key, _, _ in new)
-            missing = [spec for _, run, spec in new if run is None]
+            missing = [spec for key, run, spec in new if run is None and key not in elsewhere]
             if missing and rate is None:
                 # This probe uses all cores. Real runs on a CPU share them.
                 rate = flops_per_second(missing[0], data[missing[0].data])

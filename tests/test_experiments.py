@@ -425,7 +425,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
     for sentence in (
         "- **yes**: sst2",
         "- The yes on sst2 is narrow: if one of the seeds is left out, the interval begins at −1.2 points.",
-        "Yes: the whole interval lies above −1 percentage point. No: it lies below −1 percentage point.",
+        "The answer is yes where the whole interval lies above −1 percentage point, and no where it lies below.",
         "**recurrent-3x2x256** has 100% of the parameters of **standard-6x384**",
         "What do the extra passes gain? At the same width and with the same parameters, **recurrent-3x2x256** minus "
         "**standard-3x256**",
@@ -435,7 +435,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
     ):
         assert sentence in said
     wider = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.025, pd.DataFrame())
-    assert "lies above −2.5 percentage points." in wider and "narrow" not in wider
+    assert "lies above −2.5 percentage points," in wider and "narrow" not in wider
     alone = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared[:1], 0.01, pd.DataFrame())
     assert "gain?" not in alone and "neural" not in alone
     steady = compared.assign(low_without=-0.009)
@@ -447,12 +447,19 @@ def test_every_profile_names_models_that_exist_and_distinct_runs(name: str) -> N
     profile = profiles.load(name)
     for study in (study for group in studies.STUDIES.values() for study in group.values()):
         specs = study(profile)
-        assert len({spec.key("x") for spec in specs}) == len(specs)
+        assert len(set(specs)) == len(specs)
         for spec in specs:
-            assert spec.config(1000, 0, ["a", "b"]).num_labels == 2
+            assert spec.pretrained or spec.config(1000, 0, ["a", "b"]).num_labels == 2
     if name != "full":
         assert {profile.standard, profile.recurrent}.isdisjoint({"standard-6x384", "recurrent-3x2x256"})
     assert profiles.PROFILES["demo"].seeds >= 3
+
+
+@pytest.mark.parametrize("name", profiles.PROFILES)
+def test_the_checkpoints_that_a_profile_names_exist(hub: str, name: str) -> None:
+    specs = studies.finetuning(profiles.load(name))
+    assert len({spec.key("x") for spec in specs}) == len(specs)
+    assert all(spec.config(1000, 0, ["a", "b"]).num_labels == 2 for spec in specs)
 
 
 def test_matched_arms_match() -> None:

@@ -64,7 +64,7 @@ def _run_notebooks(
 @parameter_option
 @click.option("--notebooks", "names", metavar="01,02,…", help="Run only these; the page shows all that were ever run.")
 @executor_option
-@click.option("--no-training", is_flag=True, help="Redraw from the run store; fail where a run is missing.")
+@click.option("--no-training", is_flag=True, help="Draw again from the published tables.")
 @click.option("--dry-run", is_flag=True, help="Say how many runs are missing and how long they take; train nothing.")
 def report(
     profile: str, parameters: tuple[str, ...], names: str | None, executor: str, no_training: bool, dry_run: bool
@@ -99,7 +99,7 @@ def report(
 @profile_option
 @parameter_option
 @executor_option
-@click.option("--no-training", is_flag=True, help="Use the run store alone; fail where a run is missing.")
+@click.option("--no-training", is_flag=True, help="Draw again from the published tables.")
 def notebook(name: str, profile: str, parameters: tuple[str, ...], executor: str, no_training: bool) -> None:
     """Run one notebook: `rtx notebook 03 -p seeds=3`."""
     need_extra("notebook")

@@ -15,7 +15,7 @@ from rtxstudy.figures.shared.style import TITLE, canvas, styled
 
 ALT = (
     "Two stacks of six layers turn the words 'a fine film' into the label 'positive'. The standard encoder has 6 layers "
-    "of their own, in six shades of blue. The recurrent encoder has a block of 3 layers, in three shades of red. The block "
+    "of their own, in six shades of blue. The recurrent encoder has a block of 3 layers, in three shades of orange. The block "
     "is drawn twice, once for each pass, and both passes use the same weights."
 )
 STACKS = pd.DataFrame(

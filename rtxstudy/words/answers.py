@@ -32,7 +32,8 @@ def answer(
         f"On **{headline['data']}**, {verdict(headline)}",
         cost_ratio(runs[runs["data"] == headline["data"]].drop_duplicates("key"), recurrent, standard),
         "",
-        f"Does it replace the deeper encoder? Yes: the whole interval lies above {limit}. No: it lies below {limit}. "
+        "Does it replace the deeper encoder? "
+        f"The answer is yes where the whole interval lies above {limit}, and no where it lies below. "
         f"Fewer than {FEWEST_SEEDS} seeds settle nothing.",
         "",
         *_replaced(rows, margin),

@@ -11,8 +11,9 @@ def number(value: float, spec: str) -> str:
 
 
 def signed(difference: float) -> str:
-    """A difference of accuracies in percentage points, without the word: "+1.3"."""
-    return number(100 * difference, "+.1f")
+    """A difference of accuracies in percentage points, without the word: "+1.3". Zero has no sign."""
+    written = number(100 * difference, "+.1f")
+    return "0.0" if written in ("+0.0", "−0.0") else written
 
 
 def points(difference: float) -> str:
