@@ -10,6 +10,9 @@ import importlib.util
 import os
 import shutil
 import socket
+import subprocess
+import sys
+import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -21,7 +24,8 @@ import pytest
 
 from rtxlib import process
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+_ROOT = Path(__file__).resolve().parents[1]
+SHARED = _ROOT.parent / "shared"
 _HUB, _TOOL = SHARED / "hub", SHARED / "tools" / "local_hub.py"
 
 
@@ -99,3 +103,23 @@ def node() -> str:
 def prepared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder of prepared data for the session, so that no two tests prepare the same twice."""
     return tmp_path_factory.mktemp("prepared")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source distribution of a copy, since a build leaves files behind."""
+    folder = tmp_path_factory.mktemp("build")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(_ROOT / name, folder)
+    for name in ("rtxlib", "rtxstudy", "notebooks"):
+        shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+
+    def build(what: str, source: Path) -> Path:
+        code = f"from setuptools import build_meta; build_meta.build_{what}({str(folder)!r})"
+        done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return next(folder.glob("*.whl" if what == "wheel" else "*.tar.gz"))
+
+    with tarfile.open(build("sdist", folder)) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    return build("wheel", next((folder / "unpacked").iterdir()))

@@ -13,6 +13,8 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+from test_packaging import EXTRAS, NEEDED
+from test_packaging import environment as installed
 
 from rtxstudy import profiles, studies
 from rtxstudy.report import notebooks
@@ -26,17 +28,12 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory) -> Path:
-    """A home in which `rtx report --profile smoke` has run."""
-    home = tmp_path_factory.mktemp("report")
-    done = subprocess.run(
-        [sys.executable, "-m", "rtxlib", "report", "--profile", "smoke"],
-        env=environment(home),
-        capture_output=True,
-        text=True,
-    )
+def report(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder in which the `rtx report --profile smoke` of an installed wheel has run, without a checkout."""
+    folder = tmp_path_factory.mktemp("report")
+    done = installed(folder, wheel, NEEDED + EXTRAS["study"])("report", "--profile", "smoke")
     assert done.returncode == 0, done.stderr[-3000:]
-    return home
+    return folder / "empty"
 
 
 @pytest.mark.parametrize("stem", STEMS)
@@ -78,6 +75,11 @@ def test_a_committed_execution_is_of_the_committed_notebook(stem: str) -> None:
 def test_every_notebook_finished(report: Path) -> None:
     outcomes = json.loads((report / "reports/smoke/outcomes.json").read_text())
     assert {outcome["name"]: outcome["status"] for outcome in outcomes} == dict.fromkeys(STEMS, "done")
+
+
+def test_the_report_is_made_where_it_was_asked_for(report: Path) -> None:
+    assert sorted(file.stem for file in (report / "reports/smoke/notebooks").iterdir()) == STEMS
+    assert (report / "reports/smoke/report.html").is_file()
 
 
 def test_each_profile_makes_things_in_its_own_place(report: Path) -> None:
