@@ -408,6 +408,13 @@ def test_a_summary_is_written_for_reading() -> None:
     assert list(written)[:4] == ["model", "mean accuracy", "95 % from", "to"]
 
 
+@pytest.mark.parametrize(
+    ("difference", "written"), [(0.0126, "+1.3"), (-0.001, "−0.1"), (0.0004, "0.0"), (-0.0004, "0.0"), (0.0, "0.0")]
+)
+def test_a_difference_is_written_in_points_and_zero_has_no_sign(difference: float, written: str) -> None:
+    assert words.points(difference) == f"{written} points"
+
+
 def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reaches() -> None:
     base = {"data": "sst2", "difference": 0.0, "low": -0.005, "high": 0.005, "p": 1.0, "n_seeds": 5, "n_items": 872}
     base["low_without"] = -0.012
