@@ -154,8 +154,8 @@ class Study:
         from rtxlib.runs.execute import TrainingRefused
         from rtxlib.runs.spec import RunSpec
 
-        known = [(RunSpec.from_canonical(run.spec), run) for run in published.runs(self.results)]
-        found = [next((run for spec, run in known if spec == wanted), None) for wanted in specs]
+        known = {RunSpec.from_canonical(run.spec): run for run in published.runs(self.results)}
+        found = [known.get(spec) for spec in specs]
         if missing := [spec.title for spec, run in zip(specs, found, strict=True) if run is None]:
             raise TrainingRefused(
                 f"{len(missing)} of {len(specs)} runs are not in the tables in {self.results}, and training is switched off: "
