@@ -99,13 +99,13 @@ def train(
 @json_option
 def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Count a model's parameters: in all, in the token table, and without it."""
-    from rtxlib.models import build
-    from rtxlib.runs.cost import parameters
+    from rtxlib.models.presets import preset
+    from rtxlib.models.size import parameter_count
     from rtxlib.runs.spec import check_overrides
 
     settings = settings_of(overrides)
     check_overrides(settings, but=("vocab_size", "num_labels"))  # in a training the data decide these
-    count = parameters(build(model, **settings))
+    count = parameter_count(preset(model, **settings))  # without building it: it may be larger than memory
     if as_json:
         click.echo(json.dumps(count))
     else:
