@@ -34,8 +34,8 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            name = shortened(os.path.basename(str(error.filename)))
-            click.echo(f"rtx: the name '{sentence(name)}' is too long for a file; give a shorter one.", err=True)
+            name = max(str(error.filename).split(os.sep), key=len)
+            click.echo(f"rtx: the name '{sentence(shortened(name))}' is too long for a file; give a shorter one.", err=True)
             sys.exit(2)
         if not disk_full(error):
             raise

@@ -81,9 +81,13 @@ def require_room(
         where, room = "this machine", available_memory() if device.type == "cpu" else sys.maxsize
     if needed > room:
         raise InputError(
-            f"{name} has {_short(count)} parameters; {doing} it needs about {needed / 1e9:,.1f} GB of memory, and {where} has "
-            f"{room / 1e9:,.1f} free; {advice}."
+            f"{name} has {_short(count)} parameters; {doing} it needs about {_gigabytes(needed)} GB of memory, and "
+            f"{where} has {_gigabytes(room)} free; {advice}."
         )
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:,.1f}" if count >= 1e9 else f"{count / 1e9:.3f}"
 
 
 def _short(count: int) -> str:

@@ -36,7 +36,7 @@ def size_mb(model: nn.Module) -> float:
 
 
 def training_bytes(config: ModelConfig, recipe: Recipe, tokens: int, precision: str) -> tuple[int, int]:
-    """The least memory of a training in bytes: for each parameter, and for the activations of one micro-batch of ``tokens`` tokens.
+    """Bytes of memory that a training needs at least: per parameter, and for the activations of a micro-batch of ``tokens``.
 
     A parameter takes 8 bytes, for its weight and for the best weights so far. If it is trained it takes 12 more, for its
     gradient and AdamW's two moments. A layer keeps for each token at least its input, both norms' output, queries, keys, values

@@ -23,7 +23,7 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_classifier
-from rtxlib.models.size import require_room
+from rtxlib.models.size import parameter_count, require_room
 from rtxlib.process import release_freed_memory
 from rtxlib.runs import cost, store
 from rtxlib.runs.card import model_card
@@ -127,7 +127,7 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
     each, activations = cost.training_bytes(config, spec.recipe, tokens, pick_precision(spec.recipe.precision, device))
     advice = "take a smaller model"
-    if activations > 10**9:  # most of it may be the batch's
+    if activations > each * parameter_count(config)["total"]:
         advice += f", or smaller batches (batch_rows, batch_tokens) than of {tokens:,} tokens"
     require_room(spec.name, config, "training", each, activations, advice, device)
 

@@ -73,7 +73,7 @@ class Recipe:
         evaluations = self.epochs * self.evaluations_per_epoch
         if evaluations > MOST_EVALUATIONS:
             raise InputError(
-                f"{self.epochs:,} epochs with {self.evaluations_per_epoch:,} evaluations each are {evaluations:,.0f} evaluations; "
+                f"{self.epochs:,} epochs with {self.evaluations_per_epoch:,} evaluations each are {evaluations:,.0f}; "
                 f"the most is {MOST_EVALUATIONS:,}."
             )
 
