@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from in_process import rtx
@@ -14,7 +16,7 @@ from in_process import rtx
 from rtxlib import paths, process
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, sentence, shown, visible
-from rtxlib.models import build, size
+from rtxlib.models import build, pretrained, size
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.presets import PRESETS, preset
 from rtxlib.runs import cost, train
@@ -23,6 +25,7 @@ from rtxlib.training.recipe import RECIPES, recipe
 from rtxstudy import profiles, studies
 
 LONG, DIGITS, BRACKETS = "x" * 300, "9" * 5000, "[" * 100_000
+RECORDS = Path(__file__).resolve().parents[1] / "data" / "results" / "full" / "runs.parquet"
 TRAIN = ("train", "--model", "standard-1x32", "--data", "embedded", "--recipe", "smoke")
 TABLE = ("train", "--model", "standard-1x32", "--data", "mine.csv")
 
@@ -163,7 +166,7 @@ def test_the_parameters_are_counted_without_building_the_model() -> None:
 
 
 def test_what_does_not_fit_is_refused_with_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"standard-10000x8192 has 10,738.9 billion parameters; building it needs about 42,955.6"):
+    with pytest.raises(InputError, match=r"has 10,738\.9 billion parameters; building it needs about 42,955\.6 GB"):
         build("standard-10000x8192")
     monkeypatch.setattr(size, "available_memory", lambda: 3 * 10**7)  # bytes
     with pytest.raises(InputError, match=r"needs about 0\.03\d GB of memory, and this machine has 0\.030 free; take a smaller"):
@@ -184,7 +187,7 @@ def test_a_training_that_does_not_fit_is_refused_before_it_starts(tmp_path: Path
 
 def test_the_memory_of_a_batch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten million tokens in one step; the advice then names the batch."""
-    lengths = np.full(10_000_000 // 500, 500)
+    lengths = np.full(10_000_000 // 5000, 5000)
     labels = np.arange(len(lengths)) % 2
     split = type("Split", (), {"lengths": lengths, "labels": labels, "__len__": lambda self: len(lengths)})()
     tokenizer = type("Tokenizer", (), {"pad_token_id": 0, "__len__": lambda self: 400})()
@@ -197,10 +200,16 @@ def test_the_memory_of_a_batch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         train._require_room(RunSpec("standard-6x384", DataSpec(), fits), data)
 
 
-def test_no_profile_and_no_preset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_committed_run_no_profile_and_no_preset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size, "available_memory", lambda: 8 * 10**9)  # the smallest machine that the study is for
     for name in PRESETS:
         size.require_room(name, preset(name), "training", cost.training_bytes(preset(name), RECIPES["default"], 0, "fp32")[0])
+    for record in pd.read_parquet(RECORDS, columns=["spec"])["spec"].map(json.loads):
+        monkeypatch.setattr(pretrained, "read_config", lambda _, **settings: preset("minilm-l6", **settings))
+        spec = RunSpec.from_canonical(record)
+        config = spec.config(30_522, 0, ["a", "b", "c"])
+        each, activations = cost.training_bytes(config, spec.recipe, spec.recipe.batch_tokens or 8192, "fp32")
+        size.require_room(spec.name, config, "training", each, activations)
     for profile in map(profiles.load, profiles.PROFILES):
         assert studies.variants(profile)
 
