@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections.abc import Iterable
 
 
@@ -17,6 +18,7 @@ class InputError(ValueError):
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # errors of writing into a folder that is read-only or another user's
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LONGEST = 200  # characters of a name that a sentence shows
+STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def disk_full(error: BaseException | None) -> bool:
@@ -31,9 +33,32 @@ def disk_full(error: BaseException | None) -> bool:
     return False
 
 
-def shortened(name: str) -> str:
+def shortened(name: str, longest: int = _LONGEST) -> str:
     """A name as a sentence shows it. It is cut, because somebody may have pasted a whole text by mistake."""
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+    return name if len(name) <= longest else f"{name[:longest]}…"
+
+
+def shown(value: object) -> str:
+    """A value as a sentence shows it: its repr, cut as in :func:`shortened`."""
+    try:
+        return shortened(repr(value))
+    except ValueError:  # Python does not write a whole number of more than 4,300 digits
+        return "a number of thousands of digits"
+
+
+def visible(text: str) -> str:
+    """The text with characters that steer a terminal written as escapes: ESC becomes ``\\x1b``, a line feed ``\\n``.
+
+    These are the control characters (C0, DEL and C1), Unicode's line and paragraph separators, the characters that change the
+    direction of writing (Unicode's Bidi_Control), and lone surrogates, which cannot be written at all.
+    """
+    return STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def sentence(error: str) -> str:
+    """The message of an error as a terminal shows it: visible, and short even if it quotes something endless."""
+    words = re.sub(r"\S{500,}", lambda word: shortened(word[0]), error)
+    return visible(shortened(words, 4000))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

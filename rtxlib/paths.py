@@ -12,9 +12,12 @@ def root() -> Path:
     """The folder that holds data, figures and reports.
 
     It is ``$RTX_HOME`` when that is set, else the checkout, else the working directory. Raises InputError when ``$RTX_HOME``
-    cannot be a folder.
+    is empty or cannot be a folder.
     """
-    if home := os.environ.get("RTX_HOME"):
+    home = os.environ.get("RTX_HOME")
+    if home is not None:
+        if not home.strip():  # a script's variable without a value; another folder would be a surprise
+            raise InputError("RTX_HOME is set but empty; unset it, or name a folder.")
         try:
             folder = Path(home).expanduser().resolve()
         except RuntimeError:  # ~somebody

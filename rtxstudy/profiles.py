@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtxlib.data.spec import DataSpec, of_source
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened, shown
 from rtxlib.models.presets import preset
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.recipe import recipe as named_recipe
+
+MOST_SEEDS = 1_000  # of a study; each is a training of every model in it
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ def load(
     Raises InputError for an unknown name or a value out of range.
     """
     if name not in PROFILES:
-        raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
+        raise InputError(f"There is no profile '{shortened(name)}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
     profile = PROFILES[name]
     counts = {
         "seeds": seeds,
@@ -255,8 +257,8 @@ def load(
         "random_depth_seeds": random_depth_seeds,
     }
     for setting, value in counts.items():
-        if value is not None and value < 1:
-            raise InputError(f"{setting} must be at least 1, not {value}.")
+        if value is not None and not 1 <= value <= MOST_SEEDS:
+            raise InputError(f"{setting} must be at least 1 and at most {MOST_SEEDS:,}, not {shown(value)}.")
 
     if "block_sharing" in (variant or {}):
         raise InputError(

@@ -254,7 +254,7 @@ def test_embed_reads_every_kind_of_file(minilm: Path, tmp_path: Path) -> None:
     found = []
     for name, content in files.items():
         (tmp_path / name).write_text(content)
-        done = rtx("embed", tmp_path / name, "--model", minilm, "--out", tmp_path / "out.parquet")
+        done = rtx("embed", tmp_path / name, "--model", minilm, "--out", tmp_path / "out.parquet", "--force")
         assert done.returncode == 0, done.stderr
         found.append(parquet.read_table(tmp_path / "out.parquet"))
         assert found[-1]["text"].to_pylist() == [SAMPLE, "", ANOTHER]

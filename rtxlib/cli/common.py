@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rtxlib.errors import InputError, nearest, shortened
+from rtxlib.errors import InputError, nearest, shortened, visible
 
 
 class Commands(click.Group):
@@ -19,7 +19,7 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         known = self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
-            raise click.UsageError(f"There is no command '{args[0]}'.{nearest(args[0], known)}")
+            raise click.UsageError(f"There is no command '{shortened(args[0])}'.{nearest(args[0], known)}")
         return super().resolve_command(ctx, args)
 
 
@@ -82,7 +82,7 @@ def settings_of(texts: tuple[str, ...]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InputError(f"'{text}' is not NAME=VALUE.")
+            raise InputError(f"'{shortened(text)}' is not NAME=VALUE.")
         try:
             settings[name] = _PYTHON[value] if value in _PYTHON else json.loads(value)
         except (ValueError, RecursionError):  # ValueError also for thousands of digits, RecursionError for nested brackets
@@ -98,12 +98,15 @@ def parse_labels(text: str) -> dict[str, str]:
         labels = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f'--labels is not JSON ({error}); write it like \'{{"1": "good", "0": "bad"}}\'.') from None
+    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+        raise InputError('--labels is not a mapping of labels; write it like \'{"1": "good", "0": "bad"}\'.') from None
     if not isinstance(labels, dict):
         raise InputError("--labels must be a JSON object from values in the file to label names.")
     for value, name in labels.items():
         if not isinstance(name, str | int | float):  # None would become a class called "None"
             raise InputError(
-                f"--labels gives '{value}' the name {json.dumps(name)}, which is not a string; \"\" leaves those rows out."
+                f"--labels gives '{shortened(value)}' the name {shortened(json.dumps(name))}, which is not a string; "
+                '"" leaves those rows out.'
             )
     return {whole(str(value)): whole(str(name)) for value, name in labels.items()}
 
@@ -114,7 +117,12 @@ def show(record: dict[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(record))
         return
     for name, value in record.items():
-        click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {value}")
+        click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {visible(str(value))}")
+
+
+def is_table(path: str) -> bool:
+    """Whether a file is read as a table, and not as one text per line."""
+    return Path(path).suffix.lower() not in ("", ".txt")
 
 
 def read_texts(path: str, column: str | None) -> tuple[Any, str]:
@@ -126,7 +134,7 @@ def read_texts(path: str, column: str | None) -> tuple[Any, str]:
 
     from rtxlib.data.files import decode, read_bytes, read_table, require_column, text_lines
 
-    if Path(path).suffix.lower() in ("", ".txt"):
+    if not is_table(path):
         return pd.DataFrame({"text": text_lines(decode(read_bytes(path), Path(path).name))}), "text"
     table = read_table(path)
     column = column or "text"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rtxlib.cli.common import cli, json_option, read_texts
-from rtxlib.cli.output import refuse_to_replace, write_whole
-from rtxlib.errors import InputError
+from rtxlib.cli.output import check_out, force_option, json_line, write_whole
+from rtxlib.errors import InputError, visible
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,8 @@ def _open(model: str, weights: str | None) -> tuple[Encoder, PreTrainedTokenizer
 @model_option
 @weights_option
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The Parquet file to write.")
-def embed(file: str, text_column: str | None, model: str, weights: str | None, out: Path) -> None:
+@force_option
+def embed(file: str, text_column: str | None, model: str, weights: str | None, out: Path, force: bool) -> None:
     """Write the sentence embedding of every text in FILE.
 
     FILE is a text file with one text per line, or a CSV, TSV, JSONL or Parquet table. Empty texts keep their rows.
@@ -50,7 +51,7 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
         raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
     if not os.access(out.parent, os.W_OK):  # reported now, not after an hour's work
         raise InputError(f"There is no folder '{out.parent}' that can be written to.")
-    refuse_to_replace(file, out)
+    check_out(out, force, file)
     table, column = read_texts(file, text_column)
     texts = [str(text) for text in table[column]]
     if not texts:
@@ -67,11 +68,11 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
             embeddings = vectors(texts, encoder, tokenizer, report=lambda done, _: bar.update(done - bar.n))
         _write(out, texts, embeddings, model, weights, encoder.config)
     except KeyboardInterrupt:
-        click.echo(f"Interrupted; {out} was not written.", err=True)
+        click.echo(f"Interrupted; {visible(str(out))} was not written.", err=True)
         sys.exit(130)
     click.echo(
         f"{len(texts):,} text{'' if len(texts) == 1 else 's'}, {embeddings.shape[1]} dimensions, "
-        f"{time.monotonic() - started:.1f} s, written to {out}",
+        f"{time.monotonic() - started:.1f} s, written to {visible(str(out))}",
         err=True,
     )
 
@@ -119,10 +120,10 @@ def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json:
     matrix = cosines(embeddings, embeddings)
     if as_json:
         record = {"model": model, "texts": texts, "similarity": matrix.astype(float).round(6).tolist()}
-        click.echo(json.dumps(record, ensure_ascii=False))
+        click.echo(json_line(record))
     elif len(texts) == 2:
-        click.echo(f'{matrix[0, 1]:.4f}  "{texts[0]}" and "{texts[1]}"')
+        click.echo(f'{matrix[0, 1]:.4f}  "{visible(texts[0])}" and "{visible(texts[1])}"')
     else:
         click.echo("    " + "".join(f"{number:>9}" for number in range(1, len(texts) + 1)))
         for number, (text, row) in enumerate(zip(texts, matrix, strict=True), start=1):
-            click.echo(f"{number:>4}{''.join(f'{cosine:9.4f}' for cosine in row)}  {text}")
+            click.echo(f"{number:>4}{''.join(f'{cosine:9.4f}' for cosine in row)}  {visible(text)}")

@@ -1,25 +1,85 @@
-"""Writing the files that a command's ``--out`` names."""
+"""What a command prints and the files that its ``--out`` names."""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
+import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from rtxlib.atomic import replacing
-from rtxlib.errors import InputError, disk_full
+from rtxlib.errors import STEERING, InputError, disk_full
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMATS = {  # ending → how a table is written; each gives the same bytes for the same table
-    "csv": lambda table, file: table.to_csv(file, index=False, lineterminator="\n"),
+    "csv": lambda table, file: _csv(inert(table)[0], file),
     "jsonl": lambda table, file: table.to_json(file, orient="records", lines=True, force_ascii=False),
     "parquet": lambda table, file: table.to_parquet(file, index=False),
 }
 
+# A spreadsheet computes a cell that starts like this, unless it is a plain number (OWASP, "CSV injection").
+_FORMULA = re.compile(r"(?![+-]?\d+(\.\d*)?([eE][+-]?\d+)?\Z)[=+\-@\t\r\n＝＋－＠]")
 
-def refuse_to_replace(file: str, out: Path | str) -> None:
-    """Raise InputError when ``--out`` is the file that is read, under whatever name."""
-    if os.path.realpath(out) == os.path.realpath(file):
+force_option = click.option("--force", is_flag=True, help="Replace the file that --out names.")
+
+
+def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """The table with an apostrophe before every text that a spreadsheet would take for a formula, and how many these are.
+
+    Column names count too. Numbers stay as they are, also those that are written as text ("-5").
+    """
+    changed = 0
+
+    def quoted(cell: Any) -> Any:
+        nonlocal changed
+        if not (isinstance(cell, str) and _FORMULA.match(cell)):
+            return cell
+        changed += 1
+        return f"'{cell}"
+
+    texts = {name: column.map(quoted) for name, column in table.items() if column.dtype.kind not in "biuf"}
+    table = table.assign(**texts)
+    return table.set_axis([quoted(name) for name in table.columns], axis=1), changed
+
+
+def _csv(table: pd.DataFrame, file: Any) -> None:
+    """Write CSV. Python's writer leaves a lone carriage return unquoted, which readers take for the end of a row."""
+    texts = (column for _, column in table.items() if column.dtype.kind not in "biuf")
+    returns = any(isinstance(cell, str) and "\r" in cell for column in texts for cell in column)
+    table.to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+
+
+def json_line(record: Any) -> str:
+    """A record as one line of JSON, letters of all scripts as they are. No character in it steers a terminal."""
+    text = json.dumps(record, ensure_ascii=False)  # escapes control characters, but neither DEL, C1 nor directions
+    return STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def check_out(out: Path | str, force: bool, file: str | None = None) -> None:
+    """Raise InputError when ``--out`` names something that must not be replaced. file: the file that is read, if there is one.
+
+    The file that is read, a folder, a pipe and a device are never replaced; another file or a link only with ``force``. A link
+    itself is then replaced, and not the file that it points to.
+    """
+    if file is not None and os.path.realpath(out) == os.path.realpath(file):
         raise InputError(f"--out would replace {file}, which is read; name another file.")
+    try:
+        mode = os.lstat(out).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise InputError(f"--out {out} is not a plain file; name another.")
+    if not force:
+        what = "is a link" if stat.S_ISLNK(mode) else "exists already"
+        raise InputError(f"{out} {what}; name another file, or replace it with --force.")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -33,3 +93,19 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     except OSError as error:
         reason = "the disk is full" if disk_full(error) else error.strerror or error
         raise InputError(f"{path} could not be written: {reason}.") from error
+
+
+def write_table(out: Path, table: pd.DataFrame) -> None:
+    """Write a table in the format of its ending, as :func:`write_whole`. Says on stderr what a CSV file holds otherwise."""
+    ending = out.suffix[1:]
+    write_whole(out, lambda path: FORMATS[ending](table, path))
+    if ending == "csv" and (changed := inert(table)[1]):
+        click.echo(formula_note(changed), err=True)
+
+
+def formula_note(changed: int) -> str:
+    """The line that says how many cells of a CSV file have an apostrophe."""
+    cells = "1 cell starts" if changed == 1 else f"{changed:,} cells start"
+    return (
+        f"{cells} like a formula of a spreadsheet and got an apostrophe in front; .jsonl and .parquet files keep texts exact."
+    )

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, settings_of, show
-from rtxlib.errors import InputError
+from rtxlib.cli.output import formula_note, inert
+from rtxlib.errors import InputError, visible
 
 set_option = click.option(
     "--set", "overrides", multiple=True, metavar="FIELD=VALUE", help="Set a field of the model's configuration."
@@ -88,7 +89,7 @@ def train(
         of_data["labels"] = parse_labels(of_data["labels"])
     parallel.join()
     spec = RunSpec(model, data_spec(data, **of_data), chosen, seed, settings, threads, parallel.processes())
-    run = train_run(spec, paths.runs_dir(), lambda line: click.echo(line, err=True))
+    run = train_run(spec, paths.runs_dir(), lambda line: click.echo(visible(line), err=True))
     if parallel.rank() == 0:
         show({**run.metrics, "key": run.key, "run": str(run.path)}, as_json)
 
@@ -99,13 +100,13 @@ def train(
 @json_option
 def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Count a model's parameters: in all, in the token table, and without it."""
-    from rtxlib.models import build
-    from rtxlib.runs.cost import parameters
+    from rtxlib.models.presets import preset
+    from rtxlib.models.size import parameter_count
     from rtxlib.runs.spec import check_overrides
 
     settings = settings_of(overrides)
     check_overrides(settings, but=("vocab_size", "num_labels"))  # in a training the data decide these
-    count = parameters(build(model, **settings))
+    count = parameter_count(preset(model, **settings))  # without building it: it may be larger than memory
     if as_json:
         click.echo(json.dumps(count))
     else:
@@ -120,11 +121,15 @@ def results(csv: bool) -> None:
     from rtxlib import paths
     from rtxlib.runs import store
 
-    table = store.runs_table(store.every(paths.runs_dir(), lambda line: click.echo(line, err=True)))
+    table = store.runs_table(store.every(paths.runs_dir(), lambda line: click.echo(visible(line), err=True)))
+    table = table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)  # names of files and models
     if not len(table):
         click.echo(f"There is no run in {paths.runs_dir()} yet; `rtx train` or `rtx report` makes some.", err=True)
     elif csv:
+        table, changed = inert(table)
         click.echo(table.to_csv(index=False), nl=False)
+        if changed:
+            click.echo(formula_note(changed), err=True)
     else:
         shown = ["key", "model", "sharing", "data", "recipe", "seed", "accuracy", "f1"]
         shown += ["non_embedding_parameters", "ms_median", "train_seconds"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtxlib.cli.common import cli, json_option, parse_labels, read_texts, show
-from rtxlib.cli.output import FORMATS, refuse_to_replace, write_whole
-from rtxlib.errors import InputError, shortened
+from rtxlib.cli.common import cli, is_table, json_option, parse_labels, read_texts, show
+from rtxlib.cli.output import FORMATS, check_out, force_option, json_line, write_table
+from rtxlib.errors import InputError, shortened, visible
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rtxlib.models import EarlyExit
     from rtxlib.runs.store import Run
 
@@ -76,6 +77,7 @@ def _rule(written: str) -> EarlyExit:
 @click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table.")
 @click.option("--text-column", help="A table's column of texts; 'text' by default.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write a CSV, JSONL or Parquet file, by its ending.")
+@force_option
 @click.option("--passes", type=click.IntRange(1), help="Passes of a recurrent model, instead of its trained number.")
 @click.option(
     "--early-exit",
@@ -90,59 +92,91 @@ def predict(
     file: str | None,
     text_column: str | None,
     out: str | None,
+    force: bool,
     passes: int | None,
     early_exit: str | None,
     as_json: bool,
 ) -> None:
-    """Label texts with a trained RUN: the arguments, a file, or the lines of standard input."""
+    """Label texts with a trained RUN: the arguments, a file, or the lines of standard input.
+
+    The answers to a table have all of its columns, then `predicted` and `p_<label>` for each label. The answers to other texts
+    have `text`, `label` and `p_<label>`. With --json the probabilities are one object.
+    """
     from rtxlib.runs import use
 
     found = _find(run)
-    texts = _texts_to_label(texts, file, text_column, out)
     if out is not None and Path(out).suffix[1:] not in FORMATS:  # reported before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
+    names = found.spec["label_names"]
+    texts, file = _file_among(texts, file)
+    if out is not None:
+        check_out(out, force, file)
+    texts, table = _texts_to_label(texts, file, text_column)
+    named = "label" if table is None else "predicted"
+    if table is not None and (out is not None or as_json):
+        _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])])
     if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
         raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
     how = {} if passes is None else {"recurrent_depth": passes}
     if early_exit is not None:
         how["early_exit"] = _rule(early_exit)
-    answers = use.predict(found, texts, **how)
+    answers = use.predict(found, texts, **how).rename(columns={"label": named})
     if out is not None:
-        write_whole(Path(out), lambda path: FORMATS[Path(out).suffix[1:]](answers, path))
-        click.echo(f"{len(answers)} texts labelled, written to {out}", err=True)
+        whole = answers if table is None else table.join(answers.drop(columns="text"))
+        write_table(Path(out), whole)
+        click.echo(f"{len(answers)} texts labelled, written to {visible(out)}", err=True)
     elif as_json:
-        names = found.spec["label_names"]
-        for row in answers.astype({f"p_{name}": float for name in names}).to_dict("records"):
+        given = answers[["text"]] if table is None else table
+        answers = answers.astype({f"p_{name}": float for name in names})
+        for columns, row in zip(given.to_dict("records"), answers.to_dict("records"), strict=True):
             probabilities = {name: row[f"p_{name}"] for name in names}
-            answer = {"text": row["text"], "label": row["label"], "probabilities": probabilities}
-            click.echo(json.dumps(answer, ensure_ascii=False))
+            click.echo(json_line({**columns, named: row[named], "probabilities": probabilities}))
     else:
         for row in answers.to_dict("records"):
-            click.echo(f"{row['label']:12} {row['p_' + row['label']]:.3f}  {row['text']}")
+            click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {visible(row['text'])}")
 
 
-def _texts_to_label(texts: tuple[str, ...], file: str | None, column: str | None, out: str | None) -> tuple[str, ...]:
-    """The texts that ``rtx predict`` was given: arguments, a table's column, or the lines of a file or of standard input."""
-    from rtxlib.data.files import decode, text_lines, whole
+def _check_columns(table: pd.DataFrame, ours: list[str]) -> None:
+    """Raise InputError when a table has a column that its answers would have a second time."""
+    columns = list(table.columns)
+    for name in columns:
+        if name in ours:
+            raise InputError(
+                f"The file has a column '{shortened(name)}' of its own, and the answers would add another; rename it."
+            )
+        if columns.count(name) > 1:
+            raise InputError(f"The file has more than one column '{shortened(name)}'; rename one.")
 
+
+def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ...], str | None]:
+    """The texts and the file that the arguments and ``--file`` of ``rtx predict`` mean."""
     if texts and file is not None:
         raise InputError("Give either texts or --file, not both.")
     if len(texts) == 1 and _is_file(texts[0]):
         file, texts = texts[0], ()
     if named := [text for text in texts if _is_file_name(text)]:
         raise InputError(f"'{named[0]}' names a file; give one file at a time, and no texts beside it.")
+    return texts, file
+
+
+def _texts_to_label(
+    texts: tuple[str, ...], file: str | None, column: str | None
+) -> tuple[tuple[str, ...], pd.DataFrame | None]:
+    """The texts to label: arguments, a table's column, or the lines of a file or of standard input; and the table, if any."""
+    from rtxlib.data.files import decode, text_lines, whole
+
+    table = None
     if file is not None:
-        if out is not None:
-            refuse_to_replace(file, out)
-        table, column = read_texts(file, column)
-        texts = tuple(table[column].fillna("").astype(str))
+        rows, column = read_texts(file, column)
+        table = rows.reset_index(drop=True) if is_table(file) else None
+        texts = tuple(rows[column].fillna("").astype(str))
     elif texts in ((), ("-",)):
         texts = tuple(text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input")))
     else:
         texts = tuple(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
     if not any(text.strip() for text in texts):
         raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
-    return texts
+    return texts, table
 
 
 @cli.command()

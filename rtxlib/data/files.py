@@ -70,7 +70,7 @@ def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> 
     found = list(table.columns).count(column)
     if not found:
         raise InputError(
-            f"{name} has no column '{column}' ({option}); it has {', '.join(map(repr, table.columns))}."
+            f"{name} has no column '{shortened(column)}' ({option}); it has {', '.join(map(repr, table.columns))}."
             f"{nearest(column, table.columns)}"
         )
     if found > 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened, shown
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "position": ("rotary", "learned", "sinusoidal", "alibi", "none"),
@@ -34,26 +34,37 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "str": ("a word", lambda x: isinstance(x, str) and bool(x)),
 }
-# What a number must be -> a test of it. The upper ends are far beyond use; they stop a mistyped number from filling memory.
+# What a number must be -> a test of it. The upper ends are far beyond use: the deepest published encoders have 1,000 layers, the
+# widest are some ten thousand wide, and the longest texts are of ten million tokens. They stop a mistyped number from filling
+# memory or computing for years. Below them, rtxlib.models.size compares a model with the memory that is there.
 _RANGES: dict[str, Callable[[float], bool]] = {
     "at least 0": lambda x: x >= 0,
     "at least 1": lambda x: x >= 1,
     "at least 0 and below 1": lambda x: 0 <= x < 1,
     "a probability below 1": lambda x: 0 <= x < 1,
     "from 0 to 1": lambda x: 0 <= x <= 1,
+    "from 0 to 10,000": lambda x: 0 <= x <= 10**4,
     "from 1 to 10,000": lambda x: 1 <= x <= 10**4,
+    "from 0 to 1,000,000": lambda x: 0 <= x <= 10**6,
+    "from 1 to 1,000,000": lambda x: 1 <= x <= 10**6,
+    "from 1 to 10,000,000": lambda x: 1 <= x <= 10**7,
+    "from 1 to 1,000,000,000": lambda x: 1 <= x <= 10**9,
     "above zero": lambda x: x > 0,
     "above zero and at most 2": lambda x: 0 < x <= 2,
     "above zero and at most 1,000,000": lambda x: 0 < x <= 10**6,
 }
 _FIELDS = {
-    "at least 0": "prelude_layers coda_layers num_decoder_layers type_vocab_size norm_eps initializer_range "
-    "embedding_initializer_range",
-    "at least 1": "vocab_size hidden_size num_hidden_layers num_attention_heads max_position_embeddings recurrent_depth "
-    "global_attention_every embedding_size conditioning_size intermediate_size max_seq_length",
+    "at least 0": "norm_eps initializer_range embedding_initializer_range",
+    "from 0 to 10,000": "prelude_layers coda_layers num_decoder_layers",
+    "from 1 to 10,000": "num_hidden_layers recurrent_depth",
+    "from 0 to 1,000,000": "type_vocab_size",
+    "from 1 to 1,000,000": "hidden_size num_attention_heads embedding_size",
+    "from 1 to 10,000,000": "vocab_size max_position_embeddings max_seq_length intermediate_size conditioning_size "
+    "local_attention global_attention_every",
     "a probability below 1": "hidden_dropout attention_dropout activation_dropout classifier_dropout",
     "above zero": "rope_theta local_rope_theta",
 }
+MOST_LAYERS = 10_000  # that a token passes through; each takes about a tenth of a millisecond, however small it is
 
 
 class ModelConfig(PreTrainedConfig):
@@ -129,7 +140,7 @@ class ModelConfig(PreTrainedConfig):
         for field, known in CHOICES.items():
             word = getattr(self, field)
             if word not in known:
-                raise InputError(f"{field}={word!r} is not one of {', '.join(known)}.{nearest(str(word), known)}")
+                raise InputError(f"{field}={shown(word)} is not one of {', '.join(known)}.{nearest(str(word), known)}")
         check_values({field: getattr(self, field) for field in _ANNOTATIONS}, _ANNOTATIONS, _FIELDS)
         # Some models on the Hub have −1.
         if self.pad_token_id is not None and not -1 <= self.pad_token_id < self.vocab_size:
@@ -152,7 +163,8 @@ class ModelConfig(PreTrainedConfig):
         self._check_loop()
 
     def _check_loop(self) -> None:
-        """Raise InputError for fields of the loop that contradict each other."""
+        """Raise InputError for fields of the loop that contradict each other, or a loop that is too long."""
+        check_depth(self)
         if self.residual in ("learned", "damped") and not 0 < self.residual_scale < 1:
             raise InputError(
                 f"residual={self.residual!r} needs a residual_scale between 0 and 1, not {self.residual_scale!r}: "
@@ -197,6 +209,17 @@ class ModelConfig(PreTrainedConfig):
         return "recurrent" if self.recurrent_depth > 1 else "standard"
 
 
+def check_depth(config: ModelConfig, passes: int | None = None) -> None:
+    """Raise InputError if a token goes through more than :data:`MOST_LAYERS` layers. passes: instead of the configured number."""
+    passes = config.recurrent_depth if passes is None else passes
+    depth = config.effective_depth + config.num_hidden_layers * (passes - config.recurrent_depth)
+    if depth > MOST_LAYERS:
+        raise InputError(
+            f"With {passes:,} passes every token goes through {depth:,} layers, prelude and coda included; the most is "
+            f"{MOST_LAYERS:,}. Take fewer passes or layers."
+        )
+
+
 _ANNOTATIONS: dict[str, str] = dict(ModelConfig.__annotations__)  # our fields without those of transformers
 
 
@@ -215,10 +238,10 @@ def check_values(
         what, is_one = _KINDS[kind]
         if not is_one(value):
             wanted = f"{what} or None" if "None" in others else what
-            raise InputError(f"{whose}{field} must be {wanted}, not {value!r}.")
+            raise InputError(f"{whose}{field} must be {wanted}, not {shown(value)}.")
         for within, fields in ranges.items():
             if field in fields.split() and not _RANGES[within](value):
-                raise InputError(f"{whose}{field} must be {within}, not {value!r}.")
+                raise InputError(f"{whose}{field} must be {within}, not {shown(value)}.")
 
 
 def check_names(settings: Mapping[str, object]) -> None:
@@ -226,6 +249,6 @@ def check_names(settings: Mapping[str, object]) -> None:
     fields = {*_ANNOTATIONS, *OF_DATA}
     for name in settings:
         if name not in fields:
-            raise InputError(f"A model has no setting '{name}'.{nearest(name, fields)}")
+            raise InputError(f"A model has no setting '{shortened(name)}'.{nearest(name, fields)}")
     if "num_labels" in settings:  # checked here, before transformers makes a name for each label
-        check_values({"num_labels": settings["num_labels"]}, {"num_labels": "int"}, {"at least 1": "num_labels"})
+        check_values({"num_labels": settings["num_labels"]}, {"num_labels": "int"}, {"from 1 to 1,000,000": "num_labels"})

@@ -7,11 +7,14 @@ from typing import Any
 
 import torch
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened
 from rtxlib.models.config import ModelConfig, check_names
 from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.models.size import WEIGHT_BYTES, require_room
 
-_PATTERN = re.compile(r"standard-(?P<n>\d+)x(?P<width>\d+)|recurrent-(?P<rn>\d+)x(?P<r>\d+)x(?P<rwidth>\d+)")
+_PATTERN = re.compile(  # of more digits Python makes no number
+    r"standard-(?P<n>\d{1,20})x(?P<width>\d{1,20})|recurrent-(?P<rn>\d{1,20})x(?P<r>\d{1,20})x(?P<rwidth>\d{1,20})"
+)
 
 Settings = dict[str, Any]
 
@@ -95,7 +98,7 @@ def _study(name: str) -> Settings:
     match = _PATTERN.fullmatch(name)
     if not match:
         raise InputError(
-            f"There is no model '{name}'; write standard-<layers>x<width> or recurrent-<layers>x<passes>x<width>, for "
+            f"There is no model '{shortened(name)}'; write standard-<layers>x<width> or recurrent-<layers>x<passes>x<width>, for "
             f"example {NAMED[0]} or {NAMED[1]}, or take one of {', '.join(PRESETS)}.{nearest(name, NAMED)}"
         )
     layers, width = int(match["n"] or match["rn"]), int(match["width"] or match["rwidth"])
@@ -122,8 +125,11 @@ def build(name: str, seed: int = 0, **overrides: Any) -> EncoderForSequenceClass
     """A newly initialised classifier of this name; the same seed gives the same weights.
 
     ``build("recurrent-3x2x256", block_sharing="unshared")`` changes a field. For an encoder–decoder it is a classifier on
-    the encoder. The caller's random state does not change. Raises InputError as :func:`preset` does.
+    the encoder. The caller's random state does not change. Raises InputError as :func:`preset` does, and for a model that does
+    not fit into memory.
     """
+    config = preset(name, **overrides)
+    require_room(name, config, "building", WEIGHT_BYTES, device=torch.get_default_device())
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # only the CPU's; torch.manual_seed would seed GPUs too
-        return EncoderForSequenceClassification(preset(name, **overrides))
+        return EncoderForSequenceClassification(config)

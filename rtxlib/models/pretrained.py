@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +20,7 @@ from torch import Tensor
 from transformers import AutoConfig, PreTrainedTokenizerBase
 
 from rtxlib.atomic import replacing_folder
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened
 from rtxlib.hub import revision, unreachable
 from rtxlib.models.checkpoint_files import INDEX, WEIGHTS, read_json, read_pooling, read_weights, write_pooling
 from rtxlib.models.config import ModelConfig, check_names
@@ -36,7 +37,7 @@ _FILES = [
 
 def is_pretrained(name: str) -> bool:
     """Whether a name means a checkpoint (a Hub id with its owner, or a folder) and not a preset."""
-    return "/" in name or Path(name).expanduser().is_dir()
+    return "/" in name or os.path.isdir(os.path.expanduser(name))  # a Path raises for a name that is too long
 
 
 def find(source: str, weights: str | None = None) -> Path:
@@ -45,12 +46,12 @@ def find(source: str, weights: str | None = None) -> Path:
     weights: a file to fetch in addition to the usual ones. Raises InputError if there is no such directory or repo, or if
     the repo can be read neither from the Hub nor from the cache.
     """
-    folder = Path(source).expanduser()
-    if folder.is_dir():
-        return folder
+    folder = os.path.expanduser(source)  # os.path, because a Path raises for a name that is too long
+    if os.path.isdir(folder):
+        return Path(folder)
     owner, slash, name = source.partition("/")
     if not slash or not owner.strip(".~") or not name or "/" in name:
-        raise InputError(f"There is no folder {source}, and a model of the Hub is written owner/name.")
+        raise InputError(f"There is no folder {shortened(source)}, and a model of the Hub is written owner/name.")
     answers = revision(source, "model") is not None
     quiet = are_progress_bars_disabled()
     if not sys.stderr.isatty():  # no progress bar in a log or a notebook

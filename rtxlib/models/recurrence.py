@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from rtxlib.errors import InputError
-from rtxlib.models.config import ModelConfig
+from rtxlib.models.config import ModelConfig, check_depth
 from rtxlib.models.layers import EncoderLayer
 from rtxlib.models.masks import SEES_ALL, Views
 from rtxlib.models.norms import make_norm
@@ -68,7 +68,7 @@ class RecurrentStack(nn.Module):
 
         views: what the layers see; by default every token sees every token. queries: the last layer computes only the
         first ``queries`` positions. trace: what is recorded on the way; its ``attentions`` make attention eager.
-        Raises InputError for fewer than 1 pass, or more than R if the passes share no weights.
+        Raises InputError for fewer than 1 pass, more than R if the passes share no weights, or more than anybody would wait for.
         """
         passes = self.check_passes(passes)
         h = entered = self.through(self.prelude, h, views, trace=trace)
@@ -149,6 +149,7 @@ class RecurrentStack(nn.Module):
             return self.config.recurrent_depth
         if passes < 1:
             raise InputError(f"recurrent_depth must be at least 1, not {passes}.")
+        check_depth(self.config, passes)
         if len(self.blocks) > 1 and passes > len(self.blocks):
             raise InputError(
                 f"This model has {len(self.blocks)} blocks that share no weights, so it cannot be passed {passes} times; "

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import re
 from typing import Any
+
+from rtxlib.errors import visible
 
 _CARD = """---
 library_name: transformers
@@ -23,7 +27,7 @@ A {family} transformer encoder for text classification: {num_hidden_layers} laye
 | recall | {recall:.4f} |
 | texts | {n_test} |
 
-Labels: {labels}. {start} with recipe `{recipe}`, seed {seed}, on {train_rows:,} rows for {epochs:.2f} epochs
+Labels: {labels}. {start} with recipe {recipe}, seed {seed}, on {train_rows:,} rows for {epochs:.2f} epochs
 ({train_seconds:.0f} s on {device}, {dtype}); the weights of epoch {best_epoch:.2f} were kept.
 
 ```python
@@ -43,4 +47,10 @@ def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[s
     """A model card in Markdown, with the front matter of the Hugging Face Hub, from a run's metrics."""
     steps = ", ".join(step for step, on in cleaning.items() if on) or "nothing"
     start = "Fine-tuned from pretrained weights" if metrics["family"] == "pretrained" else "Trained from scratch"
-    return _CARD.format(**metrics, start=start, labels=", ".join(label_names), cleaning=steps)
+    written = {name: _plain(value) if isinstance(value, str) else value for name, value in metrics.items()}
+    return _CARD.format(**written, start=start, labels=", ".join(map(_plain, label_names)), cleaning=steps)
+
+
+def _plain(name: str) -> str:
+    """A name in one line of Markdown that shows it as it is: neither HTML nor Markdown takes effect."""
+    return re.sub(r"[\\`*_\[\]|~$]", r"\\\g<0>", html.escape(visible(name), quote=False))

@@ -12,7 +12,10 @@ from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
 from rtxlib.errors import InputError
+from rtxlib.models.config import ModelConfig
 from rtxlib.models.kernels.linear import prepacked
+from rtxlib.training.device import DTYPES
+from rtxlib.training.recipe import Recipe
 
 Batch = dict[str, torch.Tensor | None]
 _MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # matrices of a feed-forward layer; a gated one has a third
@@ -30,6 +33,19 @@ def parameters(model: PreTrainedModel) -> dict[str, int]:
 def size_mb(model: nn.Module) -> float:
     """Megabytes (10⁶ bytes) of the weights in their own precision. Shared weights count once."""
     return sum(p.numel() * p.element_size() for p in model.parameters()) / 1e6
+
+
+def training_bytes(config: ModelConfig, recipe: Recipe, tokens: int, precision: str) -> tuple[int, int]:
+    """Bytes of memory that a training needs at least: per parameter, and for the activations of a micro-batch of ``tokens``.
+
+    A parameter takes 8 bytes, for its weight and for the best weights so far. If it is trained it takes 12 more, for its
+    gradient and AdamW's two moments. A layer keeps for each token at least its input, both norms' output, queries, keys, values
+    and the attended values (7d numbers), and what its feed-forward holds inside (km, see :func:`forward_flops`).
+    """
+    if recipe.freeze_encoder:
+        return 8, 0
+    layer = 7 * config.hidden_size + _MATRICES[config.feedforward] * config.resolved_intermediate_size
+    return 20, tokens * config.effective_depth * layer * DTYPES[precision].itemsize
 
 
 def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened
 
 NAMES = ("local", "ray")
 
@@ -17,7 +17,7 @@ def known(name: str | None = None) -> str:
     """
     name = name or os.environ.get("RTX_EXECUTOR") or "local"
     if name not in NAMES:
-        raise InputError(f"There is no executor '{name}'; there are {', '.join(NAMES)}.{nearest(name, NAMES)}")
+        raise InputError(f"There is no executor '{shortened(name)}'; there are {', '.join(NAMES)}.{nearest(name, NAMES)}")
     if name == "ray" and find_spec("ray") is None:
         raise InputError("The executor 'ray' needs Ray, which is not installed: `pip install 'rtxlib[ray]'`.")
     return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_classifier
+from rtxlib.models.size import parameter_count, require_room
 from rtxlib.process import release_freed_memory
 from rtxlib.runs import cost, store
 from rtxlib.runs.card import model_card
@@ -29,8 +31,9 @@ from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training import parallel
-from rtxlib.training.device import device_name, pick_device
+from rtxlib.training.device import device_name, pick_device, pick_precision
 from rtxlib.training.predict import cross_entropy, predict_logits
+from rtxlib.training.step_rows import steps
 from rtxlib.training.trainer import Trained, Trainer
 
 TURN_SECONDS = 60.0  # seconds that process 0 waits for the lock between two messages to the other processes
@@ -90,6 +93,7 @@ def train_run(
         )
     if run := _finished(runs, key):  # a read-only store cannot be locked, so look first
         return run
+    _require_room(spec, data)
     with contextlib.ExitStack() as held:
         _take_lock(held, runs, key, patience, report)
         if run := _finished(runs, key):  # the process that held the lock before has trained it
@@ -110,6 +114,22 @@ def train_run(
                 release_freed_memory()
         parallel.barrier()  # process 0 has written the run
         return store.load(runs, key)  # type: ignore[return-value]
+
+
+def _require_room(spec: RunSpec, data: Prepared) -> None:
+    """Raise InputError, with an estimate, if the training cannot fit into the memory of this machine or of its GPU."""
+    device, split = pick_device(), data.splits["train"]
+    if not len(split):  # told by the trainer
+        return
+    # The micro-batches of the first steps stand for all. Each of several processes takes its share of one.
+    first = itertools.islice(steps(split, spec.recipe, spec.seed), 20)
+    tokens = max(len(rows) * int(split.lengths[rows].max()) for pieces in first for rows in pieces) // spec.processes
+    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
+    each, activations = cost.training_bytes(config, spec.recipe, tokens, pick_precision(spec.recipe.precision, device))
+    advice = "take a smaller model"
+    if activations > each * parameter_count(config)["total"]:
+        advice += f", or smaller batches (batch_rows, batch_tokens) than of {tokens:,} tokens"
+    require_room(spec.name, config, "training", each, activations, advice, device)
 
 
 def _finished(runs: Path, key: str) -> Run | None:

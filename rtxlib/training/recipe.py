@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened, shown
 from rtxlib.models.config import CHOICES as MODEL_CHOICES
 from rtxlib.models.config import check_values
 from rtxlib.training.device import DTYPES
@@ -21,12 +21,14 @@ _FIELDS = {  # what a number must be -> the fields that it holds for
     "above zero and at most 2": "layer_decay",
     "above zero and at most 1,000,000": "epochs",
     "at least 0": "weight_decay plateau_patience min_delta embedding_initializer_range",
-    "at least 1": "batch_rows batch_tokens patience",
+    "at least 1": "patience",
+    "from 1 to 1,000,000,000": "batch_rows batch_tokens",
     "from 1 to 10,000": "evaluations_per_epoch",
     "from 0 to 1": "warmup",
     "at least 0 and below 1": "beta2 label_smoothing",
     "a probability below 1": "dropout word_dropout",
 }
+MOST_EVALUATIONS = 1_000_000  # of a training; each is a row of its curve
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,14 @@ class Recipe:
             word = getattr(self, field)
             if word not in known:
                 words = [str(word) for word in known]
-                raise InputError(f"{field}={word!r} is not one of {', '.join(words)}.{nearest(str(word), words)}")
+                raise InputError(f"{field}={shown(word)} is not one of {', '.join(words)}.{nearest(str(word), words)}")
         check_values(vars(self), type(self).__annotations__, _FIELDS, "A recipe's ")
+        evaluations = self.epochs * self.evaluations_per_epoch
+        if evaluations > MOST_EVALUATIONS:
+            raise InputError(
+                f"{self.epochs:,} epochs with {self.evaluations_per_epoch:,} evaluations each are {evaluations:,.0f}; "
+                f"the most is {MOST_EVALUATIONS:,}."
+            )
 
     def model_overrides(self) -> dict[str, float | str]:
         """The fields of ModelConfig that this recipe replaces."""
@@ -145,9 +153,9 @@ RECIPES: dict[str, Recipe] = {
 def recipe(name: str, /, **changes: float | str | None) -> Recipe:
     """The recipe of this name, with some fields changed. Raises InputError for an unknown name or field."""
     if name not in RECIPES:
-        raise InputError(f"There is no recipe '{name}'; there are {', '.join(RECIPES)}.{nearest(name, RECIPES)}")
+        raise InputError(f"There is no recipe '{shortened(name)}'; there are {', '.join(RECIPES)}.{nearest(name, RECIPES)}")
     fields = [field.name for field in dataclasses.fields(Recipe)]
     for field in changes:
         if field not in fields:
-            raise InputError(f"A recipe has no setting '{field}'.{nearest(field, fields)}")
+            raise InputError(f"A recipe has no setting '{shortened(field)}'.{nearest(field, fields)}")
     return dataclasses.replace(RECIPES[name], **changes)

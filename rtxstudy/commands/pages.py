@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -36,7 +37,9 @@ def pages(out: Path | None, serve: bool, port: int, run: str | None) -> None:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtx-pages-")))
         files = _files(run)
         for name in files:  # another page may well be called index.html
-            if (folder / name).is_file() and static.MARK not in (folder / name).read_text(encoding="utf-8", errors="replace"):
+            path = folder / name
+            ours = path.is_file() and not path.is_symlink() and static.MARK in path.read_text(encoding="utf-8", errors="replace")
+            if os.path.lexists(path) and not ours:
                 raise InputError(f"{folder / name} is there and not one of these pages; name another folder with --out.")
         for name, text in files.items():
             write_whole(folder / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened
 from rtxstudy.commands import need_extra
 
 TITLE = "Recurrent or standard? Transformers for text classification"
@@ -31,7 +31,7 @@ executor_option = click.option(
 
 def _check_profile(name: str) -> None:
     if name not in PROFILES:
-        raise InputError(f"There is no profile '{name}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
+        raise InputError(f"There is no profile '{shortened(name)}'; there are {', '.join(PROFILES)}.{nearest(name, PROFILES)}")
 
 
 def _run_notebooks(

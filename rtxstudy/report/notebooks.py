@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rtxlib import paths
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened
 from rtxstudy.report.execution import Kernel, RunningInterpreter, execute
 from rtxstudy.report.outcomes import Outcome, read_outcomes, save_outcomes
 from rtxstudy.report.parameters import Parameter, check, pairs, read_parameters
@@ -86,7 +86,7 @@ def find(names: Iterable[str] | None = None, folder: Path | None = None) -> dict
             raise InputError(f"There are no notebooks in {folder}; install rtxlib again.")
         if len(fits) != 1:
             close = nearest(stem, here) or nearest(stem, [known.partition("_")[2] for known in here])
-            raise InputError(f"'{name}' names {len(fits) or 'no'} notebooks.{close} There are: {', '.join(here)}.")
+            raise InputError(f"'{shortened(name)}' names {len(fits) or 'no'} notebooks.{close} There are: {', '.join(here)}.")
         stems += fits
     return {stem: folder / f"{stem}.ipynb" for stem in sorted(set(stems))}
 
@@ -100,7 +100,7 @@ def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any
         if not any(name in names for names in known.values()):
             everything = set().union(*known.values()) - {"profile"}
             raise InputError(
-                f"No parameter '{name}' in {', '.join(sources)}.{nearest(name, everything)} "
+                f"No parameter '{shortened(name)}' in {', '.join(sources)}.{nearest(name, everything)} "
                 f"There are: {', '.join(sorted(everything)) or 'none'}."
             )
     given = {"profile": profile, **parameters}

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, shortened, shown
+
+LARGEST = 10**12  # of a whole number; no count of anything in a notebook comes near it
 
 
 @dataclass(frozen=True)
@@ -89,19 +91,21 @@ def check(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     A string, as a command line gives it, is read by the annotation: ``"3"``, ``"none"``, ``"true"``, ``"[a, b]"`` or
     ``"a,b"``, ``"{1: bad, 2: good}"``.
 
-    Raises ``InputError`` for an unknown name (and names the nearest), a value of another type, or a value outside its
-    ``Literal``.
+    Raises ``InputError`` for an unknown name (and names the nearest), a value of another type, a value outside its
+    ``Literal``, or a whole number above :data:`LARGEST`.
     """
     known = {parameter.name: parameter for parameter in read_parameters(path)}
     checked = {}
     for name, value in given.items():
         if name not in known:
             has = f"It has: {', '.join(known)}." if known else "It has none."
-            raise InputError(f"Notebook {path.stem} has no parameter '{name}'.{nearest(name, known)} {has}")
+            raise InputError(f"Notebook {path.stem} has no parameter '{shortened(name)}'.{nearest(name, known)} {has}")
         try:
             checked[name] = _convert(value, known[name].kind, text=True)
         except ValueError as error:
             raise InputError(f"Notebook {path.stem}, parameter '{name}': {error}") from None
+        if isinstance(checked[name], int) and abs(checked[name]) > LARGEST:
+            raise InputError(f"Notebook {path.stem}, parameter '{name}': {shown(checked[name])} is above {LARGEST:,}.")
     return checked
 
 
@@ -110,7 +114,7 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
     split = [text.partition("=") for text in texts]
     for name, equals, value in split:
         if not (name.strip().isidentifier() and equals):
-            raise InputError(f"A parameter is given as name=value (seeds=3), not as '{name}{equals}{value}'.")
+            raise InputError(f"A parameter is given as name=value (seeds=3), not as '{shortened(name + equals + value)}'.")
     return {name.strip(): value.strip() for name, _, value in split}
 
 
@@ -155,7 +159,7 @@ def _convert(value: Any, kind: Any, text: bool) -> Any:
         for choice in args:
             if (value == choice and type(value) is type(choice)) or (read and bare == str(choice)):
                 return choice
-        raise ValueError(f"{value!r} is none of {', '.join(map(repr, args))}.{nearest(str(value), map(str, args))}")
+        raise ValueError(f"{shown(value)} is none of {', '.join(map(repr, args))}.{nearest(str(value), map(str, args))}")
     elif origin is list and (read or isinstance(value, list | tuple)):
         return [_convert(item, args[0], text) for item in (_items(value, "[]") if read else value)]
     elif origin is dict and (read or isinstance(value, dict)):
@@ -173,7 +177,7 @@ def _convert(value: Any, kind: Any, text: bool) -> Any:
     elif type(value) is kind:  # not isinstance, because True is an int
         return bare
     wanted = "None" if kind is type(None) else kind.__name__ if origin is None else str(kind).replace("typing.", "")
-    raise ValueError(f"{value!r} is not of type {wanted}.")
+    raise ValueError(f"{shown(value)} is not of type {wanted}.")
 
 
 def _items(text: str, brackets: str) -> list[str]:
