@@ -183,7 +183,7 @@ def test_an_index_names_only_safetensors_of_its_own_folder(bert: Path, tmp_path:
         ("a\0.safetensors", "lies outside its folder"),
         ("pytorch_model.bin", r"not a \.safetensors file; such a file is opened only if you name it with weights="),
         (["a"], "no weight_map with names of files"),
-        (7, "7, which is not"),
+        (7, "no weight_map with names of files"),
     ):
         other = {"weight_map": {key: named if value == file else value for key, value in index["weight_map"].items()}}
         (bert / pretrained.INDEX).write_text(json.dumps(other))
@@ -366,8 +366,8 @@ def test_sentence_transformers_opens_a_minilm_that_we_save(hub: str, tmp_path: P
 
 
 def test_an_exported_folder_carries_checksums_which_are_compared(tmp_path: Path) -> None:
-    tokenizer = tokenization.train("wordpiece", ["a fine film", "a dull film"] * 3, 40)
-    ours = Encoder(preset("minilm-l3", vocab_size=len(tokenizer), pad_token_id=0, **{**SIZES, "vocab_size": len(tokenizer)}))
+    tokenizer = tokenization.train("wordpiece", ["a fine film", "a dull film"] * 3, 70)
+    ours = Encoder(preset("minilm-l3", **SIZES | {"vocab_size": len(tokenizer), "pad_token_id": 0}))
     saved = tmp_path / "saved"
     pretrained.save(ours, saved, tokenizer)
     assert subprocess.run(["sha256sum", "--strict", "-c", "SHA256SUMS"], cwd=saved, capture_output=True).returncode == 0

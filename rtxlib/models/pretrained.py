@@ -185,7 +185,7 @@ def _fill(
     for name, (first, *others) in table.items():  # always a copy, because the tensors of a file may be mapped from the disk
         x = torch.cat([found[part] for part in (first, *others)]) if others else found[first].clone()
         state[name] = x.float()
-    if strange := [name for name, x in state.items() if not x.isfinite().all()]:
+    if strange := [" + ".join(table[name]) for name, x in state.items() if not x.isfinite().all()]:
         raise InputError(f"These tensors of {where} have NaN or infinite numbers: {_list(strange)}; fetch or train it again.")
     module.load_state_dict(state, assign=True)
 
@@ -236,8 +236,8 @@ def save(encoder: Encoder, folder: Path | str, tokenizer: PreTrainedTokenizerBas
     """Write an encoder as its reference implementation would, so that transformers opens it without this package.
 
     With [CLS] or mean pooling sentence-transformers opens it too. Q, K and V are split where the reference keeps them
-    apart. The folder is written whole or not at all. SHA256SUMS, written last, has the checksum of each file. Raises InputError if the model has no counterpart in
-    :data:`REFERENCES`, or if the folder exists.
+    apart. The folder is written whole or not at all, last of all SHA256SUMS with the checksum of each file. Raises InputError
+    if the model has no counterpart in :data:`REFERENCES`, or if the folder exists.
     """
     folder, config = Path(folder), encoder.config
     theirs = their_config(config)
