@@ -137,3 +137,37 @@ def examine() -> list[dict[str, str | bool]]:
         except Exception as error:  # any error is a finding
             findings.append({"check": name, "ok": False, "found": f"{type(error).__name__}: {error}"})
     return findings
+
+
+def examine_store(runs: Path) -> list[dict[str, str | bool]]:
+    """The ``check`` (a run's key), ``ok`` and ``found`` of every run of a store. Nothing is changed.
+
+    Every file is compared with its checksum, the records are read, and every tensor is accounted for.
+    """
+    from rtxlib.runs import store
+
+    names = sorted(path.name for path in runs.glob("*") if path.is_dir() and not path.name.startswith("."))
+    findings = []
+    for name in names:
+        if name.endswith(store.PARTIAL):  # a run that is being trained
+            continue
+        try:
+            findings.append({"check": name, "ok": True, "found": _run(runs, name)})
+        except InputError as error:
+            findings.append({"check": name, "ok": False, "found": str(error)})
+    return findings
+
+
+def _run(runs: Path, key: str) -> str:
+    """What is stored of a whole run. Raises InputError for a damaged one."""
+    from rtxlib import checksums
+    from rtxlib.runs import store, use
+
+    if (run := store.load(runs, key)) is None:
+        raise store.damaged(key, runs / key, f"it has no {checksums.MARK}")
+    store.verify(run, lambda name: name != store.CARD)
+    use.open_run(run)
+    found = f"{run.metrics.get('model')} on {run.metrics.get('data')}, seed {run.metrics.get('seed')}"
+    if checksums.recorded(run.path) is None:
+        return f"{found}; it carries no checksums, because an earlier version stored it, and its tensors are complete"
+    return found + (f"; its {store.CARD} was edited" if checksums.damage(run.path, store.CARD.__eq__) else "")

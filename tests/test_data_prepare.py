@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rtxlib import checksums
 from rtxlib.data import audit, clean, sources, splits, tokenization
 from rtxlib.data import prepare as module
 from rtxlib.data import prepared as store
@@ -103,12 +104,12 @@ def test_prepared_data_are_not_made_twice(
 
 def test_a_process_hashes_prepared_data_once(small: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.intact(small.folder)
-    hashed, sha256 = [], store._sha256
-    monkeypatch.setattr(store, "_sha256", lambda path: hashed.append(path.name) or sha256(path))
+    hashed, digest = [], checksums._digest
+    monkeypatch.setattr(checksums, "_digest", lambda path: hashed.append(path.name) or digest(path))
     assert store.read(small.folder, SMALL).fingerprint == small.fingerprint and not hashed
     (small.folder / "test.ids.npy").touch()
     assert store.intact(small.folder) and "test.ids.npy" in hashed
-    store._verified.clear()  # as in a new process
+    checksums._hashed.clear()  # as in a new process
     hashed.clear()
     assert store.intact(small.folder) and sorted(hashed) == sorted(path.name for path in small.folder.rglob("*.*"))
 

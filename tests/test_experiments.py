@@ -151,8 +151,11 @@ def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> 
     assert store.load(runs, key) is None and store.every(runs) == []
     with pytest.raises(InputError, match="no finished run"):
         store.find(runs, str(runs / key))
-    assert train.train_run(SPEC, runs).metrics["accuracy"] >= 0
+    lines: list[str] = []
+    assert train.train_run(SPEC, runs, lines.append).metrics["accuracy"] >= 0
     assert [run.key for run in store.every(runs)] == [key]
+    assert (runs / f"{key}.incomplete-1" / "metrics.json").read_text() == "{}"  # nothing is lost
+    assert f"{runs / key} has no complete.json" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -194,6 +197,7 @@ def test_unreadable_weights_are_told_in_a_sentence(run, tmp_path) -> None:
     copy = tmp_path / run.key
     shutil.copytree(run.path, copy)
     (copy / "model.safetensors").write_bytes(b"\0" * 100)
+    (copy / store.MARK).write_text("{}")  # stored before runs had checksums
     with pytest.raises(InputError, match="cannot be read"):
         use.predict(store.find(tmp_path, run.key), ["a film"])
 

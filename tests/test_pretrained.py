@@ -157,7 +157,80 @@ def test_a_pickle_is_opened_only_by_name_and_never_runs_code(bert: Path, tmp_pat
     assert not (tmp_path / "sprung").exists()
 
 
+def cut(bert: Path) -> dict:
+    """The checkpoint cut into two files with an index, whose content is returned."""
+    tensors = load_file(bert / pretrained.WEIGHTS)
+    (bert / pretrained.WEIGHTS).unlink()
+    where = {name: f"model-0000{1 + number % 2}-of-00002.safetensors" for number, name in enumerate(tensors)}
+    for file in set(where.values()):
+        save_file({name: tensors[name] for name in tensors if where[name] == file}, bert / file)
+    index = {"metadata": {}, "weight_map": where}
+    (bert / pretrained.INDEX).write_text(json.dumps(index))
+    return index
+
+
+def test_an_index_names_only_safetensors_of_its_own_folder(bert: Path, tmp_path: Path) -> None:
+    index = cut(bert)
+    pretrained.load(str(bert))
+    file = next(iter(index["weight_map"].values()))
+    away = (bert / file).rename(tmp_path / "away.safetensors")
+    (bert / "linked.safetensors").symlink_to(away)
+    torch.save(load_file(away), bert / "pytorch_model.bin")
+    for named, says in (
+        (str(away), "lies outside its folder; put a copy"),
+        ("../away.safetensors", "lies outside its folder"),
+        ("linked.safetensors", "lies outside its folder"),
+        ("a\0.safetensors", "lies outside its folder"),
+        ("pytorch_model.bin", r"not a \.safetensors file; such a file is opened only if you name it with weights="),
+        (["a"], "no weight_map with names of files"),
+        (7, "no weight_map with names of files"),
+    ):
+        other = {"weight_map": {key: named if value == file else value for key, value in index["weight_map"].items()}}
+        (bert / pretrained.INDEX).write_text(json.dumps(other))
+        with pytest.raises(InputError, match=says):
+            pretrained.load(str(bert))
+    for broken in ([], {}, {"weight_map": [1]}):
+        (bert / pretrained.INDEX).write_text(json.dumps(broken))
+        with pytest.raises(InputError, match="no weight_map with names of files"):
+            pretrained.load(str(bert))
+
+
+def test_the_links_of_the_hubs_cache_are_followed(bert: Path, tmp_path: Path) -> None:
+    """A snapshot holds links to ../../blobs."""
+    cut(bert)
+    snapshot, blobs = tmp_path / "models--a--b" / "snapshots" / "c0ffee", tmp_path / "models--a--b" / "blobs"
+    snapshot.mkdir(parents=True)
+    bert.rename(blobs)
+    for file in blobs.iterdir():
+        (snapshot / file.name).symlink_to(Path("../../blobs") / file.name)
+    pretrained.load(str(snapshot))
+
+
 # ---------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda x: x.long(), r"are not: pooler\.dense\.weight \(torch\.int64\)"),
+        (lambda x: x > 0, r"are not: pooler\.dense\.weight \(torch\.bool\)"),
+        (lambda x: x * torch.nan, r"NaN or infinite numbers: pooler\.dense\.weight"),
+        (lambda x: (x + 1e300).double() * 1e300, r"NaN or infinite numbers: pooler\.dense\.weight"),
+        (lambda x: x.sum(), r"makes \(\) where pooler\.weight has \(32, 32\)"),
+    ],
+)
+def test_weights_that_are_no_finite_floating_point_numbers_are_refused(bert: Path, change, says: str) -> None:
+    rewrite(bert, lambda tensors: tensors.update({"pooler.dense.weight": change(tensors["pooler.dense.weight"])}))
+    with pytest.raises(InputError, match=says):
+        pretrained.load(str(bert))
+
+
+def test_parts_of_one_matrix_that_cannot_be_stacked_are_told(bert: Path) -> None:
+    name = "encoder.layer.0.attention.self.query.weight"
+    for wrong in (torch.zeros(32, 31), torch.zeros(())):
+        rewrite(bert, lambda tensors, wrong=wrong: tensors.update({name: wrong}))
+        with pytest.raises(InputError, match=rf"{name} \+ .* makes .* where .* has \(96, 32\)"):
+            pretrained.load(str(bert))
 
 
 def test_missing_and_unexpected_tensors_are_listed_together(bert: Path) -> None:
@@ -290,6 +363,37 @@ def test_sentence_transformers_opens_a_minilm_that_we_save(hub: str, tmp_path: P
     ours, theirs = SentenceTransformer(str(tmp_path / "minilm")), SentenceTransformer(MINILM)
     assert ours.max_seq_length == theirs.max_seq_length == 256
     torch.testing.assert_close(ours.encode(texts), theirs.encode(texts), atol=1e-6, rtol=0)
+
+
+def test_an_exported_folder_carries_checksums_which_are_compared(tmp_path: Path) -> None:
+    tokenizer = tokenization.train("wordpiece", ["a fine film", "a dull film"] * 3, 70)
+    ours = Encoder(preset("minilm-l3", **SIZES | {"vocab_size": len(tokenizer), "pad_token_id": 0}))
+    saved = tmp_path / "saved"
+    pretrained.save(ours, saved, tokenizer)
+    assert subprocess.run(["sha256sum", "--strict", "-c", "SHA256SUMS"], cwd=saved, capture_output=True).returncode == 0
+    pretrained.load(str(saved))
+    (saved / "README.md").write_text("A file beside them is no damage.")
+    pretrained.load(str(saved))
+    files = {line.split("  ")[1] for line in (saved / "SHA256SUMS").read_text().splitlines()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "modules.json", "1_Pooling/config.json"} <= files
+    for name in sorted(files):
+        whole = (saved / name).read_bytes()
+        (saved / name).write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+        with pytest.raises(InputError, match=rf"saved is damaged \({name} .*\): copy or save it again"):
+            pretrained.load(str(saved))
+        (saved / name).unlink()
+        with pytest.raises(InputError, match=rf"saved is damaged \(it has no {name}\)"):
+            pretrained.load(str(saved))
+        (saved / name).write_bytes(whole)
+    (saved / pretrained.INDEX).write_text("{}")
+    with pytest.raises(InputError, match=rf"damaged \({pretrained.INDEX} was added to it\)"):
+        pretrained.load(str(saved))
+    (saved / pretrained.INDEX).unlink()
+    (saved / "SHA256SUMS").write_text("")
+    with pytest.raises(InputError, match="damaged"):
+        pretrained.load(str(saved))
+    (saved / "SHA256SUMS").unlink()
+    pretrained.load(str(saved))
 
 
 def test_a_recurrent_model_is_not_saved_as_a_bert(tmp_path: Path) -> None:

@@ -5,23 +5,29 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import json
 import os
 import shutil
 import stat
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from filelock import Timeout
-from safetensors.torch import save_file
+from in_process import rtx
+from safetensors.torch import load_file, save_file
 from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 
-from rtxlib import paths
+from rtxlib import doctor, paths
+from rtxlib.data import prepared
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
+from rtxlib.models import pretrained
+from rtxlib.models.checkpoint_files import INDEX, WEIGHTS
 from rtxlib.runs import store, train, use
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -75,14 +81,231 @@ def test_a_damaged_record_is_one_sentence_and_the_other_runs_are_listed(
 def test_a_damaged_tokenizer_is_one_sentence(run, runs: Path, name: str, damage: bytes | None) -> None:
     file = runs / run.key / name
     file.unlink() if damage is None else file.write_bytes(damage)
+    with pytest.raises(InputError, match=f"Run {run.key} is damaged .*{name}.* delete"):
+        use.predict(store.find(runs, run.key), ["a film"])
+    (runs / run.key / store.MARK).write_text("{}")  # as an earlier version stored it
     with pytest.raises(InputError, match=f"tokenizer of run {run.key} cannot be read .* delete"):
         use.predict(store.find(runs, run.key), ["a film"])
+
+
+def tensors_changed(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    tensors = load_file(folder / WEIGHTS)
+    change(tensors)
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def only_a_pickle(folder: Path) -> None:
+    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+
+
+def an_index_of_a_pickle(folder: Path) -> None:
+    only_a_pickle(folder)
+    (folder / INDEX).write_text(json.dumps({"weight_map": {"classifier.weight": "pytorch_model.bin"}}))
+
+
+def a_flipped_bit(folder: Path) -> None:
+    content = bytearray((folder / WEIGHTS).read_bytes())
+    content[-1000] ^= 1
+    (folder / WEIGHTS).write_bytes(content)
+
+
+HEAD = "classifier.weight"
+# What is done to a run's folder, and what is said of it when the run has no checksums; None: it cannot be noticed then.
+WEIGHTS_DAMAGED = {
+    "lacking": (
+        lambda folder: tensors_changed(folder, lambda tensors: tensors.pop(HEAD)),
+        rf"Missing: {HEAD}\. Unexpected: none",
+    ),
+    "renamed": (
+        lambda folder: tensors_changed(folder, lambda tensors: tensors.update(kopf=tensors.pop(HEAD))),
+        rf"Missing: {HEAD}\. Unexpected: kopf",
+    ),
+    "narrow": (
+        lambda folder: tensors_changed(folder, lambda tensors: tensors.update({HEAD: tensors[HEAD][:, 1:].clone()})),
+        rf"{HEAD} makes \(2, 31\) where {HEAD} has \(2, 32\)",
+    ),
+    "NaN": (
+        lambda folder: tensors_changed(folder, lambda tensors: tensors[HEAD][0].fill_(torch.nan)),
+        rf"NaN or infinite numbers: {HEAD}",
+    ),
+    "integers": (
+        lambda folder: tensors_changed(folder, lambda tensors: tensors.update({HEAD: tensors[HEAD].long()})),
+        rf"are not: {HEAD} \(torch\.int64\)",
+    ),
+    "flipped": (a_flipped_bit, None),
+    "pickle": (only_a_pickle, r"holds no model\.safetensors.*A pickle can run code"),
+    "index": (an_index_of_a_pickle, r"names 'pytorch_model\.bin', which is not a \.safetensors file"),
+}
+
+
+@pytest.mark.parametrize(("damage", "said"), WEIGHTS_DAMAGED.values(), ids=WEIGHTS_DAMAGED)
+def test_damaged_weights_are_one_sentence_and_nothing_is_trained_or_lost(
+    run, runs: Path, damage: Callable[[Path], object], said: str | None
+) -> None:
+    folder = runs / run.key
+    damage(folder)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    found, told = store.load(runs, run.key), rf"Run {run.key} is damaged \(.*model\.safetensors.*\): delete {folder}"
+    for ask in (use.open_run, use.open_model, lambda run: train.train_run(SPEC, runs)):
+        with pytest.raises(InputError, match=told):
+            ask(found)
+    (finding,) = doctor.examine_store(runs)
+    assert finding["check"] == run.key and not finding["ok"]
+    assert files == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    (folder / store.MARK).write_text(json.dumps({"key": run.key}))  # as an earlier version stored it
+    if said is None:
+        assert len(use.predict(found, ["a film"])) == 1
+    else:
+        for ask in (use.open_run, lambda run: train.train_run(SPEC, runs)):
+            with pytest.raises(InputError, match=f"weights of run {run.key} cannot be read .*{said}.*; delete"):
+                ask(found)
+
+
+def test_the_doctor_checks_every_run_of_a_store_and_deletes_nothing(run, runs: Path) -> None:
+    home = runs.parent
+    (home / "data").mkdir()
+    runs = runs.rename(home / "data" / "runs")
+    told = rtx("doctor", "--store", home=home)
+    assert told.returncode == 0 and "1 runs" in told.stdout and "0 of them damaged" in told.stdout
+    for name in ("flipped", "old", "unmarked", "table", f"half{store.PARTIAL}"):
+        shutil.copytree(runs / run.key, runs / name)
+    a_flipped_bit(runs / "flipped")
+    (runs / "old" / store.MARK).write_text(json.dumps({"key": "old"}))
+    (runs / "unmarked" / store.MARK).unlink()
+    (runs / "table" / "predictions.parquet").write_bytes(b"PAR1")
+    (runs / run.key / store.CARD).write_text("my notes")
+    told = rtx("doctor", "--store", home=home)
+    assert told.returncode == 1 and "5 runs" in told.stdout and "3 of them damaged" in told.stdout
+    lines = {line.split()[1]: line for line in told.stdout.splitlines()[:-1]}
+    assert sorted(name for name, line in lines.items() if line.startswith("BAD")) == ["flipped", "table", "unmarked"]
+    assert "carries no checksums" in lines["old"] and "README.md was edited" in lines[run.key]
+    assert "model.safetensors" in lines["flipped"] and "predictions.parquet" in lines["table"]
+    assert len(list(runs.iterdir())) == 6
+
+
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("name", ["metrics.json", "evaluations.parquet"])
+def test_a_kill_while_a_file_of_a_run_is_replaced_leaves_it_undamaged(
+    run, runs: Path, monkeypatch, steps: int, name: str
+) -> None:
+    """The process ends after so many renamings. Both the mark and the file are renamed into their places."""
+    copy, left, rename = store.load(runs, run.key), steps, os.replace
+
+    def killed(*args) -> None:
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+        rename(*args)
+
+    def put() -> None:
+        content = json.dumps(run.metrics | {"ms_median": 1.0}).encode()
+        store.put(copy, name, lambda path: path.write_bytes(content))
+
+    monkeypatch.setattr(os, "replace", killed)
+    with contextlib.suppress(KeyboardInterrupt):
+        put()
+    monkeypatch.undo()
+    store.verify(store.load(runs, run.key), lambda name: True)
+    assert doctor.examine_store(runs)[0]["ok"]
+    put()
+    store.verify(store.load(runs, run.key), lambda name: True)
+    if name == "metrics.json":
+        assert store.load(runs, run.key).metrics["ms_median"] == 1.0
+    else:
+        (copy.path / name).unlink()  # a table that was measured later may be deleted, and is measured again
+        store.verify(copy, lambda name: True)
+    put()
+    (copy.path / name).write_bytes(b"{}")
+    assert not doctor.examine_store(runs)[0]["ok"]
+
+
+def test_a_run_of_an_earlier_version_gains_tables_but_no_checksums(run, runs: Path) -> None:
+    mark = runs / run.key / store.MARK
+    mark.write_text(json.dumps({"key": run.key}))
+    store.put(store.load(runs, run.key), "states.parquet", lambda path: path.write_bytes(b"x"))
+    assert json.loads(mark.read_text()) == {"key": run.key} and (mark.parent / "states.parquet").read_bytes() == b"x"
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
+    """Puts a FIFO in a file's place. A reader that waits is let go after five seconds, and the test then fails."""
+    made: list[threading.Timer] = []
+    waited: list[Path] = []
+
+    def let_go(path: Path) -> None:
+        waited.append(path)
+        os.close(os.open(path, os.O_RDWR))
+
+    def make(path: Path) -> Path:
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        made.append(threading.Timer(5, let_go, [path]))
+        made[-1].start()
+        return path
+
+    yield make
+    for timer in made:
+        timer.cancel()
+    assert not waited
+
+
+@pytest.mark.parametrize("name", ["spec.json", "metrics.json", "complete.json"])
+def test_a_fifo_for_a_record_is_one_sentence(run, runs: Path, fifo, name: str) -> None:
+    fifo(runs / run.key / name)
+    for ask in (store.load, store.find, lambda runs, key: train.train_run(SPEC, runs)):
+        with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(.*{name} is a FIFO; .*\): delete"):
+            ask(runs, run.key)
+    assert not doctor.examine_store(runs)[0]["ok"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "special_tokens_map.json"])
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_fifo_for_a_file_of_a_model_is_one_sentence(run, runs: Path, fifo, name: str, checked: bool) -> None:
+    found = store.load(runs, run.key)
+    if not checked:
+        (runs / run.key / store.MARK).write_text("{}")
+    fifo(runs / run.key / name)
+    with pytest.raises(InputError, match=f"{name}.* is a FIFO"):
+        use.open_run(found)
+    with pytest.raises(InputError, match=f"{name}.* is a FIFO"):
+        pretrained.read_config(str(runs / run.key))
+
+
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "progress.txt", "spec.json"])
+def test_a_fifo_in_the_folder_of_a_training_is_one_sentence(home, tmp_path, fifo, name: str) -> None:
+    key = SPEC.key(prepare(SPEC.data, paths.prepared_dir()).fingerprint)
+    store.partial(tmp_path, key).mkdir()
+    fifo(store.partial(tmp_path, key) / name)
+    with pytest.raises(InputError, match=f"{name} is a FIFO; a file must be in its place"):
+        train.train_run(SPEC, tmp_path)
+
+
+def test_a_fifo_for_prepared_data_is_noticed(home, tmp_path, fifo) -> None:
+    folder = prepare(SPEC.data, tmp_path).folder
+    for name in ("data.json", "SHA256SUMS"):
+        fifo(folder / name)
+        assert not list(prepared.made_before(SPEC.data, tmp_path))
+        assert prepare(SPEC.data, tmp_path, progress=False).folder == folder
+
+
+def test_a_fifo_or_a_device_for_a_table_is_one_sentence(run, tmp_path, fifo) -> None:
+    table = fifo(tmp_path / "mine.csv")
+    for words in (("train", "--model", "standard-1x32", "--data"), ("evaluate", run.path), ("predict", run.path)):
+        told = rtx(*words, table)
+        assert told.returncode == 2 and told.stderr.endswith("mine.csv is a FIFO; a file must be in its place.\n")
+    assert "/dev/null is a device" in rtx("predict", run.path, "--file", "/dev/null").stderr
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 and no more"])
 def test_a_damaged_table_is_one_sentence(run, runs: Path, tmp_path: Path, damage: bytes) -> None:
     (runs / run.key / "curves.parquet").write_bytes(damage)
     (tmp_path / "runs.parquet").write_bytes(damage)
+    with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(curves\.parquet .*\): delete {runs / run.key}"):
+        store.part(store.load(runs, run.key), "curves")
+    (runs / run.key / store.MARK).write_text("{}")  # as an earlier version stored it
     for read in (lambda: store.part(store.load(runs, run.key), "curves"), lambda: published.runs(tmp_path)):
         with pytest.raises(InputError, match=r"parquet is damaged \(.*\): delete it"):
             read()
@@ -90,17 +313,15 @@ def test_a_damaged_table_is_one_sentence(run, runs: Path, tmp_path: Path, damage
 
 @pytest.mark.parametrize("name", ["spec.json", "model.safetensors", "tokenizer.json"])
 def test_a_run_that_may_not_be_read_is_not_called_damaged(run, runs: Path, monkeypatch, name: str) -> None:
-    locked, read, access = runs / run.key / name, Path.read_text, os.access
+    locked, open_, access = runs / run.key / name, Path.open, os.access
 
-    def refused(path: Path, *args, **kwargs) -> str:
+    def refused(path: Path, *args, **kwargs) -> object:
         if path == locked:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return read(path, *args, **kwargs)
+        return open_(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "read_text", refused)
+    monkeypatch.setattr(Path, "open", refused)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != locked and access(path, mode))
-    if name != "spec.json":
-        locked.write_bytes(b"")  # damaged, because the tests may run as root, who can read everything
     with pytest.raises(InputError, match="cannot be read; ask its owner"):
         use.predict(store.find(runs, run.key), ["a film"])
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from rtxlib.checksums import regular
 from rtxlib.data.rows import Rows, as_text, label_text, labelled
 from rtxlib.errors import InputError, nearest, shortened
 
@@ -22,13 +23,13 @@ STARS = {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "posit
 
 
 def existing(path: Path | str) -> Path:
-    """The path of an existing file. Raises InputError for a folder and for a missing file."""
+    """The path of an existing file. Raises InputError for a folder, a FIFO, a device, and for a missing file."""
     # For a name that is too long for a file, os.path answers False and Path raises.
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder; name a file in it.")
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise InputError(f"There is no file '{shortened(str(path))}'.")
-    return Path(path)
+    return regular(Path(path))
 
 
 def read_bytes(path: Path | str) -> bytes:

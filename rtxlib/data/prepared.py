@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedTokenizerFast
 
+from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.data import tokenization
 from rtxlib.data.batching import Tokens
@@ -25,8 +26,6 @@ COLUMNS = ("text", "label", "label_name", "domain", "words", "tokens", "depth") 
 FILTERS = ("step", "rows_in", "rows_changed", "rows_out")
 _ARRAYS = ("ids", "offsets", "labels")
 _RECORD = "data.json"
-_SUMS = "SHA256SUMS"  # of all other files; written last; `sha256sum -c` reads it too
-_verified: dict[Path, dict[str, tuple[int, ...]]] = {}  # folder -> state of its files when their checksums were right
 
 
 @dataclass
@@ -122,7 +121,7 @@ def write(
             "provenance": provenance,
         }
         (aside / _RECORD).write_text(json.dumps(record, indent=1))
-        (aside / _SUMS).write_text("".join(f"{_sha256(aside / name)}  {name}\n" for name in _states(aside)))
+        checksums.write(aside)
 
 
 def read(folder: Path, spec: DataSpec) -> Prepared | None:
@@ -140,43 +139,20 @@ def read(folder: Path, spec: DataSpec) -> Prepared | None:
 
 
 def intact(folder: Path) -> bool:
-    """Whether a folder holds exactly what ``write`` wrote.
-
-    A process compares the SHA-256 of every file when it opens a folder for the first time. Later it compares only the
-    size, the time of change and the inode of every file with those of the verified files; it hashes all of them again
-    when one differs. After the first opening, a process misses damage that changes none of the three, as of a bad disk.
-    """
+    """Whether a folder holds exactly what ``write`` wrote. A process hashes each file once (:func:`checksums.sha256`)."""
     try:
-        states = _states(folder)
-        if _verified.get(folder.absolute()) == states:
-            return True
-        sums = dict(line.split("  ", 1)[::-1] for line in (folder / _SUMS).read_text().splitlines())
-        same = sums == {name: _sha256(folder / name) for name in states if name != _SUMS}
+        sums = checksums.recorded(folder)
+        return sums == {name: [checksums.sha256(folder / name)] for name in checksums.names(folder)}
     except (OSError, ValueError):  # a file is missing or unreadable, or the list of sums is damaged
         return False
-    if same:
-        _verified[folder.absolute()] = states
-    return same
-
-
-def _states(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The files of a folder, without hidden files: name -> size, time of change, inode."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("."))
-    stats = {path.relative_to(folder).as_posix(): path.stat() for path in files}
-    return {name: (stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats.items()}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def made_before(spec: DataSpec, cache: Path) -> Iterator[Prepared]:
     """What this code has prepared for this very spec, from any revisions, the newest first."""
     for path in sorted(cache.glob(f"*/{_RECORD}"), key=lambda path: -path.stat().st_mtime):
         try:
-            record = json.loads(path.read_text())
-        except ValueError:  # damaged
+            record = json.loads(checksums.regular(path).read_text())
+        except ValueError:  # damaged, or no file
             continue
         same = record.get("spec") == dataclasses.asdict(spec) and record.get("code") == code_version()
         if same and (found := read(path.parent, spec)) is not None:

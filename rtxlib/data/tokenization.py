@@ -15,6 +15,7 @@ import pandas as pd
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from rtxlib.checksums import check_kinds
 from rtxlib.data import sources
 from rtxlib.data.batching import Tokens
 from rtxlib.data.rows import SPLITS, Rows
@@ -230,6 +231,7 @@ def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:
     """
     if not (Path(path) / "tokenizer.json").is_file():
         raise InputError(f"{path} holds no tokenizer.json.")
+    check_kinds(Path(path))
     return PreTrainedTokenizerFast.from_pretrained(str(path))
 
 
@@ -244,6 +246,7 @@ def pretrained_tokenizer(folder: Path | str) -> PreTrainedTokenizerFast:
     folder = Path(folder)
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
         raise InputError(f"{folder} holds neither tokenizer.json nor vocab.txt, so its model cannot read text.")
+    check_kinds(folder)
     try:
         if (folder / "tokenizer.json").is_file():
             backend = Tokenizer.from_file(str(folder / "tokenizer.json"))

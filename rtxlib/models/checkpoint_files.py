@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from rtxlib.checksums import regular
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 
@@ -27,12 +28,14 @@ _POOLINGS = {
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file. Raises InputError if the file is missing or not JSON."""
+    """The content of a JSON file. Raises InputError if the file is missing, no regular file, or not JSON."""
     try:
-        return json.loads(path.read_text())
+        content = regular(path).read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path.parent} holds no {path.name}, so it is no model.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON ({error}); fetch it again.") from error
 
 
@@ -40,31 +43,63 @@ def read_weights(folder: Path, weights: str | None = None) -> dict[str, Tensor]:
     """Every tensor of a checkpoint, by its name in the file.
 
     weights: the file to read, instead of model.safetensors or the files that its index lists. A pickle is opened only when
-    it is named here, and then with torch's ``weights_only``. Raises InputError for a missing or damaged file.
+    it is named here, and then with torch's ``weights_only``. Raises InputError for a missing or damaged file, and for an index
+    that names anything but safetensors in its own folder.
     """
     if weights is not None:
-        files = [weights]
-    elif (folder / INDEX).is_file():
-        files = sorted(set(read_json(folder / INDEX)["weight_map"].values()))
-    elif (folder / WEIGHTS).is_file():
-        files = [WEIGHTS]
+        files = [folder / weights]
+    elif (folder / INDEX).exists():
+        files = _indexed(folder)
+    elif (folder / WEIGHTS).exists():
+        files = [folder / WEIGHTS]
     else:
         raise InputError(f"{folder} holds no {WEIGHTS}, so there are no weights to load.{_hint(folder)}")
     tensors: dict[str, Tensor] = {}
-    for name in files:
-        path = folder / name
-        if not path.is_file():
-            raise InputError(f"{folder} holds no {name}.")
+    for path in files:
+        if not path.exists():
+            raise InputError(f"{folder} holds no {path.name}.")
+        regular(path)
         try:
             if path.suffix in PICKLES:
                 tensors |= torch.load(path, map_location="cpu", weights_only=True)
             else:
                 tensors |= load_file(path)
-        except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
+        except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError, TypeError, ValueError) as error:
             lines = str(error).strip().splitlines()
             reason = lines[0] if lines else type(error).__name__
             raise InputError(f"{path} is damaged or cut short ({reason}); fetch it again.") from error
+    if strange := [name for name, x in tensors.items() if not (isinstance(name, str) and isinstance(x, Tensor))]:
+        raise InputError(f"{files[0]} does not map names to tensors: {strange[0]!r} is none; name a file of weights.")
     return tensors
+
+
+def _indexed(folder: Path) -> list[Path]:
+    """The files that the index of a folder lists.
+
+    They must be safetensors in this folder. A snapshot in the Hub's cache has links to ``../../blobs``, which are followed. Other
+    links out of the folder are not.
+    """
+    index, here = read_json(folder / INDEX), folder.resolve()
+    try:
+        names = sorted(set(index["weight_map"].values()))
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"{folder / INDEX} has no weight_map with names of files; fetch it again.") from None
+    inside = {here, here.parents[1] / "blobs"} if here.parent.name == "snapshots" else {here}
+    for name in names:
+        if not isinstance(name, str) or not name.endswith(".safetensors"):
+            raise InputError(
+                f"{folder / INDEX} names {name!r}, which is not a .safetensors file; such a file is opened only if you name "
+                "it with weights=."
+            )
+        try:
+            outside = name != Path(name).name or (folder / name).resolve().parent not in inside
+        except (OSError, ValueError, RuntimeError):  # too long a name, a zero byte, a circle of links
+            outside = True
+        if outside:
+            raise InputError(
+                f"{folder / INDEX} names {name!r}, which lies outside its folder; put a copy of the file beside the index."
+            )
+    return [folder / name for name in names]
 
 
 def _hint(folder: Path) -> str:
@@ -84,7 +119,7 @@ def read_pooling(folder: Path) -> dict[str, Any]:
     Returns no fields if the folder has no modules.json. Raises InputError for a pooling other than [CLS] or mean, or a module
     other than Transformer, Pooling and Normalize.
     """
-    if not (folder / "modules.json").is_file():
+    if not (folder / "modules.json").exists():
         return {}
     settings: dict[str, Any] = {"normalize": False}
     for module in read_json(folder / "modules.json"):

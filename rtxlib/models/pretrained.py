@@ -16,9 +16,10 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedTokenizerBase
 
+from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.errors import InputError, nearest, shortened
 from rtxlib.hub import revision, unreachable
@@ -43,12 +44,18 @@ def is_pretrained(name: str) -> bool:
 def find(source: str, weights: str | None = None) -> Path:
     """The folder with a checkpoint's files: a directory itself, or the cached copy of a Hub repo.
 
-    weights: a file to fetch in addition to the usual ones. Raises InputError if there is no such directory or repo, or if
-    the repo can be read neither from the Hub nor from the cache.
+    weights: a file to fetch in addition to the usual ones. Raises InputError if there is no such directory or repo, if the
+    repo can be read neither from the Hub nor from the cache, or if a file of a directory with checksums is not as it was
+    written.
     """
-    folder = os.path.expanduser(source)  # os.path, because a Path raises for a name that is too long
-    if os.path.isdir(folder):
-        return Path(folder)
+    folder = Path(os.path.expanduser(source))
+    if os.path.isdir(folder):  # os.path, because a Path raises for a name that is too long
+        checksums.check_kinds(folder)
+        if what := checksums.damage(folder, checksums.opened):
+            raise InputError(
+                f"{folder} is damaged ({what}): copy or save it again, or delete its {checksums.SUMS} if you changed it."
+            )
+        return folder
     owner, slash, name = source.partition("/")
     if not slash or not owner.strip(".~") or not name or "/" in name:
         raise InputError(f"There is no folder {shortened(source)}, and a model of the Hub is written owner/name.")
@@ -96,14 +103,21 @@ def read_config(source: str, **overrides: Any) -> ModelConfig:
     """
     check_names(overrides)
     folder = find(source)
-    model_type = read_json(folder / "config.json").get("model_type")
+    described = read_json(folder / "config.json")
+    model_type = described.get("model_type") if isinstance(described, dict) else None
     known = ("rtx", *REFERENCES)
     if model_type not in known:
         raise InputError(
             f"{source} is of the architecture {model_type!r}; {', '.join(known)} are understood."
             f"{nearest(str(model_type), known)}"
         )
-    theirs = AutoConfig.from_pretrained(folder)
+    try:
+        theirs = AutoConfig.from_pretrained(folder)
+    except InputError:
+        raise
+    except Exception as error:  # transformers and its dataclasses raise several kinds
+        reason = " ".join(str(error).split())
+        raise InputError(f"{folder / 'config.json'} describes no {model_type} model ({reason}); fetch it again.") from error
     settings = read_pooling(folder) | overrides
     if model_type in REFERENCES:
         return our_config(theirs, **settings)
@@ -125,7 +139,7 @@ def assign(encoder: Encoder, tensors: dict[str, Tensor], model_type: str, where:
 
     tensors: by their names in the checkpoint, with or without the prefix of a model that has a head. model_type: a key of
     :data:`REFERENCES`, whose tables map the names, or "rtx" for our own. Separate Q, K and V are stacked into one matrix.
-    Tensors of heads are left out. Raises InputError that lists missing tensors, unexpected tensors, or wrong shapes.
+    Tensors of heads are left out. Raises InputError as :func:`_fill`.
     """
     reference = REFERENCES.get(model_type)
     prefix, heads = (reference.prefix, reference.heads) if reference else ("encoder.", ("classifier.",))
@@ -136,7 +150,18 @@ def assign(encoder: Encoder, tensors: dict[str, Tensor], model_type: str, where:
             if name.endswith(old):
                 name = name.removesuffix(old) + new
         found[name.removeprefix(prefix)] = tensor
-    table = tensor_names(encoder.config, model_type)
+    _fill(encoder, found, tensor_names(encoder.config, model_type), heads, where)
+
+
+def _fill(
+    module: nn.Module, found: dict[str, Tensor], table: dict[str, tuple[str, ...]], heads: tuple[str, ...], where: str
+) -> None:
+    """Load tensors into a module in float32.
+
+    table: each tensor of the module -> the names of the tensors in ``found`` that it is stacked from. heads: how the names of
+    tensors begin that are left out. Raises InputError that lists missing tensors, unexpected tensors, tensors without
+    floating-point numbers, wrong shapes, or tensors with NaN or infinity.
+    """
     wanted = {name for names in table.values() for name in names}
     missing = wanted - found.keys()
     unexpected = {name for name in found.keys() - wanted if not name.startswith(heads)}
@@ -145,16 +170,25 @@ def assign(encoder: Encoder, tensors: dict[str, Tensor], model_type: str, where:
             f"The tensors of {where} are not those of this architecture. Missing: {_list(missing)}. "
             f"Unexpected: {_list(unexpected)}."
         )
-    state = {name: torch.cat([found[part] for part in parts]).float() for name, parts in table.items()}
-    shapes = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
-    wrong = [
-        f"{' + '.join(table[name])} makes {tuple(state[name].shape)} where {name} has {shape}"
-        for name, shape in shapes.items()
-        if tuple(state[name].shape) != shape
-    ]
+    if strange := [f"{name} ({found[name].dtype})" for name in wanted if not found[name].is_floating_point()]:
+        raise InputError(f"Weights are floating-point numbers, and these tensors of {where} are not: {_list(strange)}.")
+    shapes = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    wrong = []
+    for name, shape in shapes.items():
+        parts = [tuple(found[part].shape) for part in table[name]]
+        fits = len({part[1:] for part in parts}) == 1 and all(parts)  # else they cannot be stacked
+        made = parts[0] if len(parts) == 1 else (sum(part[0] for part in parts), *parts[0][1:]) if fits else parts
+        if made != shape:
+            wrong.append(f"{' + '.join(table[name])} makes {made} where {name} has {shape}")
     if wrong:
         raise InputError(f"The shapes of {where} do not fit its configuration: {'; '.join(wrong[:3])}.")
-    encoder.load_state_dict(state, assign=True)
+    state = {}
+    for name, (first, *others) in table.items():  # always a copy, because the tensors of a file may be mapped from the disk
+        x = torch.cat([found[part] for part in (first, *others)]) if others else found[first].clone()
+        state[name] = x.float()
+    if strange := [" + ".join(table[name]) for name, x in state.items() if not x.isfinite().all()]:
+        raise InputError(f"These tensors of {where} have NaN or infinite numbers: {_list(strange)}; fetch or train it again.")
+    module.load_state_dict(state, assign=True)
 
 
 def load(source: str, weights: str | None = None, config: ModelConfig | None = None) -> Encoder:
@@ -163,7 +197,7 @@ def load(source: str, weights: str | None = None, config: ModelConfig | None = N
     ``load("sentence-transformers/all-MiniLM-L6-v2")``. weights: a file other than model.safetensors; a pickle is opened
     only when it is named here. config: the result of :func:`read_config`, with your own dropout, pooling or labels. Raises
     InputError that says what is wrong and where: no such model, an unknown architecture, a damaged file, a tensor that
-    is missing, unexpected or of a wrong shape.
+    is missing, unexpected, of a wrong shape or type, or not finite.
     """
     folder = find(source, weights)
     config = config or read_config(source)
@@ -187,12 +221,24 @@ def load_classifier(source: str, config: ModelConfig | None = None) -> EncoderFo
     return model.eval()
 
 
+def load_trained(folder: Path) -> EncoderForSequenceClassification:
+    """The classifier, head and all, that ``save_pretrained`` wrote into a folder, in evaluation mode and float32.
+
+    Raises InputError as :func:`load`.
+    """
+    config, tensors = read_config(str(folder)), read_weights(folder)
+    with torch.device("meta"):
+        model = EncoderForSequenceClassification(config)
+    _fill(model, tensors, {name: (name,) for name in model.state_dict()}, (), str(folder / WEIGHTS))
+    return model.eval()
+
+
 def save(encoder: Encoder, folder: Path | str, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
     """Write an encoder as its reference implementation would, so that transformers opens it without this package.
 
     With [CLS] or mean pooling sentence-transformers opens it too. Q, K and V are split where the reference keeps them
-    apart. The folder is written whole or not at all. Raises InputError if the model has no counterpart in
-    :data:`REFERENCES`, or if the folder exists.
+    apart. The folder is written whole or not at all, last of all SHA256SUMS with the checksum of each file. Raises InputError
+    if the model has no counterpart in :data:`REFERENCES`, or if the folder exists.
     """
     folder, config = Path(folder), encoder.config
     theirs = their_config(config)
@@ -209,3 +255,4 @@ def save(encoder: Encoder, folder: Path | str, tokenizer: PreTrainedTokenizerBas
             tokenizer.save_pretrained(aside)
         if config.pooling in ("cls", "mean"):
             write_pooling(aside, config)
+        checksums.write(aside)

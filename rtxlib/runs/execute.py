@@ -16,8 +16,7 @@ from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs import cluster, cost, executors, local, store
+from rtxlib.runs import cluster, cost, executors, local, store, use
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision
@@ -102,7 +101,7 @@ def measure_latency(run: Run, data: Prepared) -> Run:
         return run
     device = pick_device()
     precision = pick_precision(run.spec["recipe"]["precision"], device)
-    model = EncoderForSequenceClassification.from_pretrained(run.path)
+    model = use.open_model(run)
     single, saturated = _timed_batches(data.splits["test"])
     pad_id = data.tokenizer.pad_token_id
     timing = cost.latency(
@@ -115,7 +114,8 @@ def measure_latency(run: Run, data: Prepared) -> Run:
     )
     on = {"latency_device": device_name(device), "latency_threads": torch.get_num_threads()}
     metrics = run.metrics | timing | on
-    store.write_json(run.path / "metrics.json", metrics)
+    with store.lock(run.path.parent, run.key):
+        store.put(run, "metrics.json", lambda path: store.write_json(path, metrics))
     return dataclasses.replace(run, metrics=metrics)
 
 

@@ -1,11 +1,14 @@
-"""The run store: one folder per run, named by its key. A folder counts as a run only when it is complete."""
+"""The run store: one folder per run, named by its key. A folder counts as a run only when it is complete.
+
+complete.json is written last. It has the SHA-256 of every file, so that damage is noticed (:mod:`rtxlib.checksums`).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
-import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,13 +18,15 @@ from typing import Any
 import pandas as pd
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
+from rtxlib import checksums
 from rtxlib.atomic import replacing
+from rtxlib.checksums import MARK
 from rtxlib.errors import READ_ONLY, InputError, disk_full, nearest
 
-MARK = "complete.json"  # written last; a folder without it is a half-written run
 PARTIAL = ".partial"  # the end of the name of a folder in which a run is being trained
 # the entries that every run's records have
 RECORDS = {"spec.json": ("model", "data", "recipe", "seed"), "metrics.json": ("accuracy", "train_seconds")}
+CARD = "README.md"  # for people, who may edit it
 PROGRESS = "progress.txt"  # the last line that a training reported, in its partial folder
 TABLES = (
     "curves",
@@ -101,25 +106,49 @@ def taken(file: Path) -> bool:
 
 
 def load(runs: Path, key: str) -> Run | None:
-    """The run of this key, or None when there is no complete one. Raises InputError when its records cannot be read."""
+    """The run of this key, or None when there is no complete one.
+
+    Raises InputError when its records cannot be read or are not as they were written. The other files are not looked at.
+    """
     path = runs / key
     try:
-        if not (path / MARK).is_file():
+        if not (path / MARK).exists():
             return None
+        if what := checksums.damage(path, RECORDS.__contains__):
+            raise ValueError(what)
         spec, metrics = (_record(path / name, needed) for name, needed in RECORDS.items())
         return Run(key, spec, metrics, path)
     except PermissionError as error:
         raise InputError(f"Run {key} cannot be read; ask its owner for permission to read {path}.") from error
     except (FileNotFoundError, ValueError) as error:
         what = f"it has no {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else error
-        raise InputError(f"Run {key} is damaged ({what}): delete {path} and train it again.") from error
+        raise damaged(key, path, what) from error
+
+
+def damaged(key: str, path: Path, what: object) -> InputError:
+    """The error for a damaged run. what: what is wrong, in a few words."""
+    return InputError(f"Run {key} is damaged ({str(what).rstrip('.')}): delete {path} and train it again.")
+
+
+def verify(run: Run, chosen: Callable[[str], bool]) -> None:
+    """Raise InputError when a file of a run is not as it was written. chosen: whether to look at the file of this name."""
+    if what := checksums.damage(run.path, lambda name: chosen(name) and not measured_later(name)):
+        raise damaged(run.key, run.path, what)
+    if what := checksums.damage(run.path, lambda name: chosen(name) and measured_later(name)):
+        raise InputError(f"A table of run {run.key} is damaged ({what}): delete it, then repeat what wrote it.")
+
+
+def measured_later(name: str) -> bool:
+    """Whether a file is a table that was measured after the training, so that it can be measured again."""
+    return name.endswith(".parquet") and name not in ("curves.parquet", "predictions.parquet")
 
 
 def _record(file: Path, needed: Iterable[str]) -> dict[str, Any]:
     """A JSON object from a file. Raises ValueError when the file holds no JSON object or an entry of ``needed`` is missing."""
+    content = checksums.regular(file).read_bytes()
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file.name} is not JSON") from error
     lacking = [name for name in needed if not isinstance(record, dict) or name not in record]
     if lacking:
@@ -130,7 +159,7 @@ def _record(file: Path, needed: Iterable[str]) -> dict[str, Any]:
 def find(runs: Path, name: str) -> Run:
     """The run of a key, of the start of a key, or of a folder. Raises InputError when no run or several runs match."""
     folder = Path(name)
-    if (folder / MARK).is_file():
+    if (folder / MARK).exists():
         return load(folder.resolve().parent, folder.resolve().name)  # type: ignore[return-value]
     known = sorted(path.parent.name for path in runs.glob(f"*/{MARK}"))
     matching = [key for key in known if key.startswith(name)] if name else []
@@ -167,22 +196,31 @@ def partial(runs: Path, key: str) -> Path:
 
 
 @contextlib.contextmanager
-def writing(runs: Path, key: str) -> Iterator[Path]:
+def writing(runs: Path, key: str, report: Callable[[str], None] = warnings.warn) -> Iterator[Path]:
     """The folder in which a run is trained. It becomes the run when the block ends without an error.
 
-    After an error or a kill the folder stays, so that the next training resumes from its checkpoint. Raises InputError when the
-    disk is full, or the folder belongs to another user.
+    After an error or a kill the folder stays, so that the next training resumes from its checkpoint. A folder that has the
+    run's name and no mark, such as an incomplete copy, is renamed and reported. Raises InputError when the disk is full, the
+    folder belongs to another user, or it holds something that is not a file.
     """
-    folder = partial(runs, key)
+    folder, final = partial(runs, key), runs / key
     with contextlib.suppress(PermissionError):
         folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise _unwritable(folder)
     for half_written in folder.glob(".*.tmp"):  # left by a killed process
         half_written.unlink()
+    for path in filter(Path.exists, folder.iterdir()):
+        checksums.regular(path)  # writing into a FIFO would wait for ever
+    if os.path.lexists(final):
+        names = (runs / f"{key}.incomplete-{number}" for number in itertools.count(1))
+        aside = next(name for name in names if not os.path.lexists(name))
+        os.replace(final, aside)
+        report(f"{final} has no {MARK}, so it is not a finished run; it is now {aside}, and the run is trained")
     try:
         yield folder
-        (folder / MARK).write_text(json.dumps({"key": key}), encoding="utf-8")
+        sums = {name: [checksums.sha256(folder / name)] for name in checksums.names(folder)}
+        write_json(folder / MARK, {"key": key, "files": sums})
     except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
         if disk_full(error) and not isinstance(error, InputError):
             raise InputError(
@@ -190,10 +228,24 @@ def writing(runs: Path, key: str) -> Iterator[Path]:
                 f"it goes on from {folder}."
             ) from error
         raise
-    final = runs / key
-    if final.exists():  # an incomplete copy, because it has no mark
-        shutil.rmtree(final)
     os.replace(folder, final)
+
+
+def put(run: Run, name: str, write: Callable[[Path], object]) -> None:
+    """Add a file to a finished run, or replace it, with its checksum. The caller holds the run's lock.
+
+    write: writes the file under the name that it is given. The mark accepts the old and the new file while the file is replaced,
+    so the run is undamaged whenever the process is killed. A file that was added may be deleted again. A run that an earlier
+    version stored stays without checksums.
+    """
+    with replacing(run.path / name) as temporary:
+        write(temporary)
+        sums, new = checksums.recorded(run.path), checksums.sha256(temporary)
+        if sums is not None:
+            old = sums.get(name, [None])  # None: there may be no such file
+            write_json(run.path / MARK, {"key": run.key, "files": sums | {name: [*old, new]}})
+    if sums is not None:
+        write_json(run.path / MARK, {"key": run.key, "files": sums | {name: [None, new] if None in old else [new]}})
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -230,9 +282,10 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
 def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
     """A table of one run ("curves", "predictions", …), from its folder or from the committed results.
 
-    Raises InputError when neither holds the table.
+    Raises InputError when neither holds the table, or when it is not as it was written.
     """
     if run.path is not None and (run.path / f"{name}.parquet").is_file():
+        verify(run, f"{name}.parquet".__eq__)
         return read_table(run.path / f"{name}.parquet")
     if results is not None and (results / f"{name}.parquet").is_file():
         rows = read_table(results / f"{name}.parquet", filters=[("key", "==", run.key)])

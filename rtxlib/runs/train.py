@@ -25,7 +25,7 @@ from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_classifier
 from rtxlib.models.size import parameter_count, require_room
 from rtxlib.process import release_freed_memory
-from rtxlib.runs import cost, store
+from rtxlib.runs import cost, store, use
 from rtxlib.runs.card import model_card
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import RunSpec, data_label
@@ -98,7 +98,7 @@ def train_run(
         _take_lock(held, runs, key, patience, report)
         if run := _finished(runs, key):  # the process that held the lock before has trained it
             return run
-        with _folder_of_training(runs, key) as folder:
+        with _folder_of_training(runs, key, report) as folder:
 
             def note(line: str) -> None:
                 if first:
@@ -133,17 +133,26 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
 
 
 def _finished(runs: Path, key: str) -> Run | None:
-    """The run if it is in the store. Process 0 looks and tells the others."""
+    """The run if it is in the store. Process 0 looks and tells the others.
+
+    Raises InputError when the run is damaged: it is neither trained again nor deleted unless its user deletes it.
+    """
 
     def stored() -> bool:
-        return store.load(runs, key) is not None
+        if (run := store.load(runs, key)) is None:
+            return False
+        store.verify(run, lambda name: name != store.CARD and not store.measured_later(name))
+        use.open_run(run)
+        return True
 
     return store.load(runs, key) if parallel.agree(stored) else None
 
 
-def _folder_of_training(runs: Path, key: str) -> contextlib.AbstractContextManager[Path]:
+def _folder_of_training(
+    runs: Path, key: str, report: Callable[[str], None]
+) -> contextlib.AbstractContextManager[Path]:
     """A context that gives the folder in which the run is trained. Process 0 makes it, and then makes it the run."""
-    return store.writing(runs, key) if parallel.rank() == 0 else contextlib.nullcontext(store.partial(runs, key))
+    return store.writing(runs, key, report) if parallel.rank() == 0 else contextlib.nullcontext(store.partial(runs, key))
 
 
 def _take_lock(
@@ -260,7 +269,7 @@ def _write(
     model.to("cpu").save_pretrained(folder)
     data.tokenizer.save_pretrained(folder)
     cleaning = {step: getattr(spec.data, step) for step in CLEANING}
-    (folder / "README.md").write_text(model_card(metrics, data.label_names, cleaning), encoding="utf-8")
+    (folder / store.CARD).write_text(model_card(metrics, data.label_names, cleaning), encoding="utf-8")
     identity = {"key": key, "model": spec.name, "seed": spec.seed, "data": metrics["data"]}
     store.write_table(folder / "curves.parquet", trained.curve.assign(**identity))
     labels = data.splits["test"].labels

@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.special import softmax
 from transformers import PreTrainedTokenizerBase
 
+from rtxlib.checksums import opened
 from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.clean import clean_texts
@@ -20,6 +21,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode, load_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import store
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import data_label
@@ -31,29 +33,39 @@ from rtxlib.training.predict import predict_logits
 def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedTokenizerBase]:
     """The model (in evaluation mode, on the GPU if there is one) and the tokenizer of a run.
 
-    Raises InputError when only its record is here, or when its weights or its tokenizer cannot be read.
+    Raises InputError as :func:`open_model`, or when its tokenizer cannot be read.
     """
-    if run.path is None:
-        raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
-    try:
-        model = EncoderForSequenceClassification.from_pretrained(run.path)
-    except Exception as error:
-        raise _unreadable(run, "weights", error) from error
+    model = open_model(run)
     try:
         tokenizer = load_tokenizer(run.path)
         if tokenizer.pad_token_id is None:
             raise ValueError("tokenizer_config.json is missing or names no special tokens")
     except Exception as error:
         raise _unreadable(run, "tokenizer", error) from error
-    return model.eval().to(pick_device()), tokenizer
+    return model.to(pick_device()), tokenizer
+
+
+def open_model(run: Run) -> EncoderForSequenceClassification:
+    """The model of a run, in evaluation mode, on the CPU.
+
+    The checksums of its files are compared, then every tensor is accounted for (:func:`load_trained`). Raises InputError when
+    only the run's record is here, or when a file is not as it was written or cannot be read.
+    """
+    if run.path is None:
+        raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
+    for path in (run.path, *run.path.glob("*")):  # safetensors reports an unreadable file as missing
+        if not os.access(path, os.R_OK):
+            raise InputError(f"Run {run.key} cannot be read; ask its owner for permission to read {path}.")
+    store.verify(run, opened)
+    try:
+        return load_trained(run.path)
+    except Exception as error:
+        raise _unreadable(run, "weights", error) from error
 
 
 def _unreadable(run: Run, part: str, error: Exception) -> InputError:
-    """The InputError for a part of a run that raised ``error``. It names a file without read permission, if there is one."""
-    for path in (run.path, *run.path.glob("*")):  # safetensors reports an unreadable file as missing
-        if not os.access(path, os.R_OK):
-            return InputError(f"Run {run.key} cannot be read; ask its owner for permission to read {path}.")
-    return InputError(f"The {part} of run {run.key} cannot be read ({error}); delete {run.path} and train it again.")
+    reason = str(error).rstrip(".")
+    return InputError(f"The {part} of run {run.key} cannot be read ({reason}); delete {run.path} and train it again.")
 
 
 def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
@@ -131,5 +143,5 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
                 **scores,
             }
             old = pd.concat([old, pd.DataFrame([new])], ignore_index=True) if len(old) else pd.DataFrame([new])
-            store.write_table(file, old)
+            store.put(run, file.name, lambda path: store.write_table(path, old))
     return old[old["fingerprint"] == fingerprint]

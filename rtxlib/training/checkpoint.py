@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rtxlib.atomic import replacing
+from rtxlib.checksums import regular
 
 
 @dataclass
@@ -58,7 +59,7 @@ def load(path: Path) -> tuple[dict[str, dict[str, Tensor]], Progress]:
     Raises OSError when the file may not be read, and any exception when the file is damaged.
     """
     groups: dict[str, dict[str, Tensor]] = {}
-    with safe_open(path, framework="pt") as file:
+    with safe_open(regular(path), framework="pt") as file:
         progress = Progress(**json.loads(file.metadata()["state"]))
         for key in file.keys():  # noqa: SIM118 - safe_open is not a mapping
             group, name = key.split("/", 1)

@@ -24,6 +24,7 @@ from rtxlib.runs.cost import Batch, inputs
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model
+from rtxlib.runs.use import open_model
 from rtxlib.training.device import autocast, device_name, pick_device, pick_precision
 from rtxlib.training.predict import EVALUATION_TOKENS
 from rtxstudy.evaluation import exits
@@ -102,7 +103,7 @@ def early_exits(run: Run, data: Prepared | None, results: Path | None = None) ->
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         ways, predictions = _measure_exits(run, model, data)
         # _kept writes the table of ways afterwards. It marks both tables as complete, so the labels are written first.
-        store.write_table(run.path / "exit_predictions.parquet", _named(run, predictions))
+        _keep(run, "exit_predictions", _named(run, predictions))
         return ways
 
     return _kept(run, "exits", results, measure)
@@ -178,9 +179,14 @@ def _kept(
     """The table ``name`` of a run. If it is not stored, ``measure`` makes it from the run's model, and it is stored."""
     if run.path is None or (run.path / f"{name}.parquet").is_file():
         return store.part(run, name, results)
-    table = _named(run, measure(EncoderForSequenceClassification.from_pretrained(run.path).eval()))
-    store.write_table(run.path / f"{name}.parquet", table)
+    table = _named(run, measure(open_model(run)))
+    _keep(run, name, table)
     return table
+
+
+def _keep(run: Run, name: str, table: pd.DataFrame) -> None:
+    with store.lock(run.path.parent, run.key):
+        store.put(run, f"{name}.parquet", lambda path: store.write_table(path, table))
 
 
 def _named(run: Run, table: pd.DataFrame) -> pd.DataFrame:
