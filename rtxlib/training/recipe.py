@@ -142,6 +142,9 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
+FOR_PRETRAINED = ("finetune", "frozen")  # the recipes for a model that starts from pretrained weights
+
+
 def recipe(name: str, /, **changes: float | str | None) -> Recipe:
     """The recipe of this name, with some fields changed. Raises InputError for an unknown name or field."""
     if name not in RECIPES:
