@@ -78,7 +78,8 @@ def train_run(
     Raises:
         filelock.Timeout: another process is still training the run after ``patience`` seconds.
         InputError: something the user can mend, such as an unknown name, a recipe for pretrained weights on a model without
-            them, data out of reach, a diverged loss, a damaged run, a store that cannot be written, or a full disk. What was trained so far is kept, and the next call resumes it.
+            them, data out of reach, a diverged loss, a damaged run, a store that cannot be written, or a full disk. What was
+            trained so far is kept, and the next call resumes it.
     """
     check_weights(spec.model, spec.recipe)
     data = data or prepare(spec.data, paths.prepared_dir())
