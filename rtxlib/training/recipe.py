@@ -114,7 +114,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
         # For training from scratch on a few thousand short texts, where one epoch has too few steps.
         Recipe("small", learning_rate=5e-4, epochs=8, batch_rows=32, weight_decay=0.05, beta2=0.98, word_dropout=0.1),
-        # For training from scratch on a few hundred rows. The last weights are kept, because the validation loss of so few rows
+        # For training from scratch on some hundred rows. The last weights are kept, because the validation loss of so few rows
         # rises long before their accuracy stops to.
         Recipe(
             name="few",
@@ -126,8 +126,8 @@ RECIPES: dict[str, Recipe] = {
             keep="last",
             word_dropout=0.1,
         ),
-        # For training from scratch on ten thousand rows or more, where eight epochs take too long and one has too few steps.
-        Recipe("medium", learning_rate=5e-4, epochs=3, batch_rows=32, weight_decay=0.05, beta2=0.98, word_dropout=0.1),
+        # For training from scratch on some ten thousand rows, where eight epochs take too long.
+        Recipe("medium", learning_rate=5e-4, epochs=2, batch_rows=32, weight_decay=0.05, beta2=0.98, word_dropout=0.1),
         # For pretrained encoders. Low layers change little, high layers more, and the untrained head most. The rate falls to
         # zero and the last weights are kept, as in Devlin et al. 2019.
         Recipe(
@@ -157,7 +157,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 FOR_PRETRAINED = ("finetune", "frozen")  # the recipes for a model that starts from pretrained weights
-BY_ROWS = {2_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
+BY_ROWS = {3_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
 
 
 def fitting(rows: int, pretrained: bool) -> str:
