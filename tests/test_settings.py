@@ -178,6 +178,8 @@ def test_what_makes_sense_is_taken_and_keeps_its_key() -> None:
         "demo": "e30765d0174a81d8",
         "smoke": "b641a62510886ae2",
         "small": "2b7b037d75977df1",
+        "few": "fd3f0d33521c6bf8",
+        "medium": "a3a91605d78ba594",
         "finetune": "7fe7c7507a64af43",
         "frozen": "1158e3bf8e333c5b",
     }

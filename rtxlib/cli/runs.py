@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, settings_of, show
 from rtxlib.cli.output import formula_note, inert
 from rtxlib.errors import InputError, visible
+
+if TYPE_CHECKING:
+    from rtxlib.data.prepared import Prepared
+    from rtxlib.runs.store import Run
+
+COUNTED_ROWS = 100_000  # training rows in which words are counted at most; more take minutes and gigabytes
 
 set_option = click.option(
     "--set", "overrides", multiple=True, metavar="FIELD=VALUE", help="Set a field of the model's configuration."
@@ -29,9 +36,8 @@ set_option = click.option(
 @click.option("--data", required=True, help="A source (sst2, embedded, …) or a CSV, TSV, JSONL or Parquet file.")
 @click.option(
     "--recipe",
-    default="default",
-    show_default=True,
-    help="published, default, demo, smoke, small; finetune or frozen for a pretrained model.",
+    help="published, default, demo, smoke, few, small or medium; finetune or frozen for a pretrained model. "
+    "Without it the number of training rows decides, and a pretrained model is fine-tuned.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option(
@@ -54,7 +60,7 @@ set_option = click.option(
 def train(
     model: str,
     data: str,
-    recipe: str,
+    recipe: str | None,
     seed: int,
     threads: int,
     overrides: tuple[str, ...],
@@ -64,21 +70,26 @@ def train(
 ) -> None:
     """Train one model. A run that is already in the store is not trained again.
 
+    Beside the run's own scores it prints the test accuracy of the majority class and of counting words.
+
     `torchrun --nproc-per-node 2 -m rtxlib train …` trains it in two processes, each on its share of every batch.
     """
     from rtxlib import paths
-    from rtxlib.models.presets import preset
+    from rtxlib.data.prepare import prepare
+    from rtxlib.models.presets import CHECKPOINTS, preset
     from rtxlib.models.pretrained import is_pretrained, read_config
-    from rtxlib.runs.spec import RunSpec, check_overrides
+    from rtxlib.runs.spec import RunSpec, check_overrides, check_weights
     from rtxlib.runs.train import train_run
     from rtxlib.training import parallel
+    from rtxlib.training.recipe import fitting
     from rtxlib.training.recipe import recipe as named_recipe
 
     most = 4 * (os.cpu_count() or 1)  # a few too many threads are slow, very many end the process
     if threads > most:
         raise InputError(f"--threads {threads} is too many for this machine's {most // 4} cores; give at most {most}.")
-    chosen, settings = named_recipe(recipe, **settings_of(changes)), settings_of(overrides)
+    settings, of_recipe = settings_of(overrides), settings_of(changes)
     check_overrides(settings)
+    check_weights(model, named_recipe(recipe or "default", **of_recipe))  # a mistake is reported before any data are fetched
     if is_pretrained(model):  # its own tokenizer comes with it
         folder = Path(model).expanduser()
         model = of_data["tokenizer"] = str(folder.resolve()) if folder.is_dir() else model
@@ -88,10 +99,77 @@ def train(
     if of_data["labels"] is not None:
         of_data["labels"] = parse_labels(of_data["labels"])
     parallel.join()
-    spec = RunSpec(model, data_spec(data, **of_data), chosen, seed, settings, threads, parallel.processes())
-    run = train_run(spec, paths.runs_dir(), lambda line: click.echo(visible(line), err=True))
-    if parallel.rank() == 0:
-        show({**run.metrics, "key": run.key, "run": str(run.path)}, as_json)
+
+    def say(line: str) -> None:
+        if parallel.rank() == 0:
+            click.echo(visible(line), err=True)
+
+    if model in CHECKPOINTS:
+        say(f"{model} starts from random weights; with pretrained ones it is --model {CHECKPOINTS[model]}")
+    source = data_spec(data, **of_data)
+    prepared = prepare(source, paths.prepared_dir())
+    rows = len(prepared.splits["train"])
+    fit = fitting(rows, is_pretrained(model))
+    chosen = named_recipe(recipe or fit, **of_recipe)
+    if recipe is None:
+        why = "pretrained weights" if is_pretrained(model) else f"{rows:,} training rows"
+        say(f"{why}: recipe {fit} ({chosen.epochs:g} epochs, {chosen.batch_rows} rows in a step); --recipe takes another")
+    spec = RunSpec(model, source, chosen, seed, settings, threads, parallel.processes())
+    run = train_run(spec, paths.runs_dir(), say, data=prepared)
+    if parallel.rank() > 0:
+        return
+    beside = _beside(prepared, say)
+    beside["learned"] = run.metrics["accuracy"] > beside["majority_accuracy"]
+    show({**run.metrics, **beside, "key": run.key, "run": str(run.path)}, as_json)
+    if not beside["learned"]:
+        say(_not_learned(run, beside, recipe if recipe != fit else None))
+
+
+def _beside(data: Prepared, say: Callable[[str], None]) -> dict[str, Any]:
+    """The test accuracy of the majority class and of counting words; the latter is None where no words can be counted."""
+    import numpy as np
+
+    from rtxlib.runs.counting_words import baseline, majority
+
+    labels = {split: np.asarray(tokens.labels) for split, tokens in data.splits.items()}
+    texts = {split: data.texts(split) for split in data.splits}
+    if (rows := len(labels["train"])) > COUNTED_ROWS:
+        say(f"counting words, to compare, in {COUNTED_ROWS:,} of the {rows:,} training rows")
+        drawn = np.random.default_rng(0).permutation(rows)[:COUNTED_ROWS]
+        texts["train"], labels["train"] = [texts["train"][row] for row in drawn], labels["train"][drawn]
+    else:
+        say("counting words, to compare")
+    accuracy = {
+        "majority_accuracy": majority(labels["train"], labels["test"], data.label_names)["accuracy"],
+        "counting_words_accuracy": None,
+    }
+    try:
+        splits = ("train", "test", "validation")
+        fitted = baseline(*(part for split in splits for part in (texts[split], labels[split])), data.label_names)
+        accuracy["counting_words_accuracy"] = fitted["accuracy"]
+    except InputError as error:
+        say(f"Words cannot be counted here: {error}")
+    return accuracy
+
+
+def _not_learned(run: Run, beside: Mapping[str, Any], named: str | None) -> str:
+    """What to try after a run that is no better than the majority class. named: a recipe that the user chose, if any."""
+    from rtxlib.models.presets import CHECKPOINTS
+
+    of, words = run.metrics, beside["counting_words_accuracy"]
+    tries = [f"more epochs (--recipe-set epochs={max(2, round(2 * run.spec['recipe']['epochs']))})", "more rows"]
+    if named is not None:
+        tries.insert(0, f"another recipe than {named} (without --recipe the number of rows decides)")
+    if of["family"] == "pretrained":
+        tries.append(f"another learning rate (--recipe-set learning_rate={run.spec['recipe']['learning_rate'] / 2:g})")
+    else:
+        tries.append(f"a pretrained encoder (--model {CHECKPOINTS['minilm-l6']})")
+    return (
+        f"{of['model']} has not learned to tell the labels apart: its accuracy on {of['n_test']:,} test texts is "
+        f"{of['accuracy']:.3f}, that of the majority class {beside['majority_accuracy']:.3f}"
+        f"{'' if words is None else f', that of counting words {words:.3f}'}. "
+        f"Try {', '.join(tries[:-1])} or {tries[-1]}."
+    )
 
 
 @cli.command()

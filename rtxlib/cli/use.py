@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -191,7 +191,8 @@ def evaluate(
 ) -> None:
     """Score a trained RUN on a labelled FILE.
 
-    Labels are read as in training. Rows without a label are left out.
+    Labels are read as in training. Rows without a label are left out. Texts that the run was trained on, or chosen on
+    (validation), are scored apart, under names that end in _seen.
     """
     from rtxlib.data.files import require_column
     from rtxlib.data.rows import label_text
@@ -215,4 +216,25 @@ def evaluate(
         raise InputError(f"No row of {Path(file).name} has a label in the column '{label_column}'.")
     if left_out := int((~kept).sum()):
         click.echo(f"{left_out:,} of {len(table):,} rows have no label and are left out", err=True)
-    show(use.evaluate(found, table[column][kept].tolist(), names[kept].tolist()), as_json)
+    scores = use.evaluate(found, table[column][kept].tolist(), names[kept].tolist())
+    show(scores, as_json)
+    click.echo(_honesty(scores), err=True, nl=False)
+
+
+def _honesty(scores: Mapping[str, Any]) -> str:
+    """What the scores are worth, in a line; nothing if the run has seen none of the texts."""
+    if not scores["overlap_checked"]:
+        return (
+            "It was not checked whether the run was trained on these texts: neither its folder nor data/prepared tells its "
+            "training texts.\n"
+        )
+    seen = scores.get("n_seen", 0)
+    whole = seen + scores["n"]
+    known = f"{scores['in_training']:,} of the {whole:,} texts are training texts of this run"
+    if scores["in_validation"]:
+        known += f" and {scores['in_validation']:,} are validation texts"
+    if not seen:
+        return ""
+    if not scores["n"]:
+        return f"{known}: no score here is honest, because the run has seen every text. Score it on other texts.\n"
+    return f"{known}; accuracy is that of the {scores['n']:,} others, accuracy_seen that of the {seen:,}.\n"

@@ -90,6 +90,20 @@ PRESETS: dict[str, Settings] = {
     "modernbert-base": MODERNBERT | _sizes(22, 768, 12, 1152),
     "modernbert-large": MODERNBERT | _sizes(28, 1024, 16, 2624),
 }
+# The published weights of a preset's architecture, by their id on the Hub. A model built from a preset has random weights.
+CHECKPOINTS: dict[str, str] = {
+    "bert-tiny": "google/bert_uncased_L-2_H-128_A-2",
+    "bert-mini": "google/bert_uncased_L-4_H-256_A-4",
+    "bert-small": "google/bert_uncased_L-4_H-512_A-8",
+    "bert-medium": "google/bert_uncased_L-8_H-512_A-8",
+    "bert-base": "google-bert/bert-base-uncased",
+    "bert-large": "google-bert/bert-large-uncased",
+    "minilm-l3": "sentence-transformers/paraphrase-MiniLM-L3-v2",
+    "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
+    "minilm-l12": "sentence-transformers/all-MiniLM-L12-v2",
+    "modernbert-base": "answerdotai/ModernBERT-base",
+    "modernbert-large": "answerdotai/ModernBERT-large",
+}
 NAMED = ("standard-6x384", "recurrent-3x2x256", *PRESETS)  # first the two that the study compares
 
 

@@ -37,7 +37,8 @@ from transformers import pipeline
 classify = pipeline("text-classification", "path/to/this/folder")
 ```
 
-Training texts were cleaned with {cleaning}. `rtx predict` cleans texts in the same way; `pipeline` does not. The data set has
+Training texts were cleaned with {cleaning}. `rtx predict` cleans texts in the same way; `pipeline` does not.
+`seen_texts.parquet` holds a hash of each training and validation text, by which `rtx evaluate` knows them. The data set has
 its own licence. The model has the biases of its data and of any pretrained weights it started from. It was trained on {data},
 and nothing is claimed for other texts.
 """

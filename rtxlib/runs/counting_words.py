@@ -84,8 +84,8 @@ def baseline(
     ``seconds`` (vectorising, all fits and the choice of C), ``parameters`` (weights and biases),
     ``ms_per_text`` (all test rows at once) and ``predictions``, (test rows,) int64.
 
-    Labels are integers, (rows,). Raises ``InputError`` when a split is empty, when the training labels are of one class, or when
-    the numbers of texts and labels differ.
+    Labels are integers, (rows,). Raises ``InputError`` when a split is empty, when the training labels are of one class, when the
+    training texts hold no words, or when the numbers of texts and labels differ.
     """
     for split, texts, labels in (
         ("training", train_texts, train_labels),
@@ -98,7 +98,10 @@ def baseline(
         raise InputError("The training labels are all of one class; logistic regression needs at least two.")
     start = time.perf_counter()
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORD, lowercase=True)
-    train, validation = words.fit_transform(train_texts), words.transform(validation_texts)
+    try:
+        train, validation = words.fit_transform(train_texts), words.transform(validation_texts)
+    except ValueError as error:  # scikit-learn's "empty vocabulary"
+        raise InputError("The training texts hold no words, only signs.") from error
     fits = [LogisticRegression(C=strength, max_iter=1000).fit(train, train_labels) for strength in STRENGTHS]
     best = int(np.argmax([np.mean(fit.predict(validation) == validation_labels) for fit in fits]))
     seconds = time.perf_counter() - start

@@ -14,8 +14,8 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.config import OF_DATA, ModelConfig, check_names
-from rtxlib.models.presets import preset
-from rtxlib.training.recipe import Recipe
+from rtxlib.models.presets import CHECKPOINTS, preset
+from rtxlib.training.recipe import FOR_PRETRAINED, Recipe
 
 # Raise this when a change of the code changes the result of a spec. Runs of earlier generations then no longer count.
 GENERATION = 1
@@ -28,6 +28,22 @@ def check_overrides(overrides: Mapping[str, Any], but: Collection[str] = ()) -> 
         if name in overrides and name not in but:
             raise InputError(f"{name} is decided by the data; leave it out of the model's settings.")
     check_names(overrides)
+
+
+def check_weights(model: str, recipe: Recipe) -> None:
+    """Raise InputError when a recipe for pretrained weights is to train a model that starts from random ones."""
+    if recipe.name not in FOR_PRETRAINED or pretrained.is_pretrained(model):
+        return
+    others = "for random weights leave the recipe out or take small"
+    if model in CHECKPOINTS:
+        raise InputError(
+            f"The recipe {recipe.name} is for pretrained weights, and {model} starts from random ones; the pretrained model is "
+            f"{CHECKPOINTS[model]}, so give that as the model ({others})."
+        )
+    raise InputError(
+        f"The recipe {recipe.name} is for pretrained weights, and {model} starts from random ones; give a model's Hub id or "
+        f"folder, such as {CHECKPOINTS['minilm-l6']} ({others})."
+    )
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_classifier
 from rtxlib.models.size import parameter_count, require_room
 from rtxlib.process import release_freed_memory
-from rtxlib.runs import cost, store, use
+from rtxlib.runs import cost, seen, store, use
 from rtxlib.runs.card import model_card
 from rtxlib.runs.metrics import classification_report
-from rtxlib.runs.spec import RunSpec, data_label
+from rtxlib.runs.spec import RunSpec, check_weights, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training import parallel
 from rtxlib.training.device import device_name, pick_device, pick_precision
@@ -80,9 +80,11 @@ def train_run(
 
     Raises:
         filelock.Timeout: another process is still training the run after ``patience`` seconds.
-        InputError: something the user can mend, such as an unknown name, data out of reach, a diverged loss, a damaged run, a
-            store that cannot be written, or a full disk. What was trained so far is kept, and the next call resumes it.
+        InputError: something the user can mend, such as an unknown name, a recipe for pretrained weights on a model without
+            them, data out of reach, a diverged loss, a damaged run, a store that cannot be written, or a full disk. What was
+            trained so far is kept, and the next call resumes it.
     """
+    check_weights(spec.model, spec.recipe)
     data = data or prepare(spec.data, paths.prepared_dir())
     key, first = spec.key(data.fingerprint), parallel.rank() == 0
     if spec.processes != parallel.processes():
@@ -277,6 +279,7 @@ def _write(
     for name, probability in zip(data.label_names, softmax(logits, axis=1).T, strict=True):
         predictions[f"p_{name}"] = probability
     store.write_table(folder / "predictions.parquet", predictions.assign(**identity))
+    seen.write(folder, data)
     store.write_json(folder / "spec.json", spec.canonical() | {"label_names": data.label_names})
     store.write_json(folder / "metrics.json", metrics)
     mode = (folder / "metrics.json").stat().st_mode  # safetensors writes mode 600; use the mode of the other files

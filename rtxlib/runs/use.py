@@ -22,7 +22,7 @@ from rtxlib.data.tokenization import encode, load_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
-from rtxlib.runs import store
+from rtxlib.runs import seen, store
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import data_label
 from rtxlib.runs.store import Run
@@ -74,15 +74,18 @@ def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
     way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`.
     """
     model, tokenizer = open_run(run)
-    data = run.spec["data"]
-    cleaned = clean_texts(texts, **{step: data[step] for step in CLEANING})
-    ids, offsets = encode(cleaned, tokenizer, data["max_length"])
+    ids, offsets = encode(_cleaned(run, texts), tokenizer, run.spec["data"]["max_length"])
     device = pick_device()
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
     logits = predict_logits(
         model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
     )
     return softmax(logits, axis=1)
+
+
+def _cleaned(run: Run, texts: Sequence[str]) -> list[str]:
+    """Texts, cleaned as the run's training texts were."""
+    return clean_texts(texts, **{step: run.spec["data"][step] for step in CLEANING})
 
 
 def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
@@ -93,12 +96,39 @@ def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
     return table.assign(**{f"p_{name}": p[:, i] for i, name in enumerate(names)})
 
 
-def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
-    """The scores of a run on labelled texts. labels: the name of each text's label.
+def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """The scores of a run on labelled texts. Texts that the run has seen in training are scored apart from the others.
+
+    labels: the name of each text's label. Texts are compared after they are cleaned as the run cleans its texts.
+
+    Returns ``accuracy``, ``f1``, ``precision``, ``recall`` and ``confusion`` (as
+    :func:`rtxlib.runs.metrics.classification_report`) of the ``n`` texts that the run has not seen; ``in_training`` and
+    ``in_validation``, the numbers of texts that it was trained on and chosen on; and of these ``n_seen`` texts the same scores
+    under names that end in ``_seen``. Scores of no texts are left out. ``overlap_checked`` is False when it is not known which
+    texts the run has seen; then all texts count as unseen.
 
     Raises InputError when there is no text, when the numbers of texts and labels differ, or for a label that the run does not
     know.
     """
+    numbers, names = _label_numbers(run, texts, labels), run.spec["label_names"]
+    guesses = probabilities(run, texts).argmax(axis=1)
+    found = seen.splits_of(run, _cleaned(run, texts))
+    split = np.full(len(texts), "") if found is None else found
+    unseen, counts = split == "", {name: int((split == name).sum()) for name in seen.SPLITS}
+    scores: dict[str, Any] = {}
+    if unseen.any():
+        scores |= classification_report(numbers[unseen], guesses[unseen], names)
+    scores |= {"n": int(unseen.sum()), "overlap_checked": found is not None}
+    if found is not None:
+        scores |= {"in_training": counts["train"], "in_validation": counts["validation"]}
+    if not unseen.all():
+        of_seen = classification_report(numbers[~unseen], guesses[~unseen], names) | {"n": int((~unseen).sum())}
+        scores |= {f"{name}_seen": score for name, score in of_seen.items()}
+    return scores
+
+
+def _label_numbers(run: Run, texts: Sequence[str], labels: Sequence[str]) -> np.ndarray:
+    """The number of each text's label, (texts,). Raises InputError as :func:`evaluate` does."""
     names = run.spec["label_names"]
     if not len(texts) or len(texts) != len(labels):
         raise InputError(
@@ -109,12 +139,11 @@ def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict:
         raise InputError(
             f"The run knows the labels {', '.join(names)}; the file also has {', '.join(map(repr, unknown[:5]))}."
         )
-    numbers = np.array([names.index(label) for label in labels])
-    return {**classification_report(numbers, probabilities(run, texts).argmax(axis=1), names), "n": len(numbers)}
+    return np.array([names.index(label) for label in labels])
 
 
 def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None) -> pd.DataFrame:
-    """The scores of a run on the test split of other data. They are computed once and kept in the run's folder.
+    """The scores of a run on the whole test split of other data. They are computed once and kept in the run's folder.
 
     Returns one row: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test. Raises InputError when
     only the run's record is here and it was not tested on these texts.
@@ -130,7 +159,9 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
         old = store.read_table(file) if file.is_file() else pd.DataFrame({"fingerprint": []})
         if not (old["fingerprint"] == fingerprint).any():
             rows = data.rows("test")
-            scores = evaluate(run, rows["text"].tolist(), rows["label_name"].tolist())
+            texts = rows["text"].tolist()
+            numbers = _label_numbers(run, texts, rows["label_name"].tolist())
+            scores = classification_report(numbers, probabilities(run, texts).argmax(axis=1), run.spec["label_names"])
             scores.pop("confusion")
             new = {
                 "key": run.key,
@@ -139,7 +170,7 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
                 "trained_on": run.metrics["data"],
                 "tested_on": label,
                 "fingerprint": fingerprint,
-                "n_test": scores.pop("n"),
+                "n_test": len(numbers),
                 **scores,
             }
             old = pd.concat([old, pd.DataFrame([new])], ignore_index=True) if len(old) else pd.DataFrame([new])

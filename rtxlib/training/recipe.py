@@ -122,6 +122,20 @@ RECIPES: dict[str, Recipe] = {
         Recipe("smoke", learning_rate=2e-3, epochs=1, batch_rows=32),
         # For training from scratch on a few thousand short texts, where one epoch has too few steps.
         Recipe("small", learning_rate=5e-4, epochs=8, batch_rows=32, weight_decay=0.05, beta2=0.98, word_dropout=0.1),
+        # For training from scratch on some hundred rows. The last weights are kept, because the validation loss of so few rows
+        # rises long before their accuracy stops to.
+        Recipe(
+            name="few",
+            learning_rate=5e-4,
+            epochs=20,
+            batch_rows=32,
+            weight_decay=0.05,
+            beta2=0.98,
+            keep="last",
+            word_dropout=0.1,
+        ),
+        # For training from scratch on some ten thousand rows, where eight epochs take too long.
+        Recipe("medium", learning_rate=5e-4, epochs=2, batch_rows=32, weight_decay=0.05, beta2=0.98, word_dropout=0.1),
         # For pretrained encoders. Low layers change little, high layers more, and the untrained head most. The rate falls to
         # zero and the last weights are kept, as in Devlin et al. 2019.
         Recipe(
@@ -148,6 +162,17 @@ RECIPES: dict[str, Recipe] = {
         ),
     )
 }
+
+
+FOR_PRETRAINED = ("finetune", "frozen")  # the recipes for a model that starts from pretrained weights
+BY_ROWS = {3_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
+
+
+def fitting(rows: int, pretrained: bool) -> str:
+    """The name of the recipe for a model on so many training rows. pretrained: whether it starts from pretrained weights."""
+    if pretrained:
+        return "finetune"
+    return next((name for limit, name in BY_ROWS.items() if rows < limit), "default")
 
 
 def recipe(name: str, /, **changes: float | str | None) -> Recipe:
