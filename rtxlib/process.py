@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 SETTINGS = {
     # Idle OpenMP threads sleep after a short wait instead of spinning. On a busy machine, spinning threads wait for partners
@@ -64,3 +65,50 @@ def release_freed_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process can still take: the least of what the machine has and of what limits leave.
+
+    On Linux it is the least of free memory and swap (/proc/meminfo), RLIMIT_AS (`ulimit -v`) and the limits of the process's
+    control groups. Elsewhere it is the machine's memory, or sys.maxsize where that is unknown.
+    """
+    if sys.platform != "linux":
+        names = getattr(os, "sysconf_names", {})
+        known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else sys.maxsize
+    import resource  # not on Windows
+
+    meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    rooms = [sum(int(meminfo[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree"))]
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])  # of address space that is taken
+        rooms.append(soft - pages * resource.getpagesize())
+    return max(0, min(rooms + _rooms_of_groups()))
+
+
+def _rooms_of_groups() -> list[int]:
+    """Bytes that each control group of this process leaves: its limit less its use. Its file cache can be freed and is no use."""
+    rooms = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            mount, limit, use, cache = "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            mount, limit, use = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cache = "total_inactive_file"
+        else:
+            continue
+        inside = Path(mount, path.strip("/"))
+        for group in (inside, *inside.parents):  # a container sees its own group as the mount, and no path below it
+            if not group.is_relative_to(mount):
+                break
+            try:
+                most = (group / limit).read_text().strip()
+                stat = dict(entry.split() for entry in (group / "memory.stat").read_text().splitlines())
+                if most != "max":
+                    rooms.append(int(most) - int((group / use).read_text()) + int(stat.get(cache, 0)))
+            except (OSError, ValueError):  # a group that may not be read; the root of version 2 has no limit
+                continue
+    return rooms
