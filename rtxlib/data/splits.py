@@ -140,8 +140,9 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
         seed: of the draw
 
     Returns:
-        (n,) names. A group larger than 1 % of the validation split goes to training. Its rows are alike and would dominate a
-        small split.
+        (n,) names. A group larger than 1 % of the validation split goes to training, because its rows are alike and would
+        dominate a small split. Only where too few other rows are left for validation and test do they get larger groups,
+        the smallest first.
 
     Raises:
         InputError: some split would be empty.
@@ -168,12 +169,46 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
     for code in range(len(names)):
         rows = single[codes[single] == code]
         tests, validations = int(room["test"][code]), int(room["validation"][code])
-        where[rows[:tests]] = "test"
-        where[rows[tests : tests + validations]] = "validation"
+        if tests + validations > len(rows):
+            tests = min(tests, (len(rows) + 1) // 2)
+        for name, drawn in (("test", rows[:tests]), ("validation", rows[tests : tests + validations])):
+            where[drawn] = name
+            room[name][code] -= len(drawn)
+    _fill(where, room, [members[i] for i in rng.permutation(len(members)) if len(members[i]) > 1], codes)
     for name in SPLITS:
         if not (where == name).any():
-            raise InputError(f"{len(codes)} rows in {len(members)} groups leave nothing for {name}; give more rows.")
+            raise InputError(
+                f"{len(codes)} rows in {len(members)} groups of the same or contained texts leave nothing for {name}; give "
+                "more texts."
+            )
     return where
+
+
+def _fill(where: np.ndarray, room: dict[str, np.ndarray], many: list[np.ndarray], codes: np.ndarray) -> None:
+    """Move groups from training to validation and test, where these have room left. ``where`` and ``room`` are changed.
+
+    Args:
+        where: (n,) the split of each row so far
+        room: split -> (strata,) rows that are still missing of each stratum
+        many: the rows of each group
+        codes: (n,) stratum of each row
+    """
+    if not any(missing.any() for missing in room.values()):
+        return
+    strata = len(room["test"])
+    held = {name: np.bincount(codes[where == name], minlength=strata) for name in SPLITS}
+    for rows in sorted((rows for rows in many if where[rows[0]] == "train"), key=len):
+        content = np.bincount(codes[rows], minlength=strata)
+        mine = content > 0
+        name = max(room, key=lambda name: (room[name][mine].sum(), room[name].sum()))
+        # A group is moved if it brings the split closer to its proportions, or a stratum that the split lacks.
+        closer = np.abs(room[name] - content).sum() < np.abs(room[name]).sum()
+        lacking = (mine & (held[name] == 0) & (room[name] > 0)).any()
+        if (closer or lacking) and (content < held["train"])[mine].all():
+            where[rows] = name
+            room[name] -= content
+            held[name] += content
+            held["train"] -= content
 
 
 def phrase_validation(texts: Sequence[str], seed: int) -> tuple[np.ndarray, np.ndarray, int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 BERT = "google-bert/bert-base-uncased"
 PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 if trained here
 _ALPHABET = 1000  # characters a trained vocabulary knows
-_CHUNK = 4096  # texts encoded at once: bounds the memory of the encodings
+_CHUNK, _CHUNK_CHARACTERS = 4096, 1 << 23  # texts and characters encoded at once: bounds the memory of the encodings
+# Encoding takes time and memory in proportion to the characters of a text. A model reads 512 tokens at most.
+LONGEST_TEXT = 1_000_000  # characters of a text that are tokenised
+# The trainers of vocabularies take quadratic time in the length of a word, and Unigram's crashes beyond 100,000 characters.
+LONGEST_WORD = 10_000  # characters of a word that a vocabulary is learnt from; real words have a few hundred at most
 
 
 # ---------------------------------------- the tokenizer and the token ids of a spec
@@ -82,7 +86,13 @@ def choose(rows: Rows, spec: DataSpec, file: TokenizerFile | None) -> tuple[PreT
             rows.notes.append(f"{file.model} lower-cases all text, also with lowercase=False.")
         return tokenizer, f"{file.model} at {file.version[:12]}"
     kind = "wordpiece" if spec.tokenizer == "auto" else spec.tokenizer
-    tokenizer = train(kind, rows.part("train")["text"], spec.vocab_size, spec.lowercase)
+    texts = rows.part("train")["text"]
+    tokenizer = train(kind, texts, spec.vocab_size, spec.lowercase)
+    if long := sum(_long_word(text, tokenizer.backend_tokenizer.normalizer) for text in texts):
+        rows.notes.append(
+            f"{long:,} training text{' holds' if long == 1 else 's hold'} a word of more than {LONGEST_WORD:,} characters; "
+            "the vocabulary was learnt from the beginning of such words."
+        )
     described = f"{kind}, trained on the training split"
     if wanted(spec):
         described += f", since {BERT} was out of reach"
@@ -96,9 +106,11 @@ def choose(rows: Rows, spec: DataSpec, file: TokenizerFile | None) -> tuple[PreT
 def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> dict[str, Tokens]:
     """The token ids of each split, cut to ``max_length``.
 
-    The rows get the columns words and tokens (before any cut), label_name, and label as a number. With ``lengths`` only
-    the shortest or longest rows of each split remain.
+    The rows get the columns words and tokens (before the cut to ``max_length``), label_name, and label as a number. With
+    ``lengths`` only the shortest or longest rows of each split remain.
     """
+    if cut := cut_texts(rows.table["text"]):
+        rows.notes.append(cut)
     numbers = {name: number for number, name in enumerate(rows.label_names)}
     arrays, parts, before = {}, [], len(rows.table)
     for name in SPLITS:
@@ -120,6 +132,13 @@ def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> 
         rows.steps.append((f"{spec.lengths} 30 % of each split kept, by tokens", before, 0, len(rows.table)))
     rows.changed(f"texts cut to {spec.max_length} tokens", int((rows.table["tokens"] > spec.max_length).sum()))
     return arrays
+
+
+def cut_texts(texts: Iterable[str]) -> str:
+    """The sentence that says how many texts ``encode`` cuts because of their characters; "" if there are none."""
+    long = sum(len(text) > LONGEST_TEXT for text in texts)
+    many = "1 text is" if long == 1 else f"{long:,} texts are"
+    return f"{many} longer than {LONGEST_TEXT:,} characters; only the beginning is read." if long else ""
 
 
 # ---------------------------------------- vocabularies
@@ -164,6 +183,7 @@ def _train_wordpiece(texts: list[str], vocab_size: int, lowercase: bool) -> Toke
     tokenizer.decoder = decoders.WordPiece()
     # The trainer numbers "##x" pieces in the order of a randomly seeded hash map and breaks ties between merges by
     # those numbers. As special tokens they get fixed numbers, and so the vocabulary is always the same.
+    texts = _short_words(texts, tokenizer.normalizer)
     letters = sorted(set("".join(tokenizer.normalizer.normalize_str(c) for c in set("".join(texts)))))
     inner = [f"##{c}" for c in letters if len(tokenizer.pre_tokenizer.pre_tokenize_str(f"a{c}a")) == 1]
     trainer = trainers.WordPieceTrainer(
@@ -179,6 +199,7 @@ def _train_unigram(texts: list[str], vocab_size: int, lowercase: bool) -> Tokeni
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *([normalizers.Lowercase()] if lowercase else [])])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
+    texts = _short_words(texts, tokenizer.normalizer)
     trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size, special_tokens=list(SPECIAL), unk_token=UNK, show_progress=False
     )
@@ -201,6 +222,19 @@ def _train_unigram(texts: list[str], vocab_size: int, lowercase: bool) -> Tokeni
         byte_fallback=False,
     )
     return tokenizer
+
+
+def _long_word(text: str, normalizer: normalizers.Normalizer) -> bool:
+    """Whether a word of a text is too long to learn from. Blanks separate words once the text is normalised."""
+    return len(text) > LONGEST_WORD and max(map(len, normalizer.normalize_str(text).split(" "))) > LONGEST_WORD
+
+
+def _short_words(texts: list[str], normalizer: normalizers.Normalizer) -> list[str]:
+    """The texts with each word cut to ``LONGEST_WORD`` characters."""
+    longer = re.compile(rf"([^ ]{{{LONGEST_WORD}}})[^ ]+")
+    return [
+        longer.sub(r"\1", normalizer.normalize_str(text)) if _long_word(text, normalizer) else text for text in texts
+    ]
 
 
 _TRAINERS = {"wordpiece": _train_wordpiece, "unigram": _train_unigram}
@@ -269,7 +303,7 @@ def encode(
     are ignored and left unchanged.
 
     Args:
-        texts: n texts
+        texts: n texts; of a text longer than ``LONGEST_TEXT`` only the beginning is encoded
         tokenizer: any tokenizer with [CLS] and [SEP]
         max_length: a longer text is cut and keeps its [SEP]; None: nothing is cut
 
@@ -285,9 +319,8 @@ def encode(
     room = None if max_length is None else max_length - 2
     parts: list[np.ndarray] = []
     lengths: list[int] = []
-    rest = iter(texts)
     try:
-        while chunk := list(islice(rest, _CHUNK)):
+        for chunk in _chunks(text[:LONGEST_TEXT] for text in texts):
             flat: list[int] = []
             for encoding in backend.encode_batch_fast(chunk, add_special_tokens=False):
                 ids = encoding.ids[:room]
@@ -304,6 +337,19 @@ def encode(
             backend.enable_truncation(**truncation)
     ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
     return ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+
+def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The texts in lists of at most ``_CHUNK`` texts, which end once they hold ``_CHUNK_CHARACTERS`` characters."""
+    chunk, characters = [], 0
+    for text in texts:
+        chunk.append(text)
+        characters += len(text)
+        if len(chunk) == _CHUNK or characters >= _CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
 
 
 def truncate(ids: np.ndarray, offsets: np.ndarray, max_length: int) -> tuple[np.ndarray, np.ndarray]:
