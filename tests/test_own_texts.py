@@ -184,7 +184,8 @@ def test_a_recipe_for_pretrained_weights_refuses_random_ones(model: str, name: s
 
 
 def test_a_preset_with_published_weights_says_that_it_starts_without_them(home: Path) -> None:
-    small = ["--set", "num_hidden_layers=1", "--set", "hidden_size=32", "--set", "num_attention_heads=2", "--set", "intermediate_size=32"]
+    settings = ("num_hidden_layers=1", "hidden_size=32", "num_attention_heads=2", "intermediate_size=32")
+    small = [part for setting in settings for part in ("--set", setting)]
     done = rtx("train", "--model", "bert-tiny", "--data", "embedded", "--rows", "60", "--recipe", "smoke", *small)
     assert done.returncode == 0, done.stderr
     assert "bert-tiny starts from random weights; with pretrained ones it is --model google/bert_uncased_L-2" in done.stderr
