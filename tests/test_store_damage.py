@@ -8,7 +8,9 @@ import errno
 import json
 import os
 import shutil
+import signal
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -231,25 +233,22 @@ def test_a_run_of_an_earlier_version_gains_tables_but_no_checksums(run, runs: Pa
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
-    """Puts a FIFO in a file's place. A reader that waits is let go after five seconds, and the test then fails."""
-    made: list[threading.Timer] = []
-    waited: list[Path] = []
-
-    def let_go(path: Path) -> None:
-        waited.append(path)
-        os.close(os.open(path, os.O_RDWR))
+    """Puts a FIFO in a file's place. Who waits for it is let go after ten seconds, and the test then fails."""
+    made: list[subprocess.Popen] = []
 
     def make(path: Path) -> Path:
         path.unlink(missing_ok=True)
         os.mkfifo(path)
-        made.append(threading.Timer(5, let_go, [path]))
-        made[-1].start()
+        # A process of its own, because safetensors waits without letting other threads run.
+        let_go = 'sleep 10; : > "$1"; while : <> "$0"; do sleep 0.1; done'
+        made.append(subprocess.Popen(["sh", "-c", let_go, path, tmp_path / "waited"], start_new_session=True))
         return path
 
     yield make
-    for timer in made:
-        timer.cancel()
-    assert not waited
+    for process in made:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (tmp_path / "waited").exists()
 
 
 @pytest.mark.parametrize("name", ["spec.json", "metrics.json", "complete.json"])
