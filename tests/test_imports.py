@@ -19,7 +19,7 @@ NOTEBOOKS = (
     "papermill",
 )
 PLOTTING = ("matplotlib", "seaborn", "plotly", "anywidget", "statsmodels", "nbformat", "nbclient")
-LEAVES = ("rtxlib.errors", "rtxlib.atomic", "rtxlib.hub")  # they import nothing of ours but each other
+LEAVES = ("rtxlib.errors", "rtxlib.atomic", "rtxlib.hub", "rtxlib.process")  # they import nothing of ours but each other
 OURS = ("rtxlib", "rtxstudy")
 MODELS = ("torch", "transformers")
 TABLES = ("rtxstudy.evaluation.statistics", "rtxstudy.evaluation.pareto")  # of evaluation, these read tables alone
