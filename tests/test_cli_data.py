@@ -85,6 +85,17 @@ def test_noise_is_a_share_of_wrong_labels(home: Path, tmp_path: Path) -> None:
     assert clean["text"].equals(noisy["text"]) and (clean["label"] != noisy["label"]).mean() == 0.25
 
 
+def test_the_name_of_a_file_is_no_folder(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = generate(*SMALL, "--task", "spam", "--out", "t.jsonl", home=home)
+    assert refused.returncode == 2 and not list(tmp_path.iterdir())
+    command = "rtx data generate --task spam --out t --format jsonl"
+    assert f"--out names a folder, and t.jsonl is the name of a file; write `{command}`." in refused.stderr
+    assert generate(*SMALL, *command.split()[3:], home=home).returncode == 0
+    assert [path.as_posix() for path in Path().rglob("*.*")] == ["t/spam.jsonl"]
+    assert "--out t --format csv" in generate("--out", "t.txt", home=home).stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -94,6 +105,7 @@ def test_noise_is_a_share_of_wrong_labels(home: Path, tmp_path: Path) -> None:
         (["--depth", "9"], "from 0 to 6"),
         (["--noise", "0.5"], "below 0.5"),
         (["--seed", "-1"], "seed is -1"),
+        (["--rows", "999999999999"], "Generating 999,999,999,999 rows takes about 1,000,000.0 GB of memory, and "),
         (["--rows", "many"], "--rows"),
         (["--out", "/dev/null/here"], "could not be written"),
     ],

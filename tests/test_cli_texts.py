@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,17 @@ def test_what_is_not_utf8_is_named(run: str, tmp_path: Path) -> None:
     assert "Standard input is not UTF-8: byte 0xE9 in line 2" in refused("predict", run, given=file.read_bytes())
 
 
+def test_a_word_of_a_megabyte_is_labelled_at_once(run: str, tmp_path: Path) -> None:
+    words = ["x" * 1_000_001, "#" * 300_000, "电影" * 100_000]
+    file = tmp_path / "words.txt"
+    file.write_text("\n".join(words))
+    started = time.process_time()
+    done = rtx("predict", run, file, "--json")
+    assert done.returncode == 0 and time.process_time() - started < 10
+    assert done.stderr == "1 text is longer than 1,000,000 characters; only the beginning is read.\n"
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == words
+
+
 # ---------------------------------------- half characters
 
 
@@ -180,6 +192,16 @@ def test_a_column_that_is_there_twice_is_refused(run: str, tmp_path: Path) -> No
     file = tmp_path / "twice.parquet"
     parquet.write_table(pa.table([["a"], ["b"]], names=["text", "text"]), file)
     assert "twice.parquet" in refused("predict", run, file)
+
+
+def test_values_that_are_no_text_are_refused_where_they_are_used(run: str, tmp_path: Path) -> None:
+    file, out = tmp_path / "x.jsonl", tmp_path / "out.parquet"
+    file.write_text('{"text": "a", "label": "1", "tags": []}\n{"text": {"a": 1}, "label": "1"}\n')
+    for arguments in (("predict", run, file), ("evaluate", run, file), ("embed", file, "--out", out)):
+        assert "Line 2 of x.jsonl has a dictionary in the column 'text'" in refused(*arguments)
+    file.write_text('{"text": "a", "label": ["1"], "tags": []}\n')
+    assert "Line 1 of x.jsonl has a list in the column 'label'" in refused("evaluate", run, file)
+    assert labelled(run, file) == ["a"]
 
 
 def test_a_run_is_scored_on_its_own_training_file(run: str, trained: Path, tmp_path: Path) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+from rtxlib.data import memory
 from rtxlib.data.files import read_file, read_table
+from rtxlib.data.sources import revisions
+from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 
 ROWS = [("good, really", "1"), ('a "bad" one', "0"), ("two\nlines", "1"), ("NA", "0"), ("", "1")]
@@ -99,6 +106,23 @@ MISTAKES = {
     "an open quote": ("x.csv", 'text,label\n"a,1\nb,0\n', {}, "x.csv is malformed"),
     "no JSON": ("x.jsonl", '{"text": "a", "label": 1}\n{"text": \n', {}, "Line 2 of x.jsonl is not JSON"),
     "too deep": ("x.jsonl", '{"text": ' + "[" * 10**5 + "]" * 10**5 + "}\n", {}, "Line 1 of x.jsonl is nested too deeply"),
+    "5,000 digits": (
+        "x.jsonl", '{"text": "a", "label": 1}\n{"id": ' + "7" * 5000 + "}\n", {},
+        "Line 2 of x.jsonl has a whole number of more than 4,300 digits; put it in quotes",
+    ),
+    "a list": (
+        "x.jsonl", '{"text": "a", "label": 1}\n\n{"text": ["a", "b"], "label": 1}\n', {},
+        "Line 3 of x.jsonl has a list in the column 'text', .*; write it as one string",
+    ),
+    "a dictionary": ("x.jsonl", '{"text": "a", "label": {"x": 1}}\n', {}, "Line 1 of .* a dictionary in the column 'label'"),
+    "a typing error": (
+        "x.csv", 'text,label\n"good\nday",positive\n' + "a,positive\nb,negative\n" * 10 + "\nc,postive\n", {},
+        r"The label 'postive' occurs once, in line 25 of x.csv.* Did you mean 'positive'\? Correct it, or map .* --labels",
+    ),
+    "a rare label": (
+        "x.jsonl", '{"text": "a", "label": "NEG"}\n' * 2 + '{"text": "a", "label": "neg"}\n{"text": "b", "label": "pos"}\n' * 10,
+        {}, "'NEG' occurs only twice, first in line 1 of x.jsonl.* Did you mean 'neg'",
+    ),
     "no object": ("x.jsonl", "[1, 2]\n", {}, "Line 1 of x.jsonl is not a JSON object"),
     "no Parquet": ("x.parquet", "PAR1 but not really", {}, "cannot be read as Parquet"),
     "another kind": ("x.xlsx", "zip", {}, "ends in '.xlsx'; a data file is one of .csv"),
@@ -122,3 +146,75 @@ def test_every_mistake_has_its_own_sentence(case: tuple, tmp_path: Path) -> None
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"There is no file .*nowhere\.csv"):
         read_file(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [
+        (pa.array([b"a"] * 3 + [b"b"]), "bytes"),
+        (pa.array([None, None, None, ["a", "b"]]), "a list"),
+        (pa.array([None, None, None, {"a": ["b"]}]), "a dictionary"),
+        (pa.array([None, None, None, [("a", 1)]], pa.map_(pa.string(), pa.int64())), "a list"),
+        (pa.array([b"abc"] * 4, pa.binary(3)), "bytes"),
+    ],
+    ids=["binary", "list", "struct", "map", "fixed"],
+)
+def test_a_column_of_parquet_that_holds_no_texts_is_refused_only_where_it_is_used(
+    column: pa.Array, what: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"text": list("abcd"), "label": list("xyxy"), "other": column}), path)
+    assert read_file(path).table["text"].tolist() == list("abcd")
+    row = 1 if column[0].is_valid else 4
+    for used in ({"text_column": "other"}, {"label_column": "other"}):
+        with pytest.raises(InputError, match=f"Row {row} of x.parquet has {what} in the column 'other'"):
+            read_file(path, **used)
+
+
+def test_dates_and_numbers_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    values = {"text": [datetime.date(2024, 5, 1)] * 2, "label": [Decimal("1.5"), Decimal("2.5")], "at": [True, None]}
+    parquet.write_table(pa.table(values), path)
+    assert read_table(path, values).to_dict("list") == {
+        "text": ["2024-05-01"] * 2, "label": ["1.5", "2.5"], "at": ["true", ""],
+    }  # fmt: skip
+
+
+def test_a_rare_label_that_is_mapped_is_meant(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "text,label\n" + "a,good\nb,bad\n" * 12 + "c,god\n")
+    with pytest.raises(InputError, match="'god' occurs once, in line 26"):
+        read_file(path)
+    assert read_file(path, labels={"good": "good", "bad": "bad", "god": "god"}).label_names == ["bad", "god", "good"]
+    assert len(read_file(path, labels={"good": "good", "bad": "bad", "god": ""}).table) == 24
+
+
+def repeated(path: Path, kind: str) -> Path:
+    """A Parquet file of about a kilobyte that holds 40 MB: one text, 400 times."""
+    text = "a fine film " * 8500
+    column = pa.array([text] * 400) if kind == "text" else pa.array([[text]] * 400)
+    table = pa.table({"text": ["a"] * 400, "label": ["x", "y"] * 200, "more": column})
+    parquet.write_table(table, path, compression="zstd", dictionary_pagesize_limit=1 << 30)
+    assert path.stat().st_size < 2000
+    return path
+
+
+@pytest.mark.parametrize("kind", ["text", "list"])
+def test_a_small_file_that_holds_much_is_refused_before_it_is_read(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = repeated(tmp_path / "x.parquet", kind)
+    assert len(read_table(path)) == 400
+    monkeypatch.setattr(memory, "available_memory", lambda: 100_000_000)
+    monkeypatch.setattr(pd, "read_parquet", lambda *_: pytest.fail("read"))
+    with pytest.raises(InputError, match=r"Reading x.parquet takes about 1\d\d.\d MB of memory, and 100.0 MB are free; take"):
+        read_table(path)
+
+
+def test_a_file_of_many_bytes_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_bytes", lambda *_: pytest.fail("read"))
+    with (tmp_path / "x.csv").open("wb") as file:
+        file.truncate(1 << 42)  # takes no room on the disk
+    with pytest.raises(InputError, match=r"Reading x.csv takes about 26,388.3 GB of memory, and .* are free; split the file"):
+        read_table(tmp_path / "x.csv")
+    with pytest.raises(InputError, match=r"Reading x.csv takes about 4,398.0 GB of memory"):
+        revisions(DataSpec(source="file", path=str(tmp_path / "x.csv")))

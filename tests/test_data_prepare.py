@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 
 from rtxlib import checksums
-from rtxlib.data import audit, clean, sources, splits, tokenization
+from rtxlib.data import audit, clean, memory, sources, splits, tokenization
 from rtxlib.data import prepare as module
 from rtxlib.data import prepared as store
 from rtxlib.data.clean import STEPS, clean_texts
@@ -241,6 +242,39 @@ def test_a_changed_file_is_other_data(topics: Path, tmp_path: Path) -> None:
     assert prepare(file_spec(moved), cache, progress=False).folder == first.folder
     moved.write_text(moved.read_text() + "a new row of words,law\n")
     assert prepare(file_spec(moved), cache, progress=False).fingerprint != first.fingerprint
+
+
+def test_a_text_with_three_annotators_stays_in_one_split(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = {"good": "warm funny moving bright", "bad": "dull slow loud tired"}
+    texts = [(f"number {i} was " + " ".join(rng.choice(words[label].split(), 6)), label) for i, label in enumerate([*words] * 40)]
+    path = tmp_path / "annotated.csv"
+    pd.DataFrame([row for row in texts for _ in range(3)], columns=["body", "topic"]).to_csv(path, index=False)
+    data = prepare(file_spec(path), tmp_path / "cache", progress=False)
+    assert {name: len(tokens) for name, tokens in data.splits.items()} == {"train": 192, "validation": 24, "test": 24}
+    assert not data.audit.query("check == 'same text' and rows > 0").any(axis=None)
+    assert all(set(data.rows(name)["label_name"]) == {"good", "bad"} for name in data.splits)
+
+
+def test_a_text_of_one_endless_word_is_prepared(tmp_path: Path) -> None:
+    rows = [(f"the film number {i} was {label}", label) for i in range(40) for label in ("good", "bad")]
+    path = tmp_path / "x.csv"
+    pd.DataFrame([*rows, ("x" * 1_000_100, "good")], columns=["body", "topic"]).to_csv(path, index=False)
+    started = time.process_time()
+    data = prepare(file_spec(path, seed=1), tmp_path / "cache", progress=False)
+    assert time.process_time() - started < 5
+    notes = " ".join(data.provenance["notes"])
+    assert "1 text is longer than 1,000,000 characters; only the beginning is read." in notes
+    assert "1 training text holds a word of more than 10,000 characters; the vocabulary was learnt from the beginning" in notes
+
+
+def test_texts_that_cannot_be_compared_in_memory_are_refused(
+    topics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 400_000)
+    with pytest.raises(InputError, match=r"Splitting 192 rows takes about 0.5 MB of memory, and 0.4 MB are free; give --rows"):
+        prepare(file_spec(topics), tmp_path / "cache", progress=False)
+    assert prepare(file_spec(topics, rows=90), tmp_path / "cache", progress=False).splits
 
 
 def test_rows_of_a_file_are_sized_in_proportion(topics: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rtxlib.data.containment import groups, occurrences, words_key
+from rtxlib.data.rows import SPLITS
 from rtxlib.data.splits import balanced, by_length, maximal_first, nested, phrase_validation, split
 from rtxlib.errors import InputError
 
@@ -65,6 +66,29 @@ def test_a_split_keeps_groups_whole_and_classes_in_proportion() -> None:
             assert (mine == name).sum() == pytest.approx(0.1 * len(mine), abs=1)
     assert np.array_equal(where, split(group, strata, seed=1))
     assert not np.array_equal(where, split(group, strata, seed=2))
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[3] * 40, [3] * 1000, [10] * 40, [100] * 10, [1, 2, 3, 5, 8, 13, 21, 34] * 6, [300] + [3] * 60 + [1] * 4],
+    ids=["three annotators", "many texts", "ten annotators", "a hundred rows each", "uneven", "one giant"],
+)
+@pytest.mark.parametrize("disagree", [0, 0.2])
+def test_texts_that_stand_several_times_are_split(sizes: list[int], disagree: float) -> None:
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    strata = np.where(rng.random(len(group)) < disagree, rng.integers(0, 2, len(group)), group % 2)
+    order = rng.permutation(len(group))
+    group, strata = group[order], strata[order]
+    for seed in range(3):
+        where = split(group, strata, seed)
+        assert all(len(set(where[group == g])) == 1 for g in range(len(sizes)))
+        assert all(set(strata[where == name]) == {0, 1} for name in SPLITS)
+        held = sorted(size for size, text in zip(sizes, range(len(sizes)), strict=True) if where[group == text][0] != "train")
+        for name in ("validation", "test"):
+            assert (where == name).sum() == pytest.approx(0.1 * len(group), abs=2 * max(held))
+        assert max(sizes) not in held or len(set(sizes)) == 1
+        assert np.array_equal(where, split(group, strata, seed))
 
 
 @pytest.mark.parametrize("size", [20, 500])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import string
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rtxlib.data.tokenization import SPECIAL, encode, load_tokenizer, take, train, truncate
+from rtxlib.data import tokenization
+from rtxlib.data.tokenization import SPECIAL, cut_texts, encode, load_tokenizer, take, train, truncate
 from rtxlib.errors import InputError
 
 WORDS = ["the", "film", "was", "a", "quiet", "unhurried", "triumph", "nobody", "who", "waited", "regretted", "an", "hour"]
@@ -108,12 +112,52 @@ def test_characters_beyond_the_alphabet_are_unknown() -> None:
     assert tokenizer.unk_token_id in encode([chr(0x4E00 + 1499)], tokenizer, None)[0]
 
 
+LONG_WORDS = {
+    "letters": "".join(random.Random(0).choices(string.ascii_lowercase, k=1_000_000)),
+    "Chinese": "".join(chr(0x4E00 + i % 3000) for i in range(330_000)),
+}
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+@pytest.mark.parametrize("word", LONG_WORDS.values(), ids=LONG_WORDS.keys())
+def test_a_word_of_a_megabyte_takes_seconds(kind: str, word: str, texts: list[str]) -> None:
+    started = time.process_time()
+    tokenizer = train(kind, [*texts, word], 1200)
+    _, offsets = encode([word], tokenizer, 128)
+    assert offsets[1] <= 128 and time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_only_words_that_are_too_long_are_cut(kind: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*texts, " ".join(texts[:400]), "triumphant" * 30]
+    assert len(texts[-2]) > tokenization.LONGEST_WORD
+    models, ids = set(), []
+    for longest, characters in ((tokenization.LONGEST_WORD, 1 << 23), (10**9, 10**9), (300, 5)):
+        monkeypatch.setattr(tokenization, "LONGEST_WORD", longest)
+        monkeypatch.setattr(tokenization, "_CHUNK_CHARACTERS", characters)
+        tokenizer = train(kind, texts, 160)
+        models.add(tokenizer.backend_tokenizer.to_str())
+        ids.append(encode(texts, tokenizer, None)[0])
+    assert len(models) == 1 and np.array_equal(ids[0], ids[1]) and np.array_equal(ids[0], ids[2])
+    monkeypatch.setattr(tokenization, "LONGEST_WORD", 100)
+    cut = train(kind, texts, 160).backend_tokenizer.to_str()
+    assert cut == train(kind, [*texts[:-1], "triumphant" * 10], 160).backend_tokenizer.to_str()
+
+
+def test_a_text_that_is_too_long_is_cut_and_counted(tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not cut_texts(["a quiet film"])
+    monkeypatch.setattr(tokenization, "LONGEST_TEXT", 11)
+    assert cut_texts(["a quiet film", "a film"]) == "1 text is longer than 11 characters; only the beginning is read."
+    assert np.array_equal(encode(["a quiet film"], tokenizer, None)[0], encode(["a quiet fil"], tokenizer, None)[0])
+
+
 @pytest.mark.parametrize(
     ("kind", "texts", "size", "words"),
     [
         ("wordpeice", ["a b"], 100, "Did you mean 'wordpiece'"),
         ("unigram", [" ", ""], 100, "no text"),
         ("unigram", ["a"], 9, "64"),
+        ("unigram", ["".join(map(chr, range(0x4E00, 0x4F00)))], 200, "200, .* 256 different .* at least 257"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(kind: str, texts: list[str], size: int, words: str) -> None:

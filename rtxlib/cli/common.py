@@ -125,7 +125,7 @@ def is_table(path: str) -> bool:
     return Path(path).suffix.lower() not in ("", ".txt")
 
 
-def read_texts(path: str, column: str | None) -> tuple[Any, str]:
+def read_texts(path: str, column: str | None, label_column: str | None = None) -> tuple[Any, str]:
     """A table and the name of its text column. A text file becomes a table with one row per line.
 
     Raises InputError as ``read_table`` does, and when the table lacks the column or has it twice.
@@ -136,7 +136,7 @@ def read_texts(path: str, column: str | None) -> tuple[Any, str]:
 
     if not is_table(path):
         return pd.DataFrame({"text": text_lines(decode(read_bytes(path), Path(path).name))}), "text"
-    table = read_table(path)
     column = column or "text"
+    table = read_table(path, (column, label_column or column))
     require_column(table, column, Path(path).name, "--text-column")
     return table, column

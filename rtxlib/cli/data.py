@@ -35,11 +35,16 @@ def generate(
     """
     from rtxlib import paths
     from rtxlib.data import synthetic
+    from rtxlib.data.files import SUFFIXES
 
     known = ("all", *synthetic.LABELS)
     for name, given, allowed in (("task", task, known), ("format", ending, tuple(FORMATS))):
         if given not in allowed:
             raise InputError(f"There is no {name} '{given}'; there are {', '.join(allowed)}.{nearest(given, allowed)}")
+    if out is not None and out.suffix.lower() in (*SUFFIXES, ".txt") and not out.is_dir():
+        named = out.suffix[1:].lower()
+        instead = f"--task {task} --out {out.with_suffix('')} --format {named if named in FORMATS else ending}"
+        raise InputError(f"--out names a folder, and {out} is the name of a file; write `rtx data generate {instead}`.")
     folder = out or paths.root() / "data" / "generated"
     tables, contents = {}, {}
     for name in known[1:] if task == "all" else (task,):

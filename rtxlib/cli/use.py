@@ -199,7 +199,7 @@ def evaluate(
     from rtxlib.runs import use
 
     found = _find(run)
-    table, column = read_texts(file, text_column)
+    table, column = read_texts(file, text_column, label_column)
     require_column(table, label_column, Path(file).name, "--label-column")
     if labels is None:
         mapping = _label_values(found.spec["label_names"])

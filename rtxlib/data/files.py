@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
 
 from rtxlib.checksums import regular
-from rtxlib.data.rows import Rows, as_text, label_text, labelled
+from rtxlib.data import memory
+from rtxlib.data.rows import FEWEST, Rows, as_text, label_text, labelled
 from rtxlib.errors import InputError, nearest, shortened
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_NO_TEXT = {bytes: "bytes", list: "a list", np.ndarray: "a list", dict: "a dictionary"}  # types of values → their name
+_RARE = 3  # rows of a label that can be in training, validation and test
 STARS = {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "positive"}  # "" drops the row
 
 
@@ -33,13 +41,31 @@ def existing(path: Path | str) -> Path:
 
 
 def read_bytes(path: Path | str) -> bytes:
-    """The content of a file. Raises InputError as ``existing``, and where permissions forbid reading."""
+    """The content of a text file.
+
+    Raises InputError as ``existing``, where permissions forbid reading, and for a file that is too large for the memory.
+    """
     path = existing(path)
+    memory.require_memory(memory.READING * path.stat().st_size, f"Reading {path.name}", "split the file")
     try:
         return path.read_bytes()
     except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{path} cannot be read ({reason}); see to its permissions, or copy it.") from error
+        raise _unreadable(path, error) from error
+
+
+def sha256(path: Path | str) -> str:
+    """The SHA-256 of a file. Raises InputError as ``read_bytes``, but only for a file that is larger than the memory."""
+    path = existing(path)
+    memory.require_memory(path.stat().st_size, f"Reading {path.name}", "split the file")
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be read ({error.strerror or error}); see to its permissions, or copy it.")
 
 
 def decode(data: bytes, name: str, what: str = "the file") -> str:
@@ -78,12 +104,21 @@ def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> 
         raise InputError(f"{name} has more than one column '{column}'; rename one.")
 
 
-def read_table(path: Path | str) -> pd.DataFrame:
+def read_table(path: Path | str, used: Collection[str] = ()) -> pd.DataFrame:
     """A CSV (comma, semicolon or tab), TSV, JSONL or Parquet file. Every value is text; a missing value is "".
 
+    Args:
+        path: the file
+        used: columns that are used as texts or labels; other columns may hold lists, dictionaries and bytes
+
+    Returns:
+        A table. Its index is the line at which each row begins in the file, and in Parquet the number of the row; the first
+        is 1.
+
     Raises:
-        InputError: the file is missing, a folder, empty, of another kind, unreadable, not UTF-8 (the sentence names the
-            byte and its line), or malformed (the sentence names the line).
+        InputError: the file is missing, a folder, empty, of another kind, unreadable, too large for the memory, not UTF-8 (the
+            sentence names the byte and its line), or malformed, or a value of a used column is no text (the sentence names the
+            line).
     """
     path = existing(path)
     suffix = path.suffix.lower()
@@ -92,20 +127,70 @@ def read_table(path: Path | str) -> pd.DataFrame:
     if not path.stat().st_size:
         raise InputError(f"{path.name} is empty.")
     if suffix == ".parquet":
-        try:
-            table = pd.read_parquet(path)
-        except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user
-            raise InputError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-        names = [str(name) for name in table.columns]  # a name may occur twice
-        values = {i: [as_text(value) for value in table.iloc[:, i]] for i in range(len(names))}
-        table = pd.DataFrame(values, dtype=object)
-        table.columns = names
+        table = _parquet(path, used)
     else:
         text = decode(read_bytes(path), path.name)
-        table = _jsonl(text, path.name) if suffix in (".jsonl", ".ndjson") else _separated(text, suffix, path.name)
+        table = _jsonl(text, path.name, used) if suffix in (".jsonl", ".ndjson") else _separated(text, suffix, path.name)
     if table.empty:
         raise InputError(f"{path.name} holds no rows.")
     return table
+
+
+def _parquet(path: Path, used: Collection[str]) -> pd.DataFrame:
+    try:
+        _require_memory_of_parquet(path)
+        table = pd.read_parquet(path)
+    except InputError:
+        raise
+    except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user
+        raise InputError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+    names = [str(name) for name in table.columns]  # a name may occur twice
+    for i, name in enumerate(names):
+        for number, value in enumerate(table.iloc[:, i] if name in used else (), 1):
+            _require_text(value, name, f"Row {number} of {path.name}")
+    values = {i: [as_text(value) for value in table.iloc[:, i]] for i in range(len(names))}
+    table = pd.DataFrame(values, index=pd.RangeIndex(1, len(table) + 1, name="row"), dtype=object)
+    table.columns = names
+    return table
+
+
+def _require_memory_of_parquet(path: Path) -> None:
+    """Raise InputError for a Parquet file whose values do not fit into memory.
+
+    A Parquet file keeps a repeated value once, and its metadata count it once: a kilobyte can hold gigabytes. Texts are
+    therefore first read as numbers of distinct texts, a part of the file at a time, and their lengths are added up.
+    """
+    what, instead = f"Reading {path.name}", "take fewer rows or columns of it"
+    with parquet.ParquetFile(path) as file:
+        metadata, fields = file.metadata, list(file.schema_arrow)
+    chunks = [metadata.row_group(i).column(j) for i in range(metadata.num_row_groups) for j in range(metadata.num_columns)]
+    size = memory.VALUE * sum(chunk.num_values for chunk in chunks)
+    memory.require_memory(size + sum(chunk.total_uncompressed_size for chunk in chunks), what, instead)
+    texts = [field.name for field in fields if _is_text(field.type)]
+    # Values inside lists, dictionaries and arrays of bytes are read as they are, so only a few rows at a time.
+    plain = all(_is_text(field.type) or pa.types.is_primitive(field.type) for field in fields)
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        for batch in file.iter_batches(batch_size=1 << 16 if plain else 128):
+            for column in batch.columns:
+                if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+                    found = pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
+                else:
+                    found = column.nbytes
+                size += memory.READING_PARQUET * found
+            memory.require_memory(size, what, instead)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
+def _require_text(value: Any, column: str, where: str) -> None:
+    """Raise InputError for bytes, a list or a dictionary, which are neither a text nor a label."""
+    if type(value) in _NO_TEXT:
+        raise InputError(
+            f"{where} has {_NO_TEXT[type(value)]} in the column '{shortened(column)}', where a text or a label belongs; write "
+            "it as one string, or name another column."
+        )
 
 
 def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
@@ -114,25 +199,28 @@ def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
     limit = csv.field_size_limit(sys.maxsize)
     try:
         try:
-            rows = _fields(text, name, delimiter=delimiter, strict=True)
+            rows, lines = _fields(text, name, delimiter=delimiter, strict=True)
         except InputError:
             # Many programs write tab-separated files without quoting. A quote is then an ordinary character.
             if delimiter != "\t":
                 raise
-            rows = _fields(text, name, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            rows, lines = _fields(text, name, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     finally:
         csv.field_size_limit(limit)
     if not rows:
         raise InputError(f"{name} holds no rows.")
     columns = [column.strip() for column in rows[0]]
-    return pd.DataFrame(rows[1:], columns=columns, dtype=object)
+    return pd.DataFrame(rows[1:], pd.Index(lines[1:], name="line"), columns, dtype=object)
 
 
-def _fields(text: str, name: str, **dialect: Any) -> list[list[str]]:
+def _fields(text: str, name: str, **dialect: Any) -> tuple[list[list[str]], list[int]]:
+    """The rows with the header, and the line at which each begins."""
     reader = csv.reader(io.StringIO(text, newline=""), **dialect)
     rows: list[list[str]] = []
+    lines, end = [], 0
     try:
         for row in reader:
+            begin, end = end + 1, reader.line_num
             if not row:
                 continue
             if rows and len(row) != len(rows[0]):
@@ -141,27 +229,36 @@ def _fields(text: str, name: str, **dialect: Any) -> list[list[str]]:
                     "put a text that holds the separator, a quote or a line break in double quotes."
                 )
             rows.append(row)
+            lines.append(begin)
     except csv.Error as error:
         raise InputError(f"Line {reader.line_num} of {name} is malformed: {error}.") from error
-    return rows
+    return rows, lines
 
 
-def _jsonl(text: str, name: str) -> pd.DataFrame:
-    rows = []
+def _jsonl(text: str, name: str, used: Collection[str]) -> pd.DataFrame:
+    rows, lines = [], []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
+        where = f"Line {number} of {name}"
         try:
             row = json.loads(line)
+            if not isinstance(row, dict):
+                raise InputError(f"{where} is not a JSON object with named values.")
+            for column in used:
+                _require_text(row.get(column), column, where)
+            rows.append({whole(key): whole(as_text(value)) for key, value in row.items()})
+            lines.append(number)
         except json.JSONDecodeError as error:
-            where = f"Line {number} of {name}"
             raise InputError(f"{where} is not JSON: {error.msg} at character {error.pos + 1}.") from error
         except RecursionError:
-            raise InputError(f"Line {number} of {name} is nested too deeply for a row of texts.") from None
-        if not isinstance(row, dict):
-            raise InputError(f"Line {number} of {name} is not a JSON object with named values.")
-        rows.append({whole(key): whole(as_text(value)) for key, value in row.items()})
-    return pd.DataFrame(rows, dtype=object).fillna("")
+            raise InputError(f"{where} is nested too deeply for a row of texts.") from None
+        except InputError:
+            raise
+        except ValueError:  # of Python's int
+            most = f"{sys.get_int_max_str_digits():,}"
+            raise InputError(f"{where} has a whole number of more than {most} digits; put it in quotes.") from None
+    return pd.DataFrame(rows, pd.Index(lines, name="line"), dtype=object).fillna("")
 
 
 def read_file(
@@ -184,10 +281,10 @@ def read_file(
 
     Raises:
         InputError: as ``read_table``; a column is missing; or the labels are outside the mapping, do not look like
-            labels, or are all the same.
+            labels, or are all the same; or without a mapping a label is so rare that it may be a typing error.
     """
-    name, table = Path(path).name, read_table(path)
     text_column, label_column = text_column or "text", label_column or "label"
+    name, table = Path(path).name, read_table(path, (text_column, label_column))
     for column, option in ((text_column, "text_column"), (label_column, "label_column")):
         require_column(table, column, name, option)
     if text_column == label_column:
@@ -207,8 +304,28 @@ def read_file(
                 f"The column '{label_column}' of {name} holds {len(mapping)} different values in {len(values)} rows; "
                 "is it the label column?"
             )
+        _require_frequent(values, name)
     texts = pd.DataFrame({"text": table[text_column], "split": "", "domain": ""}).reset_index(drop=True)
     mapping = {label_text(value): str(label).strip() for value, label in mapping.items()}
     rows = labelled(texts, values.reset_index(drop=True), mapping, f"the column '{label_column}' of {name}")
     rows.steps = steps + rows.steps
     return rows
+
+
+def _require_frequent(values: pd.Series, name: str) -> None:
+    """Raise InputError for a label that is too rare to be in all three splits, and name the first row that has it.
+
+    It may be a typing error of a frequent label. A mapping of the labels says that it is not; so it is not judged here.
+    """
+    counts = values.value_counts()
+    rare = values[values.map(counts) < _RARE]
+    if len(values) < FEWEST or not len(rare):
+        return
+    label, where = rare.iloc[0], f"{rare.index.name} {rare.index[0]}"
+    frequent = counts.index[counts >= _RARE]
+    close = next(filter(None, (nearest(spelt, frequent) for spelt in (label, label.lower(), label.upper()))), "")
+    times = "once, in" if counts[label] == 1 else "only twice, first in"
+    raise InputError(
+        f"The label '{shortened(label)}' occurs {times} {where} of {name}, which is too rare for three splits.{close} Correct "
+        "it, or map the labels with --labels (to \"\" to leave its rows out)."
+    )

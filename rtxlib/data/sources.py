@@ -10,7 +10,6 @@ To add another kind of source, write a function that returns ``Rows``, call it i
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ def revisions(spec: DataSpec) -> dict[str, str]:
         return {"embedded generator": synthetic.VERSION}
     if spec.source == "file":
         path = Path(spec.path or "").expanduser()
-        return {path.name: "sha256:" + hashlib.sha256(files.read_bytes(path)).hexdigest()}
+        return {path.name: "sha256:" + files.sha256(path)}
     return {repo: revision(repo) or _load(repo)[1] for repo in (HUB[name].repo for name in hub_names(spec))}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rtxlib.data import sources
+from rtxlib.data import memory, sources
 from rtxlib.data.containment import groups, occurrences, words_key
 from rtxlib.data.rows import FEWEST, SPLITS, Rows
 from rtxlib.errors import InputError
@@ -93,6 +93,7 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
         raise InputError(f"Only {len(rows.table)} rows are left to split; at least {FEWEST} are needed.")
     if rows.table["label"].nunique() < 2:
         raise InputError(f"Only the class '{rows.table['label'].iloc[0]}' is left; at least two are needed.")
+    _require_memory(rows.table["text"])
     group = groups(rows.table["text"].tolist(), spec.leak_words)
     sizes = np.bincount(group)
     if (sizes > 1).any():
@@ -101,6 +102,14 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
             f"since they have the same words, or one of more than {spec.leak_words} words lies inside another."
         )
     rows.table = rows.table.assign(split=split(group, strata[kept], spec.seed))
+
+
+def _require_memory(texts: pd.Series) -> None:
+    """Raise InputError if the texts are too many to be compared with one another, and say how many rows fit."""
+    distinct = texts.drop_duplicates()
+    needed = (memory.WORD * (distinct.str.count(" ") + 1) + memory.CHARACTER * distinct.str.len()).sum()
+    fits = int(len(texts) * memory.available_memory() / max(needed, 1))
+    memory.require_memory(needed, f"Splitting {len(texts):,} rows", f"give --rows {fits // 2}")
 
 
 def _draw(rows: Rows, strata: np.ndarray, spec: DataSpec) -> np.ndarray:

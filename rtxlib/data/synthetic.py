@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from rtxlib.data import memory
 from rtxlib.data.lexicon import DOMAINS, table
 from rtxlib.errors import InputError, nearest
 
@@ -219,6 +220,8 @@ def check(
     room = ROOM + ROOM_PER_LEVEL * depth
     if rows < 1:
         raise InputError(f"rows is {rows}, but a data set has at least 1 row.")
+    fits = memory.available_memory() // memory.GENERATED
+    memory.require_memory(rows * memory.GENERATED, f"Generating {rows:,} rows", f"ask for {fits:,} at most")
     if seed < 0:
         raise InputError(f"seed is {seed}; give 0 or a positive whole number.")
     if not 0 <= depth <= DEEPEST:

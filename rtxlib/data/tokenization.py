@@ -203,7 +203,16 @@ def _train_unigram(texts: list[str], vocab_size: int, lowercase: bool) -> Tokeni
     trainer = trainers.UnigramTrainer(
         vocab_size=vocab_size, special_tokens=list(SPECIAL), unk_token=UNK, show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    try:
+        tokenizer.train_from_iterator(texts, trainer)
+    except Exception as error:  # tokenizers raises nothing narrower
+        letters = set("".join(tokenizer.normalizer.normalize_str(text) for text in texts)) - {" "}
+        if len(letters) < vocab_size:
+            raise
+        raise InputError(
+            f"vocab_size is {vocab_size}, but the texts have {len(letters)} different characters; ask for at least "
+            f"{len(letters) + 1} pieces, or for tokenizer='wordpiece'."
+        ) from error
     # The trainer finds the same pieces each time, but sums their probabilities in random order. Three rounds of hard
     # expectation-maximisation (segment, count, take logarithms) give scores that depend only on integer counts.
     pieces = sorted(set(tokenizer.get_vocab()) - set(SPECIAL))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.clean import clean_texts
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
-from rtxlib.data.tokenization import encode, load_tokenizer
+from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
@@ -71,10 +72,15 @@ def _unreadable(run: Run, part: str, error: Exception) -> InputError:
 def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
     """Probabilities (texts, labels) of texts, which are cleaned and cut as the run's training texts were.
 
+    Standard error says how many texts are too long to be tokenised whole.
+
     way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`.
     """
     model, tokenizer = open_run(run)
-    ids, offsets = encode(_cleaned(run, texts), tokenizer, run.spec["data"]["max_length"])
+    cleaned = _cleaned(run, texts)
+    if cut := cut_texts(cleaned):
+        print(cut, file=sys.stderr)
+    ids, offsets = encode(cleaned, tokenizer, run.spec["data"]["max_length"])
     device = pick_device()
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
     logits = predict_logits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
@@ -10,7 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from rtxlib.data.batching import Tokens, collate
-from rtxlib.data.tokenization import encode
+from rtxlib.data.tokenization import cut_texts, encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.kernels.linear import prepacked
@@ -30,7 +31,8 @@ def embed(
     The encoder's configuration decides how many tokens of a text are read (``max_seq_length``; None: as many as there are
     positions), how they are pooled, and whether the embedding is normalised. The other texts do not change an embedding, up
     to rounding. Special tokens that are spelt out in a text are read as ordinary characters. The encoder computes in float32
-    on the GPU if there is one, and stays there; its train/eval mode stays as it was.
+    on the GPU if there is one, and stays there; its train/eval mode stays as it was. Standard error says how many texts are too
+    long to be tokenised whole.
 
     Args:
         texts: any texts; a text may be empty
@@ -49,6 +51,8 @@ def embed(
             f"The tokenizer has {len(tokenizer):,} tokens and the encoder knows {config.vocab_size:,}; "
             "take the tokenizer that came with the encoder."
         )
+    if cut := cut_texts(texts):
+        print(cut, file=sys.stderr)
     device = pick_device()
     ids, offsets = encode(texts, tokenizer, config.max_seq_length or config.max_position_embeddings)
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
