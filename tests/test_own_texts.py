@@ -137,7 +137,7 @@ def test_the_recipe_follows_the_rows_unless_it_is_named(home: Path, tmp_path: Pa
     assert record["recipe"] == "few" and "240 training rows: recipe few (20 epochs, " in said
     assert record["learned"] and record["accuracy"] > 0.9 > record["majority_accuracy"]  # 0.6 with the default recipe
     assert record["counting_words_accuracy"] > 0.9 and "has not learned" not in said
-    for rows, name in ((240, "few"), (3016, "small"), (16_000, "medium"), (63_141, "default"), (10**7, "default")):
+    for rows, name in ((240, "few"), (2000, "small"), (3016, "small"), (16_000, "medium"), (63_141, "default")):
         assert fitting(rows, pretrained=False) == name and name in RECIPES
         assert fitting(rows, pretrained=True) == "finetune"
 
@@ -184,8 +184,8 @@ def test_a_recipe_for_pretrained_weights_refuses_random_ones(model: str, name: s
 
 
 def test_a_preset_with_published_weights_says_that_it_starts_without_them(home: Path) -> None:
-    settings = ("num_hidden_layers=1", "hidden_size=32", "num_attention_heads=2", "intermediate_size=32")
-    small = [part for setting in settings for part in ("--set", setting)]
+    sizes = ("num_hidden_layers=1", "hidden_size=32", "num_attention_heads=2", "intermediate_size=32")
+    small = [word for size in sizes for word in ("--set", size)]
     done = rtx("train", "--model", "bert-tiny", "--data", "embedded", "--rows", "60", "--recipe", "smoke", *small)
     assert done.returncode == 0, done.stderr
     assert "bert-tiny starts from random weights; with pretrained ones it is --model google/bert_uncased_L-2" in done.stderr

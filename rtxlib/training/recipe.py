@@ -165,7 +165,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 FOR_PRETRAINED = ("finetune", "frozen")  # the recipes for a model that starts from pretrained weights
-BY_ROWS = {3_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
+BY_ROWS = {2_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
 
 
 def fitting(rows: int, pretrained: bool) -> str:
