@@ -68,6 +68,7 @@ def train(
     from rtxlib import paths
     from rtxlib.models.presets import preset
     from rtxlib.models.pretrained import is_pretrained, read_config
+    from rtxlib.runs import store
     from rtxlib.runs.spec import RunSpec, check_overrides
     from rtxlib.runs.train import train_run
     from rtxlib.training import parallel
@@ -87,6 +88,7 @@ def train(
     if of_data["labels"] is not None:
         of_data["labels"] = parse_labels(of_data["labels"])
     parallel.join()
+    store.sweep(paths.root())
     spec = RunSpec(model, data_spec(data, **of_data), chosen, seed, settings, threads, parallel.processes())
     run = train_run(spec, paths.runs_dir(), lambda line: click.echo(line, err=True))
     if parallel.rank() == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import click
 
 from rtxlib.cli.output import write_whole
 from rtxlib.errors import InputError
+from rtxlib.process import Terminated
 from rtxstudy.commands import need_extra
 
 PORT = 8765  # taken if it is free and no other is asked for
@@ -78,5 +78,10 @@ def _serve(files: dict[str, str], port: int | None) -> None:
         server = PageServer(files, 0)
         click.echo(f"Port {PORT} is taken, so the pages are at port {server.port}.", err=True)
     click.echo(f"http://127.0.0.1:{server.port}/   (Ctrl-C ends it)")
-    with server, contextlib.suppress(KeyboardInterrupt):
-        server.serve_forever()
+    with server:
+        try:
+            server.serve_forever()
+        except Terminated:
+            raise
+        except KeyboardInterrupt:  # the usual way to end it
+            pass
