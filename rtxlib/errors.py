@@ -31,7 +31,7 @@ _LACKS = (  # error numbers, words of libraries whose errors have no number, wha
     ),
     (
         (),
-        "can't start new thread",
+        "can't start new thread|launch worker thread",
         "A thread could not be started; raise the limits that were set with `ulimit -u` and `ulimit -v`.",
     ),
     (
@@ -69,7 +69,7 @@ def lacking(error: BaseException) -> str | None:
         number, words = getattr(cause, "errno", None), ""
         if isinstance(cause, MemoryError):
             number = errno.ENOMEM
-        elif isinstance(cause, OSError | RuntimeError | ImportError) and number is None:  # others may quote the user
+        elif number is None and not isinstance(cause, ValueError | LookupError):  # these may quote the user
             words = str(cause)
         for numbers, pattern, sentence in _LACKS:
             if number in numbers or (found := re.search(f".*(?:{pattern}).*", words)):

@@ -27,7 +27,8 @@ SETTINGS = {
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
 }
 LEAST_FILES = 64  # that a process must be allowed to have open
-LEAST_MEMORY = 1 << 30  # bytes of address space; torch alone takes most of it, and with less OpenBLAS ends the process
+LEAST_MEMORY = 2 << 30  # bytes of address space for a small training; with less, torch and OpenBLAS end the process
+THREAD_MEMORY = 1 << 27  # bytes of address space that each thread may take: glibc reserves a heap for it
 _KEPT = 1 << 30  # bytes of freed memory that stay with the process
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
@@ -112,9 +113,10 @@ def require_limits() -> None:
         return
     import resource
 
+    memory = LEAST_MEMORY + THREAD_MEMORY * (os.cpu_count() or 1)
     for limit, least, unit, what, command in (
         (resource.RLIMIT_NOFILE, LEAST_FILES, 1, "open files", "ulimit -n 1024"),
-        (resource.RLIMIT_AS, LEAST_MEMORY, 1 << 20, "MB of memory", "ulimit -v unlimited"),
+        (resource.RLIMIT_AS, memory, 1 << 20, "MB of memory", "ulimit -v unlimited"),
     ):
         soft, _ = resource.getrlimit(limit)
         if soft != resource.RLIM_INFINITY and soft < least:
