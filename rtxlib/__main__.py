@@ -1,5 +1,11 @@
 """``python -m rtxlib`` is ``rtx``."""
 
-from rtxlib.cli import main
+import sys
+
+try:
+    from rtxlib.cli import main
+except KeyboardInterrupt:
+    print("Interrupted.", file=sys.stderr)
+    sys.exit(130)
 
 main()

@@ -1,13 +1,24 @@
-"""Files and folders that appear whole or not at all: both are written under a temporary name and then renamed."""
+"""Files and folders that appear whole or not at all: both are written under a temporary name and then renamed.
+
+A temporary name holds a mark of the process that made it. What a killed process left is therefore known, and :func:`sweep`
+removes it.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import itertools
 import os
+import platform
+import re
 import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_MARK = re.compile(r"rtx-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<birth>[0-9a-f]{8})")
+_numbers = itertools.count()
 
 
 @contextmanager
@@ -32,7 +43,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     was, and nothing of the new one.
     """
     temporary = _beside(path)
-    shutil.rmtree(temporary, ignore_errors=True)  # a killed process may have left it
     temporary.mkdir()
     try:
         yield temporary
@@ -44,6 +54,77 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def _beside(path: Path) -> Path:
-    """A hidden name in the folder of ``path`` that no other process or thread uses. Its folder is made if it is missing."""
+    """A hidden name in the folder of ``path`` that nothing else uses. Its folder is made if it is missing, and swept once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    _swept(path.parent.absolute())
+    return path.with_name(f".{path.name[:40]}.{mark()}.{next(_numbers)}.tmp")
+
+
+@functools.cache
+def _swept(folder: Path) -> None:
+    sweep(folder)
+
+
+def mark() -> str:
+    """The mark of this process, a part of a file name: its machine, its process id and when it began."""
+    return f"rtx-{_host()}-{os.getpid()}-{_birth(os.getpid())}"
+
+
+def sweep(*folders: Path) -> None:
+    """Remove the files and folders in ``folders`` whose names hold the mark of a process that has ended.
+
+    Only marks of this machine are judged, because processes of other machines may use the same folder. What cannot be read or
+    removed stays. :func:`replacing` and :func:`replacing_folder` sweep the folder in which they write, once in a process.
+    """
+    for folder in folders:
+        with suppress(OSError):  # there is no such folder
+            for name in os.listdir(folder):
+                found = _MARK.search(name)
+                if found and found["host"] == _host() and _ended(int(found["pid"]), found["birth"]):
+                    left = Path(folder, name)
+                    if left.is_dir() and not left.is_symlink():
+                        shutil.rmtree(left, ignore_errors=True)
+                    else:
+                        with suppress(OSError):
+                            left.unlink()
+
+
+@functools.cache
+def _host() -> str:
+    """A short hash of what tells this machine, or this container on it, from others that may share its files."""
+    parts = [platform.node()]
+    with suppress(OSError):
+        parts.append(Path("/etc/machine-id").read_text())
+    with suppress(OSError):  # processes of two containers may have the same id
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return _short("\n".join(parts))
+
+
+def _ended(pid: int, birth: str) -> bool:
+    """Whether the process has ended. When that cannot be known, it has not."""
+    if os.name != "posix":  # os.kill would end the process
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # another user's process
+        pass
+    return birth != _UNKNOWN and _birth(pid) not in (birth, _UNKNOWN)
+
+
+def _birth(pid: int) -> str:
+    """When a process began, as a hash of the boot and the clock ticks since then. Ids are used again, but not with this."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        state, *others = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # no Linux, or another user's process
+        return _UNKNOWN
+    return _ZOMBIE if state in "ZX" else _short(boot + others[18])
+
+
+_UNKNOWN, _ZOMBIE = "00000000", "ffffffff"  # a zombie has ended, and only its parent has not asked yet
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class InputError(ValueError):
@@ -17,6 +17,29 @@ class InputError(ValueError):
 
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # errors of writing into a folder that is read-only or another user's
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_ROOM = re.compile(r"\d+ requested and \d+ written")  # of np.save, whose error has no number
+_LACKS = (  # error numbers, words of libraries whose errors have no number, what to say
+    (
+        (errno.EMFILE, errno.ENFILE),
+        "[Tt]oo many open files",
+        "Too many files are open at once; raise the limit, as with `ulimit -n 1024`.",
+    ),
+    (
+        (errno.ENOMEM,),
+        "can't allocate memory|[Cc]annot allocate memory|not enough memory|out of memory|bad_alloc|failed to map segment",
+        "Memory ran out; free some, raise a limit that was set with `ulimit -v`, or use a smaller model, batch or file.",
+    ),
+    (
+        (),
+        "can't start new thread|launch worker thread",
+        "A thread could not be started; raise the limits that were set with `ulimit -u` and `ulimit -v`.",
+    ),
+    (
+        (),
+        r"\.so[.\d]*: .|DLL load failed",
+        "A library cannot be loaded ({}); install rtxlib again, in an environment of its own.",
+    ),
+)
 _LONGEST = 200  # characters of a name that a sentence shows
 STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -24,13 +47,42 @@ STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 def disk_full(error: BaseException | None) -> bool:
     """Whether a full disk or a full quota is the cause of an error.
 
-    The Hub's libraries wrap the original error, and safetensors gives the error number only in its message: "… (os error 28)".
+    The Hub's libraries wrap the original error. safetensors and tokenizers give the error number only in their message:
+    "… (os error 28)". numpy gives none.
     """
-    while error is not None:
-        if getattr(error, "errno", None) in _FULL or any(f"(os error {number})" in str(error) for number in _FULL):
+    for cause in _chain(error):
+        if getattr(cause, "errno", None) in _FULL or any(f"(os error {number})" in str(cause) for number in _FULL):
             return True
-        error = error.__cause__ or error.__context__
+        if type(cause) is OSError and cause.errno is None and _NO_ROOM.search(str(cause)):
+            return True
     return False
+
+
+def lacking(error: BaseException) -> str | None:
+    """What the machine lacked, in a sentence that says what to do, if that is the cause of an error; else None.
+
+    An InputError may have taken it for something else, such as a damaged file. What an InputError says about a full disk is
+    kept.
+    """
+    if disk_full(error) and not isinstance(error, InputError):
+        return "The disk is full; free some space and give the same command again."
+    for cause in _chain(error):
+        number, words = getattr(cause, "errno", None), ""
+        if isinstance(cause, MemoryError):
+            number = errno.ENOMEM
+        elif number is None and not isinstance(cause, ValueError | LookupError):  # these may quote the user
+            words = str(cause)
+        for numbers, pattern, sentence in _LACKS:
+            if number in numbers or (found := re.search(f".*(?:{pattern}).*", words)):
+                return sentence.format("" if number in numbers else shortened(found[0].strip()))
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def shortened(name: str, longest: int = _LONGEST) -> str:

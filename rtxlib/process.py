@@ -1,13 +1,22 @@
-"""How a process that computes treats its threads and its freed memory. LOG.md has the measurements behind each setting."""
+"""How a process that computes treats its threads, its freed memory, signals, limits and closed streams.
+
+LOG.md has the measurements behind the settings of threads and memory.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from rtxlib.errors import InputError
 
 SETTINGS = {
     # Idle OpenMP threads sleep after a short wait instead of spinning. On a busy machine, spinning threads wait for partners
@@ -18,6 +27,9 @@ SETTINGS = {
     # for every length of text, with about twenty products each.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
 }
+LEAST_FILES = 64  # that a process must be allowed to have open
+LEAST_MEMORY = 2 << 30  # bytes of address space for a small training; with less, torch and OpenBLAS end the process
+THREAD_MEMORY = 1 << 27  # bytes of address space that each thread may take: glibc reserves a heap for it
 _KEPT = 1 << 30  # bytes of freed memory that stay with the process
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
@@ -112,3 +124,64 @@ def _rooms_of_groups() -> list[int]:
             except (OSError, ValueError):  # a group that may not be read; the root of version 2 has no limit
                 continue
     return rooms
+
+
+class Terminated(KeyboardInterrupt):
+    """This process received SIGTERM. Work stops as after Ctrl-C, which is KeyboardInterrupt; only the exit status differs."""
+
+
+@contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """SIGTERM raises Terminated in the block. Only the main thread can set this, and only where nobody else has set it."""
+    here = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if here:
+        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        yield
+    finally:
+        if here:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminated(*_: Any) -> None:
+    raise Terminated
+
+
+def exit_status(stop: BaseException) -> int:
+    """The exit status of a process that was interrupted: 143 after SIGTERM, 130 after Ctrl-C, as a shell counts them."""
+    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+
+
+def require_limits() -> None:
+    """Raise InputError when the shell's limits (``ulimit``) leave too few files or too little memory to load torch.
+
+    Libraries that meet such a limit end the process themselves, or report something else.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    memory = LEAST_MEMORY + THREAD_MEMORY * (os.cpu_count() or 1)
+    for limit, least, unit, what, command in (
+        (resource.RLIMIT_NOFILE, LEAST_FILES, 1, "open files", "ulimit -n 1024"),
+        (resource.RLIMIT_AS, memory, 1 << 20, "MB of memory", "ulimit -v unlimited"),
+    ):
+        soft, _ = resource.getrlimit(limit)
+        if soft != resource.RLIM_INFINITY and soft < least:
+            raise InputError(
+                f"This shell allows a process {soft // unit:,} {what}, and rtx needs {least // unit:,}; raise the limit, "
+                f"as with `{command}`."
+            )
+
+
+def replace_closed_streams() -> None:
+    """Give this process an empty stdin, and a stderr that goes nowhere, if they are closed.
+
+    Otherwise the next file that is opened would take their place. Raises InputError if stdout is closed: a result that nobody
+    can see is a mistake.
+    """
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:
+        setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115 - it stays
+    if "stdout" in closed:
+        raise InputError("Standard output is closed, so no result can be shown; send it to a file, or to /dev/null.")

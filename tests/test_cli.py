@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from rtxlib import cli, paths
+from rtxlib.cli import commands
 
 RTX = [sys.executable, "-m", "rtxlib"]
 SMALL = ["train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke", "--json"]
@@ -88,14 +89,15 @@ def test_predict_takes_arguments_files_and_standard_input(run: dict, home: Path,
 
 
 def test_a_full_disk_under_the_output_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    def full(**_: object) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cli.cli, "main", full)
+    monkeypatch.setattr(commands.cli, "invoke", full)
+    monkeypatch.setattr(sys, "argv", ["rtx", "results"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "rtx: the disk is full; free some space and give the same command again.\n"
+    assert capsys.readouterr().err == "rtx: The disk is full; free some space and give the same command again.\n"
 
 
 def test_doctor_is_content_here(home: Path) -> None:

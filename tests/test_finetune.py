@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from rtxlib.cli import cli
+from rtxlib.cli.commands import cli
 from rtxlib.data import tokenization
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec, of_source

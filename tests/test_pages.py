@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +24,8 @@ from rtxlib.data.tokenization import train
 from rtxlib.errors import InputError
 from rtxlib.models import EncoderForSequenceClassification, ModelConfig, build
 from rtxlib.runs.store import Run
-from rtxstudy.pages import static, weights
+from rtxstudy.commands import pages as commands
+from rtxstudy.pages import server, static, weights
 from rtxstudy.pages.widget import SETTINGS, TransformerExplorer
 
 TEXTS = ["a fine film", "a dull film", "not a dull film"]
@@ -133,6 +139,96 @@ def test_rtx_pages_writes_over_its_own_and_nobody_elses(tmp_path, monkeypatch, c
     assert rtx(monkeypatch, "pages", "--out", str(tmp_path)) == 2
     assert "is there and not one of these pages" in capsys.readouterr().err
     assert "garden" in (tmp_path / "index.html").read_text()
+
+
+@pytest.fixture
+def served() -> Iterator[server.PageServer]:
+    """A server of one page, in a thread of this process."""
+    with server.PageServer({"index.html": "<p>häuser</p>", "a.html": "a" * 100_000}, 0) as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+def answer(
+    of: server.PageServer, path: str, method: str = "GET", **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """What the server answers to one request."""
+    asking = http.client.HTTPConnection("127.0.0.1", of.port, timeout=20)
+    asking.request(method, path, headers=headers)
+    told = asking.getresponse()
+    return told, told.read()
+
+
+def test_only_the_pages_are_served(served: server.PageServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the files beside them, nor what a link points to, nor a list of files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "private.txt").write_text("private")
+    (tmp_path / "passwd").symlink_to("/etc/passwd")
+    for path in ("/", "/index.html", "/index.html?run=1"):
+        told, body = answer(served, path)
+        assert (told.status, body.decode()) == (200, "<p>häuser</p>")
+        assert told.headers["Content-Type"] == "text/html; charset=utf-8"
+    others = ("/private.txt", "/passwd", "/.", "/../", "/%2e%2e/", "/a.html/", "/a.html%00", "/" + "x" * 9000)
+    for path in others:
+        told, body = answer(served, path)
+        assert told.status == 404 and body == b"There is no such page.\n"
+
+
+def test_the_pages_go_to_the_browser_of_this_machine_alone(served: server.PageServer) -> None:
+    port = served.port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
+        assert answer(served, "/", Host=host)[0].status == 200
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", f"localhost.:{port}", ""):
+        told, body = answer(served, "/", Host=host)
+        assert told.status == 421 and b"html" not in body
+    for request in (b"GET / HTTP/1.0\r\n\r\n", f"GET / HTTP/1.1\r\nHost: localhost:{port}\r\nHost: evil\r\n\r\n".encode()):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as raw:
+            raw.sendall(request)
+            assert raw.recv(100).split()[1] == b"421"
+
+
+def test_a_request_that_is_no_reading_is_answered(served: server.PageServer) -> None:
+    told, body = answer(served, "/a.html", "HEAD")
+    assert (told.status, told.headers["Content-Length"], body) == (200, "100000", b"")
+    assert answer(served, "/b.html", "HEAD")[0].status == 404
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        told, _ = answer(served, "/a.html", method)
+        assert told.status == 405 and told.headers["Allow"] == "GET, HEAD"
+    assert answer(served, "/a.html", "BREW")[0].status == 501
+
+
+def test_a_slow_client_holds_up_nobody_and_is_cut_off(
+    served: server.PageServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.5)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as slow:
+        slow.sendall(b"GET / HT")
+        assert answer(served, "/")[0].status == 200
+        began = time.monotonic()
+        with contextlib.suppress(OSError):  # a byte now and then must not win it more time
+            while time.monotonic() - began < 10:
+                slow.sendall(b"T")
+                time.sleep(0.1)
+        assert time.monotonic() - began < 5
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as gone:
+        gone.sendall(f"GET /a.html HTTP/1.0\r\nHost: localhost:{served.port}\r\n\r\n".encode())
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # the answer meets a reset
+    assert answer(served, "/")[0].status == 200
+    assert capfd.readouterr() == ("", "")
+
+
+def test_rtx_pages_takes_a_free_port_when_the_usual_one_is_taken(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(server.PageServer, "serve_forever", lambda self: None)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(commands, "PORT", port)
+        assert rtx(monkeypatch, "pages", "--serve") == 0
+    said = capsys.readouterr()
+    other = re.fullmatch(rf"Port {port} is taken, so the pages are at port (\d+)\.\n", said.err)[1]
+    assert said.out.startswith(f"http://127.0.0.1:{other}/ ") and other != str(port)
 
 
 def test_rtx_pages_serves_until_it_is_interrupted() -> None:

@@ -18,6 +18,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
+from rtxlib.training import parallel
 from rtxlib.training.recipe import RECIPES
 
 # The program of each process. Each writes its weights, and the first prints the curve. After its checkpoint number `stop` a
@@ -152,3 +153,31 @@ def test_a_run_of_several_processes_is_refused_where_one_started(
     )
     with pytest.raises(InputError, match="run of 3 processes, and 1 started; use torchrun --nproc-per-node 3"):
         train_run(spec, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("WORLD_SIZE", value) for value in ("x", "", "0", "-1", "2.0", "9" * 5000)),
+        *(("RANK", value) for value in ("x", "2", "-1")),
+        *(("LOCAL_RANK", value) for value in ("x", "2")),
+        *(("MASTER_PORT", value) for value in ("x", "0", "65536", "")),
+    ],
+)
+def test_a_malformed_variable_of_torchrun_is_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for variable, given in (told | {name: value}).items():
+        monkeypatch.setenv(variable, given)
+    with pytest.raises(InputError, match=rf"^{name}={value[:200]}…? is no whole number from .*unset WORLD_SIZE\.$"):
+        parallel.join()
+
+
+def test_processes_that_cannot_connect_say_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        told = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+        for variable, given in (told | {"MASTER_PORT": str(taken.getsockname()[1])}).items():
+            monkeypatch.setenv(variable, given)
+        with pytest.raises(InputError, match=r"could not connect at 127\.0\.0\.1"):
+            parallel.join()

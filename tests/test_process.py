@@ -1,9 +1,11 @@
-"""Every process that computes is tuned before it loads torch, and importing the package changes nothing."""
+"""A process that computes is tuned before it loads torch, and it answers signals, limits and closed streams in a sentence."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -12,8 +14,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from in_process import rtx
 
 from rtxlib import process
+from rtxlib.cli import INTERRUPTED, commands
+from rtxlib.errors import InputError, lacking
 
 # A worker process imports this file to find `report` below. It has been tuned by then, and has not loaded torch.
 AT_IMPORT = {"torch": "torch" in sys.modules, "settings": {name: os.environ.get(name) for name in process.SETTINGS}}
@@ -145,3 +150,116 @@ def test_worker_processes_are_tuned(
     for told in metrics_of(tmp_path, specs):
         assert told["process"] != os.getpid() and told["at_start"] == {}
         assert told["at_import"] == {"torch": False, "settings": process.SETTINGS} and told["released"] < 10
+
+
+# ------------------------------------------------------------------------------------- what ends a command from outside
+
+
+def shell(line: str) -> tuple[int, str]:
+    """The exit status and the stderr of a line of bash, in which ``rtx`` is this interpreter's."""
+    script = f"set -o pipefail\nrtx() {{ '{sys.executable}' -m rtxlib \"$@\"; }}\n{line}"
+    done = subprocess.run(["bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bash and its limits as on Linux")
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        ("rtx results >&-", 2, "rtx: Standard output is closed, so no result can be shown; send it to a file"),
+        ("rtx results <&- >&- 2>&-", 2, ""),
+        ("rtx --help | true", 141, "rtx: The program that read this output has ended"),
+        ("rtx --help > /dev/full", 2, "rtx: The disk is full"),
+        ('cd "$(mktemp -d)" && rmdir "$PWD" && rtx --help', 2, "rtx: The working folder is gone"),
+        ("ulimit -n 12; rtx results", 2, "rtx: This shell allows a process 12 open files, and rtx needs 64"),
+        ("ulimit -v 300000; rtx results", 2, "rtx: This shell allows a process 292 MB of memory, and rtx needs 2,"),
+    ],
+)
+def test_what_the_shell_does_not_give_is_one_sentence(line: str, status: int, said: str, tmp_path: Path) -> None:
+    left, err = shell(line.replace("mktemp -d", f"mktemp -d -p '{tmp_path}'"))
+    assert left == status and err.startswith(said) and err.count("\n") == bool(said), err
+
+
+def test_a_closed_stdin_is_empty_and_takes_no_file_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    process.replace_closed_streams()
+    with sys.stdin:
+        assert sys.stdin.buffer.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("sent", "module", "status"), [("SIGINT", "click", 130), ("SIGINT", "rtxlib.process", 130), ("SIGTERM", "pandas", 143)]
+)
+def test_a_signal_while_the_command_is_loading_is_one_sentence(sent: str, module: str, status: int, tmp_path: Path) -> None:
+    code = (
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nclass Sent:\n"
+        f"    def find_spec(self, name, *_):\n        if name == {module!r}:\n            sys.meta_path.remove(self)\n"
+        f"            signal.raise_signal(signal.{sent})\n"
+        "sys.meta_path.insert(0, Sent())\nsys.argv = ['rtx', 'results']\nfrom rtxlib.cli import main\nmain()\n"
+    )
+    environment = os.environ | {"RTX_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", INTERRUPTED + "\n")
+
+
+def test_sigterm_stops_a_command_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    caught = []
+
+    def work(*_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt as stop:  # as a training does that keeps its checkpoint
+            caught.append(stop)
+            raise
+
+    monkeypatch.setattr(commands.cli, "invoke", work)
+    done = rtx("results", home=tmp_path)
+    assert (done.returncode, done.stderr) == (143, INTERRUPTED + "\n") and caught
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("error", [KeyError("a mistake"), EOFError(), OSError(errno.EIO, "Input/output error")])
+def test_a_mistake_of_the_program_keeps_its_traceback(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistaken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(commands.cli, "invoke", mistaken)
+    with pytest.raises(type(error)):
+        rtx("results")
+
+
+LACKS = {
+    "Memory ran out": [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried to …"),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    ],
+    "Too many files": [OSError(errno.EMFILE, "Too many open files"), ImportError("a.so: cannot open: Too many open files")],
+    "A thread could not": [RuntimeError("can't start new thread")],
+    "A library cannot be loaded (libgomp.so.1: cannot open shared object file": [
+        ImportError("IMPORTANT:\n  read this\nlibgomp.so.1: cannot open shared object file: No such file or directory")
+    ],
+    "The disk is full": [OSError(errno.ENOSPC, "full"), Exception("No space left on device (os error 28)")],
+}
+
+
+@pytest.mark.parametrize(("said", "error"), [(said, error) for said, errors in LACKS.items() for error in errors])
+def test_what_the_machine_lacks_is_told_and_not_what_was_made_of_it(said: str, error: Exception) -> None:
+    assert lacking(error).startswith(said)
+    damaged = InputError("The weights of run x cannot be read; delete it and train it again.")
+    damaged.__cause__ = RuntimeError("wrapped")
+    damaged.__cause__.__context__ = error
+    assert said == "The disk is full" or lacking(damaged).startswith(said)
+
+
+def test_words_of_the_user_are_not_taken_for_a_lack() -> None:
+    for error in (
+        InputError("There is no data 'out of memory.csv'."),
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "not enough memory.so: x"),
+        KeyError("out of memory"),
+        ValueError("invalid literal: 'bad_alloc'"),
+        RuntimeError("shapes do not match"),
+    ):
+        assert lacking(error) is None

@@ -14,7 +14,7 @@ import click
 import pandas as pd
 import pytest
 
-from rtxlib.cli import cli
+from rtxlib.cli.commands import cli
 from rtxstudy import readme
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save

@@ -17,6 +17,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from rtxlib import atomic
 from rtxlib.errors import InputError
 from rtxstudy.report import execution, notebooks, provenance
 from rtxstudy.report.progress import Progress, Watch
@@ -390,8 +391,9 @@ def test_damaged_outcomes_are_told_in_a_sentence(tmp_path: Path) -> None:
             notebooks.read_outcomes(tmp_path)
 
 
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("sent", "training"), [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, True), (signal.SIGKILL, True)]
+)
 def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(
     tmp_path: Path, sent: signal.Signals, training: bool
 ) -> None:
@@ -403,11 +405,14 @@ def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(
         f"here = pathlib.Path({str(tmp_path)!r})\n"
         f"n.run(['01', '02'], 'demo', {{}}, here / 'out', folder=here, training={training})\n"
     )
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         stderr=subprocess.PIPE,
         text=True,
+        env=os.environ | {"TMPDIR": str(temporary)},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     pid, patience = tmp_path / "pid", time.monotonic() + 40
@@ -415,7 +420,14 @@ def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(
         time.sleep(0.05)
     process.send_signal(sent)
     said = process.communicate(timeout=30)[1]
-    assert process.returncode == 130
+    executed = tmp_path / "out" / "notebooks"
+    if sent == signal.SIGKILL:
+        assert list(temporary.glob("*/kernel.json")) and list(executed.glob(".*.part.ipynb"))
+        atomic.sweep(temporary, executed)
+    assert not list(temporary.iterdir()) and not list(executed.glob(".*"))
+    if sent == signal.SIGKILL:
+        return
+    assert process.returncode == (143 if sent == signal.SIGTERM else 130)
     assert "Kept: 01_data_preparation" in said
     assert "Give the same command again to go on" in said
     assert "Traceback" not in said

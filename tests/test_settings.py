@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from transformers import BertConfig, ModernBertConfig
 
-from rtxlib.cli import cli
+from rtxlib.cli.commands import cli
 from rtxlib.cli.common import settings_of
 from rtxlib.data.spec import DataSpec, check
 from rtxlib.errors import InputError

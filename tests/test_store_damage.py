@@ -11,6 +11,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from in_process import rtx
 from safetensors.torch import load_file, save_file
 from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 
-from rtxlib import doctor, paths
+from rtxlib import atomic, doctor, paths
 from rtxlib.data import prepared
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
@@ -355,10 +356,32 @@ def test_a_runs_files_may_be_read_as_the_umask_says(home, tmp_path) -> None:
 
 def test_files_that_a_killed_process_left_half_written_are_no_part_of_a_run(home, tmp_path) -> None:
     key = SPEC.key(prepare(SPEC.data, paths.prepared_dir()).fingerprint)
-    left = store.partial(tmp_path, key) / ".checkpoint.safetensors.1.2.tmp"
-    left.parent.mkdir()
-    left.write_bytes(b"half")
+    folder = store.partial(tmp_path, key)
+    folder.mkdir()
+    for name in (".checkpoint.safetensors.1.2.tmp", ".tmpAb1Cd2"):  # of rtxlib and of safetensors
+        (folder / name).write_bytes(b"half")
     assert not list(train.train_run(SPEC, tmp_path).path.glob(".*"))
+
+
+def test_the_next_command_sweeps_the_store_of_what_killed_processes_left(tmp_path) -> None:
+    runs, ended = tmp_path / "data" / "runs", subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    mark = atomic.mark().replace(f"-{os.getpid()}-", f"-{ended.pid}-")
+    swept = [
+        *(f"data/runs/{folder}/.tmpAb1Cd2" for folder in ("finished", "broken.partial")),
+        *(f"data/{folder}/.a.{mark}.0.tmp" for folder in ("prepared", "generated", "results/demo", "runs/finished")),
+        *(f"{folder}/.a.{mark}.0.tmp" for folder in ("figures/demo", "reports/demo", "reports/demo/notebooks")),
+        f"reports/demo/notebooks/.03.{mark}.part.ipynb",
+        f"data/runs/.driver-0-{mark}.lock",
+    ]
+    kept = ["data/runs/trained.partial/.tmpAb1Cd2", "data/runs/broken.partial/checkpoint.safetensors", "data/prepared/x.lock"]
+    for name in (*swept, *kept):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    with store.lock(runs, "trained"):
+        store.sweep(tmp_path)
+    assert not [name for name in swept if (tmp_path / name).exists()]
+    assert not [name for name in kept if not (tmp_path / name).exists()]
 
 
 def test_a_full_disk_under_the_tokenizer_is_told(tmp_path) -> None:

@@ -5,43 +5,83 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import suppress
 
-import click
-
-from rtxlib.cli import data, embed, runs, use  # noqa: F401 - each adds its commands to the group
-from rtxlib.cli.common import cli
-from rtxlib.errors import InputError, disk_full, sentence, shortened
-from rtxlib.process import tune
+INTERRUPTED = "Interrupted. Finished work is kept, and a training up to its last minute; the same command goes on from there."
 
 
 def main() -> None:
-    """Run the command line. What the user can mend is one sentence on stderr, with exit status 2."""
-    tune()
+    """Run the command line.
+
+    What the user can mend is one sentence on stderr, with exit status 2. Ctrl-C ends with status 130, SIGTERM with 143, and a
+    reader of the output that ends early with 141. Any other exception is a mistake of this program and keeps its traceback.
+    """
     try:
-        cli.main(prog_name="rtx", standalone_mode=False)
-    except InputError as error:
-        click.echo(f"rtx: {sentence(str(error))}", err=True)
-        sys.exit(2)
-    except click.ClickException as error:
+        _run()
+        sys.stdout.flush()  # a full disk may show only now
+    except BaseException as error:
+        status = _tell(error)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # Python would flush it again at its end, and complain
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        sys.exit(status)
+
+
+def _run() -> None:
+    """Run the command. Its modules are imported here, so that an interrupt meets :func:`main` from the first moment on."""
+    from rtxlib import process
+
+    process.replace_closed_streams()
+    with process.sigterm_as_interrupt():
+        from rtxlib.cli.commands import cli
+        from rtxlib.errors import InputError
+
+        try:
+            os.getcwd()
+        except OSError:
+            raise InputError("The working folder is gone; change to a folder that exists.") from None
+        process.tune()
+        if "_RTX_COMPLETE" in os.environ:  # the shell asks for completions
+            cli.main(prog_name="rtx")
+        # Click's own main would report a closed pipe as status 1, and EOFError of a damaged file as an interrupt.
+        with cli.make_context("rtx", sys.argv[1:]) as context:
+            cli.invoke(context)
+
+
+def _tell(error: BaseException) -> int | str | None:
+    """Say in a sentence on stderr why the command ended, and return its exit status. An unknown error is raised again."""
+    import click
+
+    from rtxlib.errors import InputError, lacking, sentence, shortened
+    from rtxlib.process import exit_status
+
+    if isinstance(error, SystemExit):
+        return error.code
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
         error.message = sentence(error.message)
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo(
-            "Interrupted. Finished work is kept, and a training up to its last minute; the same command goes on from there.",
-            err=True,
-        )
-        sys.exit(130)
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            name = max(str(error.filename).split(os.sep), key=len)
-            click.echo(f"rtx: the name '{sentence(shortened(name))}' is too long for a file; give a shorter one.", err=True)
-            sys.exit(2)
-        if not disk_full(error):
-            raise
-        click.echo("rtx: the disk is full; free some space and give the same command again.", err=True)
-        sys.exit(2)
-    except UnicodeDecodeError as error:
+        with suppress(OSError):
+            error.show()
+        return error.exit_code
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        status, said = exit_status(error), INTERRUPTED
+    elif isinstance(error, BrokenPipeError):
+        status, said = 141, "rtx: The program that read this output has ended, so the rest is not shown."
+    elif lack := lacking(error):
+        status, said = 2, f"rtx: {sentence(lack)}"
+    elif isinstance(error, InputError):
+        status, said = 2, f"rtx: {sentence(str(error))}"
+    elif getattr(error, "errno", None) == errno.ENAMETOOLONG:
+        name = max(str(error.filename).split(os.sep), key=len)
+        status, said = 2, f"rtx: the name '{sentence(shortened(name))}' is too long for a file; give a shorter one."
+    elif isinstance(error, UnicodeDecodeError):
         where = f"byte {error.object[error.start]:#04x} at position {error.start}"
-        click.echo(f"rtx: the text is not UTF-8 ({where}); convert it first.", err=True)
-        sys.exit(2)
+        status, said = 2, f"rtx: the text is not UTF-8 ({where}); convert it first."
+    else:
+        raise error
+    with suppress(OSError):
+        click.echo(said, err=True)
+    return status

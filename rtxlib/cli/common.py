@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from rtxlib.errors import InputError, nearest, shortened, visible
+from rtxlib.process import require_limits
 
 
 class Commands(click.Group):
@@ -52,6 +53,7 @@ def cli() -> None:
 
     Start with `rtx report`: the whole study at demo size, about ten minutes on two cores.
     """
+    require_limits()
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")

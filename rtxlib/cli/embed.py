@@ -14,6 +14,7 @@ import click
 from rtxlib.cli.common import cli, json_option, read_texts
 from rtxlib.cli.output import check_out, force_option, json_line, write_whole
 from rtxlib.errors import InputError, visible
+from rtxlib.process import exit_status
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,9 +68,9 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
         with tqdm(total=len(texts), unit=" texts", file=sys.stderr, mininterval=every) as bar:
             embeddings = vectors(texts, encoder, tokenizer, report=lambda done, _: bar.update(done - bar.n))
         _write(out, texts, embeddings, model, weights, encoder.config)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         click.echo(f"Interrupted; {visible(str(out))} was not written.", err=True)
-        sys.exit(130)
+        sys.exit(exit_status(stop))
     click.echo(
         f"{len(texts):,} text{'' if len(texts) == 1 else 's'}, {embeddings.shape[1]} dimensions, "
         f"{time.monotonic() - started:.1f} s, written to {visible(str(out))}",

@@ -78,6 +78,7 @@ def train(
     from rtxlib.data.prepare import prepare
     from rtxlib.models.presets import CHECKPOINTS, preset
     from rtxlib.models.pretrained import is_pretrained, read_config
+    from rtxlib.runs import store
     from rtxlib.runs.spec import RunSpec, check_overrides, check_weights
     from rtxlib.runs.train import train_run
     from rtxlib.training import parallel
@@ -106,6 +107,7 @@ def train(
 
     if model in CHECKPOINTS:
         say(f"{model} starts from random weights; with pretrained ones it is --model {CHECKPOINTS[model]}")
+    store.sweep(paths.root())
     source = data_spec(data, **of_data)
     prepared = prepare(source, paths.prepared_dir())
     rows = len(prepared.splits["train"])

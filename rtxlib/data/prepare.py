@@ -78,10 +78,10 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
                 _say(f"{folder} is damaged and is made anew", progress)
                 shutil.rmtree(folder)
             make(folder, spec, revisions, file, progress)
-    except OSError as error:
-        if error.errno in READ_ONLY:
+    except Exception as error:  # tokenizers raises a plain Exception when the disk is full
+        if isinstance(error, OSError) and error.errno in READ_ONLY:
             raise InputError(f"Prepared data cannot be written to {cache}: {error.strerror}.") from error
-        if not disk_full(error):
+        if isinstance(error, InputError) or not disk_full(error):
             raise
         raise InputError(f"The disk of {cache} is full; prepared data need room there. Nothing was kept.") from error
     if (found := prepared.read(folder, spec)) is None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from rtxlib import paths, process
+from rtxlib import atomic, paths, process
 from rtxlib.errors import InputError
 from rtxlib.runs import local, store
 from rtxlib.runs.spec import RunSpec
@@ -55,7 +55,7 @@ def train_all(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None
     started_here = not ray.is_initialized()
     if started_here:
         _start(max(spec.threads for spec in missing.values()))
-    held = store.lock(runs, f"driver-{uuid.uuid4().hex[:12]}")
+    held = store.lock(runs, f"driver-{uuid.uuid4().hex[:12]}-{atomic.mark()}")
     try:
         with held:
             failed = _follow(missing, runs, say, Path(held.lock_file))

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from rtxlib import checksums
+from rtxlib import atomic, checksums
 from rtxlib.atomic import replacing
 from rtxlib.checksums import MARK
 from rtxlib.errors import READ_ONLY, InputError, disk_full, nearest
@@ -41,6 +41,10 @@ TABLES = (
 )  # the tables that a run's folder may hold
 
 
+WRITTEN_TO = ("data/*", "data/runs/*", "data/results/*", "figures/*", "reports/*", "reports/*/notebooks")  # under RTX_HOME
+_SAFETENSORS = ".tmp??????"  # the name under which safetensors writes a file before it renames it
+
+
 @dataclass(frozen=True)
 class Run:
     """A finished run: its canonical ``spec``, its ``metrics`` and its folder.
@@ -60,6 +64,9 @@ def lock(runs: Path, key: str) -> FileLock:
     It is a lock of the kernel (flock). It ends with the process that holds it, even if that process is killed. The lock also
     works across machines on NFS. Without flock, the existence of the file is the lock. If a process on another machine is
     killed then, its file must be deleted by hand.
+
+    The file stays when its run is finished. Another process may have opened it and be waiting for it, and on NFS it could then
+    take the lock of a file that is gone while a third process takes the lock of a new one.
     """
     runs.mkdir(parents=True, exist_ok=True)
     return FileLock(lock_file(runs, key))
@@ -103,6 +110,19 @@ def taken(file: Path) -> bool:
             return False
     except Timeout:
         return True
+
+
+def sweep(root: Path) -> None:
+    """Remove the temporary files that killed processes left under ``root``, which is RTX_HOME.
+
+    The partial folder of a run stays, because the next training resumes from its checkpoint.
+    """
+    for folders in WRITTEN_TO:
+        atomic.sweep(*root.glob(folders))
+    for file in root.glob(f"data/runs/*/{_SAFETENSORS}"):
+        key = file.parent.name.removesuffix(PARTIAL)
+        with contextlib.suppress(OSError), lock(root / "data" / "runs", key).acquire(timeout=0):  # nobody trains it
+            file.unlink()
 
 
 def load(runs: Path, key: str) -> Run | None:
@@ -208,8 +228,8 @@ def writing(runs: Path, key: str, report: Callable[[str], None] = warnings.warn)
         folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
         raise _unwritable(folder)
-    for half_written in folder.glob(".*.tmp"):  # left by a killed process
-        half_written.unlink()
+    for half_written in (*folder.glob(_SAFETENSORS), *folder.glob(".*.tmp")):  # left by a killed process, on any machine
+        half_written.unlink(missing_ok=True)
     for path in filter(Path.exists, folder.iterdir()):
         checksums.regular(path)  # writing into a FIFO would wait for ever
     if os.path.lexists(final):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, shortened
 
 Answer = TypeVar("Answer")
 
@@ -27,13 +28,18 @@ Answer = TypeVar("Answer")
 def join() -> None:
     """Connect to the other processes, if this process was started as one of several. A second call does nothing.
 
-    Raises InputError when environment variables are missing, or when there are more processes than GPUs.
+    Raises InputError when environment variables are missing or malformed, when the processes cannot connect, or when there
+    are more of them than GPUs.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
+    together = _number("WORLD_SIZE", 1) if "WORLD_SIZE" in os.environ else 1
+    if together > 1 and not dist.is_initialized():
         if untold := [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]:
             raise InputError(f"WORLD_SIZE is set, but not {', '.join(untold)}: start with torchrun, or unset WORLD_SIZE.")
+        _number("RANK", 0, together - 1)
+        _number("MASTER_PORT", 1, 65535)
+        place = _number("LOCAL_RANK", 0, together - 1)
         if torch.cuda.is_available():
-            place, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+            gpus = torch.cuda.device_count()
             if place >= gpus:
                 raise InputError(
                     f"Process {place + 1} of this machine has no GPU of its own (GPUs here: {gpus}); start torchrun with "
@@ -41,8 +47,24 @@ def join() -> None:
                 )
             torch.cuda.set_device(place)
         # Gradients on GPUs travel by NCCL. Decisions and random states are on the CPU and travel by Gloo.
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        try:
+            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        except RuntimeError as error:  # of the network, or a time-out
+            where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+            raise InputError(
+                f"The {together} processes could not connect at {where} ({str(error).splitlines()[0]}); start all of them, with "
+                "MASTER_ADDR a machine that each reaches and MASTER_PORT a free port of it."
+            ) from error
         atexit.register(dist.destroy_process_group)
+
+
+def _number(name: str, least: int, most: int | None = None) -> int:
+    """The whole number in an environment variable that torchrun sets. Raises InputError when it is none, or out of range."""
+    given = os.environ[name].strip()
+    if re.fullmatch("[0-9]{1,9}", given) and int(given) >= least and (most is None or int(given) <= most):
+        return int(given)
+    upwards = f"from {least}" if most is None else f"from {least} to {most}"
+    raise InputError(f"{name}={shortened(given)} is no whole number {upwards}: start with torchrun, or unset WORLD_SIZE.")
 
 
 def processes() -> int:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
-import tempfile
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import click
 
 from rtxlib.cli.output import write_whole
 from rtxlib.errors import InputError
+from rtxlib.process import Terminated
 from rtxstudy.commands import need_extra
+
+PORT = 8765  # taken if it is free and no other is asked for
 
 
 @click.command()
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The folder to write the pages to.")
 @click.option("--serve", is_flag=True, help="Show them in a browser until interrupted.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="The port of --serve; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    help=f"The port of --serve; 0 takes a free one.  [default: {PORT}, or a free one where it is taken]",
 )
 @click.option("--run", help="Add a transformer page with the weights of this trained RUN.")
-def pages(out: Path | None, serve: bool, port: int, run: str | None) -> None:
+def pages(out: Path | None, serve: bool, port: int | None, run: str | None) -> None:
     """Write or show the interactive pages on the transformer and its activations.
 
     Each page is one HTML file that a double click opens. It fetches nothing.
@@ -33,20 +35,18 @@ def pages(out: Path | None, serve: bool, port: int, run: str | None) -> None:
 
     if out is None and not serve:
         raise InputError("Say where to: --out DIR writes the pages, --serve shows them.")
-    with contextlib.ExitStack() as stack:
-        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rtx-pages-")))
-        files = _files(run)
+    files = _files(run)
+    if out is not None:
         for name in files:  # another page may well be called index.html
-            path = folder / name
+            path = out / name
             ours = path.is_file() and not path.is_symlink() and static.MARK in path.read_text(encoding="utf-8", errors="replace")
             if os.path.lexists(path) and not ours:
-                raise InputError(f"{folder / name} is there and not one of these pages; name another folder with --out.")
+                raise InputError(f"{path} is there and not one of these pages; name another folder with --out.")
         for name, text in files.items():
-            write_whole(folder / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))
-        if out is not None:
-            click.echo("\n".join(str(folder / name) for name in files))
-        if serve:
-            _serve(folder, port)
+            write_whole(out / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))
+        click.echo("\n".join(str(out / name) for name in files))
+    if serve:
+        _serve(files, port)
 
 
 def _files(run: str | None) -> dict[str, str]:
@@ -67,13 +67,24 @@ def _files(run: str | None) -> dict[str, str]:
     return files | {"index.html": static.index(titles)}
 
 
-def _serve(folder: Path, port: int) -> None:
-    """Serve a folder to this machine only. Raises InputError when the port is taken."""
-    handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+def _serve(files: dict[str, str], port: int | None) -> None:
+    """Serve the files to this machine until Ctrl-C. Raises InputError when the port that was asked for cannot be had."""
+    from rtxstudy.pages.server import PageServer
+
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), partial(handler, directory=folder))
+        server = PageServer(files, PORT if port is None else port)
     except OSError as error:
-        raise InputError(f"Port {port} cannot be had ({error.strerror}); choose another with --port.") from None
-    click.echo(f"http://127.0.0.1:{server.server_address[1]}/   (Ctrl-C ends it)")
-    with server, contextlib.suppress(KeyboardInterrupt):
-        server.serve_forever()
+        if port is not None or error.errno != errno.EADDRINUSE:
+            raise InputError(
+                f"Port {PORT if port is None else port} cannot be had ({error.strerror}); choose another with --port."
+            ) from None
+        server = PageServer(files, 0)
+        click.echo(f"Port {PORT} is taken, so the pages are at port {server.port}.", err=True)
+    click.echo(f"http://127.0.0.1:{server.port}/   (Ctrl-C ends it)")
+    with server:
+        try:
+            server.serve_forever()
+        except Terminated:
+            raise
+        except KeyboardInterrupt:  # the usual way to end it
+            pass

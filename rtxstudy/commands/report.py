@@ -39,12 +39,13 @@ def _run_notebooks(
 ) -> None:
     """Run notebooks, make the page of all executed ones, say where it is, and exit with 1 when a notebook failed."""
     from rtxlib import paths
-    from rtxlib.runs import executors
+    from rtxlib.runs import executors, store
     from rtxstudy.report import notebooks
 
     out, given = paths.reports_dir(profile), notebooks.pairs(parameters)
     executor = executors.known(executor)
     _check_profile(profile)
+    store.sweep(paths.root())
     outcomes = notebooks.run(names, profile, given, out, training=training, executor=executor)
     from rtxstudy.report import html
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from traitlets import default
 
-from rtxlib.atomic import replacing
+from rtxlib.atomic import mark, replacing, sweep
 from rtxstudy.report.outcomes import Outcome
 from rtxstudy.report.progress import Watch
 
@@ -49,12 +51,20 @@ class RunningInterpreter(KernelSpecManager):
 
 
 class Kernel(AsyncKernelManager):
-    """A kernel of the running interpreter. The class knows all its kernels, so that an interrupt can end them."""
+    """A kernel of the running interpreter. The class knows all its kernels, so that an interrupt can end them.
+
+    The connection file of each lies in a temporary folder whose name holds the mark of this process. By default it would have
+    a name that nobody could tell from other temporary files after a kill.
+    """
 
     known: ClassVar[WeakSet[Kernel]] = WeakSet()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        sweep(Path(tempfile.gettempdir()))
+        folder = tempfile.mkdtemp(prefix=f"{mark()}-kernel-")
+        finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.connection_file = os.path.join(folder, "kernel.json")
         self.known.add(self)
 
     @classmethod
@@ -84,7 +94,7 @@ def execute(
     If ``stopping`` is set, a notebook that failed counts as interrupted, because its kernel was killed. It does not
     replace a complete notebook of an earlier run.
     """
-    partial = (out / "notebooks" / f".{name}.{os.getpid()}.part.ipynb").resolve()  # two reports may share a folder
+    partial = (out / "notebooks" / f".{name}.{mark()}.part.ipynb").resolve()  # two reports may share a folder
     started = time.monotonic()
     status, error = "done", _run(source, partial, parameters, timeout, watch)
     if error:

@@ -14,7 +14,6 @@ To add a notebook:
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +24,7 @@ from typing import Any, TextIO
 
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest, shortened
+from rtxlib.process import exit_status, sigterm_as_interrupt
 from rtxstudy.report.execution import Kernel, RunningInterpreter, execute
 from rtxstudy.report.outcomes import Outcome, read_outcomes, save_outcomes
 from rtxstudy.report.parameters import Parameter, check, pairs, read_parameters
@@ -132,7 +132,7 @@ def run(
     ``executor`` as ``RTX_EXECUTOR``. Progress goes to ``stream`` (stderr): one line per cell, and what cells print.
 
     Raises ``InputError`` before any kernel starts if a name or a parameter is wrong. Ctrl-C ends the kernels, keeps
-    what is finished, says how to go on and raises ``SystemExit(130)``; so does SIGTERM.
+    what is finished, says how to go on and raises ``SystemExit(130)``. SIGTERM does the same with 143.
     """
     sources = find(names, folder)
     plans = plan(sources, profile, parameters)
@@ -147,16 +147,16 @@ def run(
     }
     report = _Report(sources, plans, out, lanes, timeout, progress)
     try:
-        with _environment(variables), _sigterm_as_interrupt():
+        with _environment(variables), sigterm_as_interrupt():
             (out / "notebooks").mkdir(parents=True, exist_ok=True)
             report.run()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         done = [outcome.name for outcome in report.outcomes if outcome.status == "done"]
         progress.line(
             f"Interrupted. Kept: {', '.join(done) or 'no notebook'} (in {out / 'notebooks'}), and every training that "
             "had finished. Give the same command again to go on: finished trainings are not repeated."
         )
-        raise SystemExit(130) from None
+        raise SystemExit(exit_status(stop)) from None
     except OSError as error:
         raise InputError(f"{error.filename or out} cannot be written: {error.strerror}.") from None
     return sorted(report.outcomes, key=lambda outcome: outcome.name)
@@ -239,16 +239,3 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM raises ``KeyboardInterrupt``, so that no kernel is left behind. Only the main thread can set this."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
