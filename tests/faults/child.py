@@ -44,8 +44,9 @@ TIMES = re.compile(r"second|^ms_|finished|time|date|^latency_|^files$")  # colum
 DRAWN = {".html", ".ipynb", ".svg", ".pdf", ".png", ".md", ".lock"}  # they show times, so only their presence is compared
 _PRELOADED = [
     *("rtxlib.cli", "rtxlib.cli.commands", "rtxlib.doctor", "rtxlib.runs.train", "rtxlib.runs.use", "rtxlib.runs.execute"),
-    *("rtxlib.data.prepare", "rtxlib.data.synthetic", "rtxlib.training.embed", "rtxlib.models.pretrained", "torch", "tqdm", "pyarrow.parquet"),
-    *("torch._dynamo", "sklearn.linear_model", "rtxstudy.commands.report", "rtxstudy.profiles", "rtxstudy.report.notebooks"),
+    *("rtxlib.data.prepare", "rtxlib.data.synthetic", "rtxlib.training.embed", "rtxlib.models.pretrained", "torch"),
+    *("torch._dynamo", "tqdm", "pyarrow.parquet", "sklearn.linear_model", "rtxstudy.commands.report", "rtxstudy.profiles"),
+    "rtxstudy.report.notebooks",
 ]
 _warm = multiprocessing.get_context("forkserver")
 _starting = threading.Lock()

@@ -21,11 +21,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 
 from . import Broken, Check, require
 from .child import (
@@ -205,7 +207,8 @@ def _block(kind: str, seed: int, block: int) -> list[Any]:
 
 def drawn(kind: str, seed: int, number: int) -> Any:
     """The example of this number. It does not depend on what the examples before it did."""
-    with _drawing:
+    # Hypothesis would also draw constants of the modules that happen to be loaded, and the suite loads others.
+    with _drawing, mock.patch.object(providers, "_get_local_constants", lambda: providers.Constants(), create=True):
         block = _block(kind, seed, number // BLOCK)
     return block[number % BLOCK % len(block)]
 
