@@ -323,8 +323,10 @@ def _keeps_columns(file: Path, table: pd.DataFrame) -> None:
     else:
         cells = pd.read_json(file, lines=True) if file.suffix == ".jsonl" else pd.read_parquet(file)
     require(len(cells) == len(table), f"{len(table)} rows went in and {len(cells)} came out")
-    lost = {name for name in table.columns if name.isidentifier()} - {*cells.columns}
-    require(not lost, f"columns were lost: {lost}")
+    for name in {*table.columns} & {"label", "comment"}:
+        require(name in cells, f"the column {name!r} was lost")
+        plain = all(isinstance(cell, str) and cell.isascii() and cell[:1].isalpha() for cell in table[name])
+        require(not plain or list(cells[name]) == list(table[name]), f"the column {name!r} was changed")
 
 
 # ---------------------------------------- labels, texts and settings

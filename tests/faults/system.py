@@ -191,17 +191,15 @@ def lock_holder(seed: int, number: int) -> None:
     words = (*LONGER, "--seed", "5")
     with place() as at, ThreadPoolExecutor(2) as pool:
         other = Place(at.folder / "other", {"RTX_HOME": str(at.home)})
-        holds = functools.partial(rtx, at, *words, first=_hold)
-        holder = pool.submit(holds, limit=60, moment=20)
-        until(lambda: list(at.runs.glob("*.partial/held")))
+        held, said = at.runs / ".held", other.folder / "stderr"
+        holder = pool.submit(rtx, at, *words, first=_hold, limit=60)
+        until(held.exists)
         waiter = pool.submit(rtx, other, *words, limit=60)
-        until(lambda: "waiting" in (other.folder / "stderr").read_text() if (other.folder / "stderr").exists() else False)
+        until(lambda: said.exists() and "waiting" in said.read_text())
         time.sleep(moment)
-        os.kill(int(next(at.runs.glob("*.partial/held")).read_text()), signal.SIGKILL)
+        os.kill(int(held.read_text()), signal.SIGKILL)
         require(holder.result().status == 128 + signal.SIGKILL, "the holder ended before it was killed")
         succeeded(waiter.result())
-        for left in at.runs.glob("*/held"):
-            left.unlink()
         as_undisturbed(at)
 
 
@@ -213,7 +211,7 @@ def _hold() -> None:
 
     def save_and_stop(path: Path, *rest: object) -> None:
         save(path, *rest)
-        (path.parent / "held").write_text(str(os.getpid()))
+        (path.parents[1] / ".held").write_text(str(os.getpid()))
         time.sleep(1000)
 
     checkpoint.save = save_and_stop
