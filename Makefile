@@ -1,11 +1,11 @@
-# make report · make test · make lab · make figures · make readme · make bench        PROFILE=smoke|demo|full
+# make report · make test · make lab · make figures · make readme · make bench · make faults        PROFILE=smoke|demo|full
 PROFILE ?= demo
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 
-.PHONY: report test lab figures readme bench setup clean
+.PHONY: report test lab figures readme bench faults setup clean
 .DEFAULT_GOAL := report
 
 report: setup            ## run the notebooks and make reports/$(PROFILE)/report.html
@@ -27,6 +27,9 @@ readme: setup            ## the generated parts of README.md and docs/findings.m
 
 bench: setup             ## compare speeds → a table and reports/benchmarks.json; about half an hour on two quiet cores
 	$(BIN)/python -m benchmarks
+
+faults: setup            ## kill, starve and feed the command → a table and reports/faults.json; about half an hour on two cores
+	$(BIN)/python -m tests.faults
 
 setup: $(READY)
 

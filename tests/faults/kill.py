@@ -1,0 +1,136 @@
+"""``kill -9`` of the process group at a random moment, then the same command again, which finishes what was begun.
+
+The moments are uniform over the time that the unbroken command takes here. A quarter of the cases are killed twice. The
+second, unbroken command must give the bits of a run that was never killed, the same tables apart from times, a store that
+``rtx doctor --store`` finds in order, and no file or process more than an unbroken run leaves under RTX_HOME, TMPDIR and
+Jupyter's runtime folder.
+
+A command that is added to ``rtx`` and writes files gets a row in ``KILLS``.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import Broken, Check, generator
+from .child import Place, clean_store, encoder, nothing_left, once, place, rtx, same, succeeded
+
+TINY = ("train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke", "--json")
+TEXTS = 3000  # rows of the files that predict and embed read
+
+
+def checkpoints_often() -> None:
+    """A checkpoint every tenth of a second instead of every minute, so that kills fall into them."""
+    from rtxlib.training import trainer
+
+    trainer.CHECKPOINT_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A command to be killed."""
+
+    name: str
+    cases: int
+    arguments: tuple[str, ...]
+    again: tuple[str, ...] = ()  # what the second command has besides
+    cold: int = 5  # every so many-th case starts Python anew
+    limit: float = 60  # seconds of the unbroken command
+    first: Callable[[], None] | None = None
+
+
+KILLS = [
+    Kill(
+        name="train",
+        cases=100,
+        arguments=("train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "800", "--recipe", "demo"),
+        first=checkpoints_often,
+    ),
+    Kill("report", 25, ("report", "--profile", "smoke", "--notebooks", "02"), cold=1, limit=300),
+    Kill("embed", 10, ("embed", "texts.csv", "--model", "{encoder}", "--out", "vectors.parquet"), again=("--force",)),
+    Kill("predict", 10, ("predict", "{run}", "--file", "texts.csv", "--out", "labels.csv"), again=("--force",)),
+    Kill("generate", 10, ("data", "generate", "--task", "sentiment", "--rows", "20000")),
+]
+
+
+@once
+def template(folder: Path) -> None:
+    """A store with two tiny runs, and a user's file of texts."""
+    at = Place(folder)
+    for seed in (0, 1):
+        succeeded(rtx(at, *TINY, "--seed", seed, limit=60))
+    succeeded(rtx(at, "data", "generate", "--task", "sentiment", "--rows", TEXTS, "--out", "made", limit=60))
+    shutil.move(at.work / "made" / "sentiment.csv", at.work / "texts.csv")
+    (at.work / "made").rmdir()
+
+
+def arguments(kill: Kill, at: Place) -> list[str]:
+    known = {"{run}": min(at.runs.glob("*/complete.json")).parent.name, "{encoder}": str(encoder() / "encoder")}
+    return [known.get(word, word) for word in kill.arguments]
+
+
+_one = threading.Lock()
+
+
+@functools.cache
+def _unbroken(name: str, cold: bool) -> tuple[Path, frozenset[str], float]:
+    kill, seconds, files = next(kill for kill in KILLS if kill.name == name), [], []
+
+    def make(folder: Path) -> None:
+        shutil.copytree(template(), folder, dirs_exist_ok=True)
+        at = Place(folder)
+        options = {"cold": cold, "limit": kill.limit, "first": None if cold else kill.first}
+        seconds.append(succeeded(rtx(at, *arguments(kill, at), **options)).seconds)
+        files.extend(at.files())
+
+    return once(make)(), frozenset(files), seconds[0]
+
+
+def unbroken(kill: Kill, cold: bool) -> tuple[Path, frozenset[str], float]:
+    """The folder, the files and the seconds of the command that nobody kills."""
+    with _one:
+        return _unbroken(kill.name, cold)
+
+
+def run(kill: Kill, seed: int, number: int) -> None:
+    chance, cold = generator(seed, kill.name, number), number % kill.cold == 0
+    reference, files, seconds = unbroken(kill, cold)
+    kills = 2 if chance.random() < 0.25 else 1
+    options = {"cold": cold, "limit": kill.limit, "first": None if cold else kill.first}
+    for earlier in (1.0, 0.5, 0.25):  # a command that ended before its kill is tried again
+        with place(template()) as at:
+            words = arguments(kill, at)
+            moment = chance.random() * seconds * earlier
+            broken = rtx(at, *words, **options, moment=moment)
+            if not broken.killed:
+                succeeded(broken)
+                continue
+            try:
+                if kills == 2:
+                    rtx(at, *words, *kill.again, **options, moment=chance.random() * seconds)
+                succeeded(rtx(at, *words, *kill.again, **options))
+                for part in ("home/data", "work"):
+                    same(at.folder / part, reference / part)
+                nothing_left(at, files)
+                clean_store(at)
+            except Broken as error:
+                raise Broken(f"killed after {moment:.2f} s: {error}") from None
+            return
+    raise Broken("it always ended before its kill")
+
+
+WHAT = {
+    "train": "`rtx train`: preparing, training, checkpoints every 0.1 s, saving",
+    "report": "`rtx report --profile smoke`, notebook 02 alone (the whole takes minutes)",
+    "embed": "`rtx embed --out`",
+    "predict": "`rtx predict --out`",
+    "generate": "`rtx data generate`",
+}
+CHECKS = [
+    Check("kill", kill.name, f"`kill -9` of {WHAT[kill.name]}", kill.cases, functools.partial(run, kill)) for kill in KILLS
+]

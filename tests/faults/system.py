@@ -1,0 +1,401 @@
+"""What surrounds the command goes wrong: disks, permissions, limits, other drivers, the cluster, clocks, signals and streams.
+
+Every case ends in one of two ways: the command succeeds with the bits of an undisturbed run, or it says one sentence with the
+exit status of its reason (2, 130 after Ctrl-C, 143 after SIGTERM), and the same command succeeds once the cause is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import Check, NotTried, generator, require
+from .child import (
+    Outcome,
+    Place,
+    calm,
+    clean_store,
+    fine_or_one_sentence,
+    nothing_left,
+    once,
+    one_sentence,
+    place,
+    rtx,
+    same,
+    succeeded,
+)
+from .kill import TINY, checkpoints_often, template
+
+LONGER = (*TINY[:5], "--rows", "800", "--recipe", "demo", "--json")  # seconds of training instead of a fraction of one
+
+
+@once
+def undisturbed(folder: Path) -> None:
+    """The stores after ``TINY`` with the seeds 5 and 6 and after ``LONGER``."""
+    shutil.copytree(template(), folder, dirs_exist_ok=True)
+    for words in ((*TINY, "--seed", "5"), (*TINY, "--seed", "6"), (*LONGER, "--seed", "5")):
+        succeeded(rtx(Place(folder), *words, limit=60))
+
+
+def as_undisturbed(at: Place) -> None:
+    """Every run of the store has the bits of an undisturbed one, and the store is in order."""
+    theirs = undisturbed() / "home" / "data" / "runs"
+    for run in (path for path in at.runs.iterdir() if path.is_dir()):
+        require((theirs / run.name).is_dir(), f"left behind: {run.name}")
+        same(run, theirs / run.name)
+    clean_store(at)
+
+
+def goes_on(at: Place, *words: str) -> None:
+    """The same command succeeds once the cause is gone."""
+    succeeded(rtx(at, *words, limit=60))
+    as_undisturbed(at)
+
+
+# ---------------------------------------- disks
+
+
+@contextlib.contextmanager
+def small_disk(at: Path, kilobytes: int) -> Iterator[Callable[[str], None]]:
+    """A disk of this size; the function mounts it again with other options."""
+
+    def mount(options: str) -> None:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(at)], capture_output=True, text=True)
+        if done.returncode:
+            raise NotTried(f"a small disk needs root and the right to mount ({done.stderr.strip()[:80]})")
+
+    mount(f"size={kilobytes}k")
+    try:
+        yield lambda options: mount(f"remount,{options}")
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], capture_output=True)
+
+
+@functools.cache
+def needed() -> int:
+    """Kilobytes that ``TINY`` writes."""
+    with place() as at:
+        succeeded(rtx(at, *TINY, "--seed", "5", limit=60))
+        return sum(path.stat().st_size for path in at.home.rglob("*") if path.is_file()) // 1024
+
+
+def full_disk(seed: int, number: int) -> None:
+    """A disk of 10 KB, of 20 KB, …: where the training does not fit, it says so, and goes on once there is room."""
+    with place() as at, small_disk(at.home, 10 * (number + 1)) as mount:
+        words = (*TINY, "--seed", "5")
+        told = rtx(at, *words, first=checkpoints_often)
+        if told.status == 0:
+            return as_undisturbed(at)
+        one_sentence(told)
+        require("disk" in told.err or "space" in told.err, f"another reason is given: {told.err[-300:]}")
+        mount("size=20m")
+        return goes_on(at, *words)
+
+
+def full_disk_out(seed: int, number: int) -> None:
+    """The file that ``--out`` names does not fit: the sentence says so, and there is no half of it."""
+    words = [
+        ("predict", "{run}", "--file", "texts.csv", "--out", "out/labels.csv"),
+        ("predict", "{run}", "--file", "texts.csv", "--out", "out/labels.parquet"),
+        ("data", "generate", "--rows", "3000", "--out", "out"),
+    ][number % 3]
+    with place(template()) as at:
+        (at.work / "out").mkdir()
+        with small_disk(at.work / "out", 8 * (number + 1)):
+            key = min(at.runs.glob("*/complete.json")).parent.name
+            one_sentence(rtx(at, *(key if word == "{run}" else word for word in words)))
+            left = [path.name for path in (at.work / "out").iterdir() if path.name.startswith(".")]
+            require(not left, f"left behind: {left}")
+
+
+def read_only(seed: int, number: int) -> None:
+    """A store on a read-only disk, or another user's: what is there is used, what must be written is refused."""
+    key = min((template() / "home").glob("data/runs/*/complete.json")).parent.name
+    words = [("predict", key, "fine"), (*TINY, "--seed", "0"), ("results",), (*TINY, "--seed", "5")][number % 4]
+    works, others = number % 4 < 3, number >= 4
+    with place() as at, small_disk(at.home, 20_000) as mount:
+        shutil.copytree(template() / "home", at.home, dirs_exist_ok=True)
+        within: tuple[str, ...] = ()
+        if others:
+            subprocess.run(["chown", "-R", "12345:12345", str(at.home)], check=True)
+            within = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--")
+        else:
+            mount("ro")
+        told = rtx(at, *words, within=within)
+        if works:
+            succeeded(told)
+        else:
+            one_sentence(told)
+
+
+# ---------------------------------------- limits
+
+
+def _limit(kind: int, most: int) -> None:
+    resource.setrlimit(kind, (most, most))
+
+
+def limited(kind: int, most: list[int], seed: int, number: int) -> None:
+    """With few descriptors or little memory a training succeeds, or says one sentence, and the next one succeeds."""
+    with place() as at:
+        told = rtx(at, *TINY, "--seed", "5", cold=True, first=functools.partial(_limit, kind, most[number]), limit=40)
+        fine_or_one_sentence(told)
+        goes_on(at, *TINY, "--seed", "5")
+
+
+DESCRIPTORS = [8, 10, 12, 14, 16, 20, 24, 32, 48, 64]
+MEMORY = [megabytes << 20 for megabytes in (200, 250, 300, 400, 500, 700, 1000, 1500, 2000, 4000)]
+
+# ---------------------------------------- drivers, locks, nodes
+
+
+def together(at: Place, commands: list[tuple[str, ...]]) -> list[Outcome]:
+    """Outcomes of commands that run at the same time in one store."""
+    places = [Place(at.folder / f"driver{number}", {"RTX_HOME": str(at.home)}) for number in range(len(commands))]
+    with ThreadPoolExecutor(len(commands)) as pool:
+        return list(pool.map(lambda one: rtx(one[0], *one[1], limit=60), zip(places, commands, strict=True)))
+
+
+def drivers(seed: int, number: int) -> None:
+    """Two or three drivers of the same run, and of runs that overlap: each run is trained once."""
+    wanted = [["5", "5"], ["5", "5", "5"], ["5", "6", "5"], ["5", "6", "6"]][number % 4]
+    with place() as at:
+        told = together(at, [(*TINY, "--seed", number) for number in wanted])
+        for outcome in told:
+            succeeded(outcome)
+        trained = sum("train loss" in outcome.err for outcome in told)
+        require(trained == len(set(wanted)), f"{trained} trainings of {len(set(wanted))} runs")
+        as_undisturbed(at)
+
+
+def until(what: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        require(time.monotonic() < end, "waited in vain")
+        time.sleep(0.02)
+
+
+def lock_holder(seed: int, number: int) -> None:
+    """The driver that trains is killed while another waits for it: the other goes on from the checkpoint."""
+    moment = generator(seed, "lock holder", number).random()
+    words = (*LONGER, "--seed", "5")
+    with place() as at, ThreadPoolExecutor(2) as pool:
+        other = Place(at.folder / "other", {"RTX_HOME": str(at.home)})
+        held, said = at.runs / ".held", other.folder / "stderr"
+        holder = pool.submit(rtx, at, *words, first=_hold, limit=60)
+        until(held.exists)
+        waiter = pool.submit(rtx, other, *words, limit=60)
+        until(lambda: said.exists() and "waiting" in said.read_text())
+        time.sleep(moment)
+        os.kill(int(held.read_text()), signal.SIGKILL)
+        require(holder.result().status == 128 + signal.SIGKILL, "the holder ended before it was killed")
+        succeeded(waiter.result())
+        as_undisturbed(at)
+
+
+def _hold() -> None:
+    """Stop at the first checkpoint, with the lock held."""
+    from rtxlib.training import checkpoint, trainer
+
+    trainer.CHECKPOINT_SECONDS, save = 0.0, checkpoint.save
+
+    def save_and_stop(path: Path, *rest: object) -> None:
+        save(path, *rest)
+        (path.parents[1] / ".held").write_text(str(os.getpid()))
+        time.sleep(1000)
+
+    checkpoint.save = save_and_stop
+
+
+RAY = """
+import dataclasses, sys
+from rtxlib.data.spec import DataSpec
+from rtxlib.runs import execute
+from rtxlib.runs.spec import RunSpec
+from rtxlib.training.recipe import RECIPES
+data = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+spec = RunSpec("recurrent-1x2x32", data, dataclasses.replace(RECIPES["smoke"], epochs=60))
+execute.run([dataclasses.replace(spec, seed=seed) for seed in range(4)], executor=sys.argv[1], timed=False)
+"""
+
+
+def ray_nodes(seed: int, number: int) -> None:
+    """Two nodes of a Ray cluster are killed while they train, one after the other; the bits are those of a run here."""
+    try:
+        from ray.cluster_utils import Cluster
+    except ImportError:
+        raise NotTried("Ray is not installed") from None
+    with place() as at, place() as alone:
+        subprocess.run([sys.executable, "-c", RAY, "local"], env=alone.environment(), check=True, capture_output=True)
+        cluster = Cluster()
+        try:
+            cluster.add_node(num_cpus=0, include_dashboard=False)
+            nodes = [cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)]
+            driver = subprocess.Popen(
+                [sys.executable, "-c", RAY, "ray"],
+                env=at.environment() | {"RAY_ADDRESS": cluster.address},
+                stdout=subprocess.DEVNULL,
+                stderr=(at.folder / "stderr").open("w"),
+            )
+            for node in nodes:
+                until(lambda: len(list(at.runs.glob("*.partial/progress.txt"))) == 2 or driver.poll() is not None, 120)
+                require(driver.poll() is None, f"the driver ended early: {(at.folder / 'stderr').read_text()[-500:]}")
+                cluster.remove_node(node, allow_graceful=False)
+                cluster.add_node(num_cpus=1)
+            status = driver.wait(300)
+            require(status == 0, f"exit status {status}: {(at.folder / 'stderr').read_text()[-500:]}")
+        finally:
+            cluster.shutdown()
+        same(at.runs, alone.runs)
+        clean_store(at)
+
+
+# ---------------------------------------- clocks
+
+
+def _clock_jumps(seconds: float, after: int) -> None:
+    """From its n-th question on, the clock of the day gives another time."""
+    asked, real = [], time.time
+
+    def clock() -> float:
+        asked.append(1)
+        return real() - (seconds if len(asked) > after else 0)
+
+    time.time = clock
+
+
+def clock(seed: int, number: int) -> None:
+    """The clock jumps back, or all files of the store are from next year."""
+    chance = generator(seed, "clock", number)
+    with place(template()) as at:
+        if number % 2:
+            future = time.time() + 365 * 86_400
+            for path in at.home.rglob("*"):
+                os.utime(path, (future, future))
+        jump = functools.partial(_clock_jumps, chance.choice([3600, 86_400, 10**9]), chance.randrange(8))
+        key = min(at.runs.glob("*/complete.json")).parent.name
+        for words in ((*TINY, "--seed", "5"), ("results",), ("predict", key, "a fine film")):
+            succeeded(rtx(at, *words, first=None if number % 2 else jump))
+        as_undisturbed(at)
+
+
+# ---------------------------------------- signals and streams
+
+
+@functools.cache
+def start_up() -> float:
+    """Seconds until Python runs its first line. A signal before that meets Python and not this project."""
+    began = time.monotonic()
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return (time.monotonic() - began) / 3 + 0.03
+
+
+def stopped(sent: int, seed: int, number: int) -> None:
+    """SIGINT ends with 130 and SIGTERM with 143, in the first half second and later; the same command goes on from there."""
+    chance, early = generator(seed, f"signal {sent}", number), number % 2 == 0
+    moment = start_up() + chance.random() * (0.5 if early else 5)
+    words = (*LONGER, "--seed", "5")
+    with place() as at:
+        told = rtx(at, *words, cold=early, sent=sent, moment=moment if early else moment / 3, limit=60)
+        if told.killed:
+            require(told.status == 128 + sent, f"after {moment:.2f} s: exit status {told.status}: {told.err[-500:]}")
+            calm(told)
+        goes_on(at, *words)
+        nothing_left(at, _files_of_longer())
+
+
+@functools.cache
+def _files_of_longer() -> frozenset[str]:
+    with place() as at:
+        succeeded(rtx(at, *LONGER, "--seed", "5", limit=60))
+        return frozenset(at.files())
+
+
+def _close(number: int) -> None:
+    os.close(number)
+
+
+def streams(seed: int, number: int) -> None:
+    """A closed standard input, output or error."""
+    key = min((template() / "home").glob("data/runs/*/complete.json")).parent.name
+    words = [("predict", key, "fine"), ("predict", key), ("results",), TINY][number // 3 % 4]
+    with place(template()) as at:
+        told = rtx(at, *words, cold=True, first=functools.partial(_close, number % 3))
+        calm(told)
+        require(told.status in (0, 2), f"standard stream {number % 3} is closed: exit status {told.status}: {told.err[-500:]}")
+
+
+def broken_pipe(seed: int, number: int) -> None:
+    """Nobody reads the output, as in ``rtx results | head -1``."""
+    words = [("results", "--csv"), ("predict", "{run}", *["fine"] * 3000), ("--help",), ("params", "standard-1x32")][number % 4]
+    with place(template()) as at:
+        key = min(at.runs.glob("*/complete.json")).parent.name
+        command = [sys.executable, "-m", "rtxlib", *(key if word == "{run}" else word for word in words)]
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(command, env=at.environment(), cwd=at.work, stdout=writer, stderr=subprocess.PIPE, timeout=60)
+        os.close(writer)
+        calm(told := Outcome(done.returncode, "", done.stderr.decode(), 0))
+        require(told.status in (0, 1, 141, -signal.SIGPIPE), f"exit status {told.status}: {told.err[-300:]}")
+
+
+def gone_folder(seed: int, number: int) -> None:
+    """The working folder is deleted before the command begins."""
+    words = [("results",), ("params", "standard-1x32"), TINY][number % 3]
+    with place() as at:
+        fine_or_one_sentence(rtx(at, *words, cold=True, first=functools.partial(shutil.rmtree, at.work)))
+
+
+RANKS = [
+    {"WORLD_SIZE": "x"},
+    {"WORLD_SIZE": "-1"},
+    {"WORLD_SIZE": "2"},
+    {"WORLD_SIZE": "9" * 5000, "RANK": "0"},
+    {"WORLD_SIZE": "2", "RANK": "x", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+    {"WORLD_SIZE": "2", "RANK": "5", "LOCAL_RANK": "5", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"},
+    {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "many"},
+    {"WORLD_SIZE": "2", "RANK": "-1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29512"},
+]
+
+
+def ranks(seed: int, number: int) -> None:
+    """Malformed settings of torchrun."""
+    with place() as at:
+        at.variables = RANKS[number]
+        one_sentence(rtx(at, *TINY))
+
+
+CHECKS = [
+    Check("system", "full-disk", "`rtx train` on a disk of 10 KB, 20 KB, …, and again with room", 120, full_disk),
+    Check("system", "full-disk-out", "`--out` on a disk of 8 KB, 16 KB, …", 9, full_disk_out),
+    Check("system", "read-only", "a store that is read-only or another user's", 8, read_only),
+    Check(
+        *("system", "descriptors", "`ulimit -n` of 8 to 64", len(DESCRIPTORS)),
+        functools.partial(limited, resource.RLIMIT_NOFILE, DESCRIPTORS),
+    ),
+    Check(
+        *("system", "memory", "`ulimit -v` of 200 MB to 4 GB", len(MEMORY)),
+        functools.partial(limited, resource.RLIMIT_AS, MEMORY),
+    ),
+    Check("system", "drivers", "two and three drivers of one store", 12, drivers),
+    Check("system", "lock", "the process that trains is killed while another waits", 5, lock_holder),
+    Check("system", "ray", "two nodes of a Ray cluster are killed while they train", 2, ray_nodes, alone=True),
+    Check("system", "clock", "a clock that jumps back, files from the future", 10, clock),
+    Check("system", "ctrl-c", "SIGINT in the first half second and later", 20, functools.partial(stopped, signal.SIGINT)),
+    Check("system", "term", "SIGTERM in the first half second and later", 10, functools.partial(stopped, signal.SIGTERM)),
+    Check("system", "streams", "a closed standard input, output or error", 12, streams),
+    Check("system", "pipe", "nobody reads the output", 4, broken_pipe),
+    Check("system", "folder", "a deleted working folder", 3, gone_folder),
+    Check("system", "ranks", "malformed WORLD_SIZE, RANK and MASTER_PORT", len(RANKS), ranks),
+]

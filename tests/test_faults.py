@@ -1,0 +1,33 @@
+"""A few cases of the harness of tests/faults, the same ones every time; ``make faults`` runs the whole."""
+
+from __future__ import annotations
+
+import pytest
+from faults import Broken, NotTried, child, inputs, kill, system
+
+SEED = 0
+CASES = {
+    **{check.name: (check, numbers) for check, numbers in zip(kill.CHECKS, ((1, 2), (), (1,), (1,), (1,)), strict=True)},
+    **{check.name: (check, range(1, 11)) for check in inputs.CHECKS},  # number 0 of each is a cold process
+    **{check.name: (check, (1,)) for check in system.CHECKS if check.name in ("ctrl-c", "term", "ranks", "drivers", "clock")},
+    **{check.name: (check, (4, 40)) for check in system.CHECKS if check.name == "full-disk"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    child.warm_up()
+
+
+@pytest.mark.parametrize("name", [name for name, (_, numbers) in CASES.items() if numbers])
+def test_faults(name: str) -> None:
+    check, numbers = CASES[name]
+    broken = []
+    for number in numbers:
+        try:
+            check.run(SEED, number)
+        except NotTried as reason:
+            pytest.skip(str(reason))
+        except Broken as error:
+            broken.append(f"python -m tests.faults --seed {SEED} --case {name}:{number}\n{error}")
+    assert not broken, "\n\n".join(broken)
