@@ -38,6 +38,7 @@ from . import Broken, require
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 20  # a command that takes longer hangs, unless its check says otherwise; more on a busy machine
 LONGEST = 600  # characters of a sentence
+LONGEST_ARGUMENT = 1 << 17  # bytes that Linux allows
 MEMORY = 12 << 30  # bytes of address space, so that no case takes the machine's memory
 WATCHED = ("home", "tmp", "runtime")  # where a command may leave files behind
 TIMES = re.compile(r"second|^ms_|finished|time|date|^latency_|^files$")  # columns and entries that differ between equal runs
@@ -152,7 +153,7 @@ def rtx(
     streams = [at.folder / name for name in ("stdin", "stdout", "stderr")]
     streams[0].write_bytes(given or b"")
     began = time.monotonic()
-    if cold or within:
+    if within or (cold and max(map(len, words)) < LONGEST_ARGUMENT):
         with streams[0].open("rb") as stdin, streams[1].open("wb") as stdout, streams[2].open("wb") as stderr:
             process = subprocess.Popen(
                 [*within, sys.executable, "-m", "rtxlib", *words],

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
@@ -57,7 +58,7 @@ GOOD = [  # the rows that are spoiled
 # ---------------------------------------- what is drawn
 
 SHARE = st.integers(0, 999).map(lambda n: n / 1000)
-LONG = st.tuples(st.sampled_from("aaé🙂価'\u0301"), st.integers(1, 6)).map(lambda drawn: (drawn[0] * 10 ** drawn[1])[:200_000])
+LONG = st.tuples(st.sampled_from("aaé🙂価'\u0301"), st.integers(1, 6)).map(lambda drawn: drawn[0] * 10 ** drawn[1])
 ODD_TEXTS = st.one_of(
     st.text(max_size=40),
     st.text(alphabet=st.characters(categories=["Cc", "Cf", "Zl", "Zp", "Mn", "Co"]), min_size=1, max_size=12),
@@ -72,13 +73,15 @@ ODD_CELLS = st.one_of(
     st.sampled_from([None, float("nan"), float("inf"), True, 3, 1.5, 10**30, -0.0, pd.Timestamp(0), pd.Timedelta(1)]),
 )
 NAMES = st.sampled_from(["text", "label", " text", "TEXT", "", "comment", "p_positive", "a\nb", "=1", "x" * 300, "\x1b[31m"])
-ENCODINGS = ["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32", "latin-1", "cp1252", "shift-jis", "utf-7"]
-ENDINGS = ["csv", "csv", "tsv", "jsonl", "parquet", "txt", "CSV", "xlsx", "json", ""]
+ENCODINGS = [*["utf-8"] * 15, "utf-8-sig", "utf-16", "utf-32", "latin-1", "cp1252", "shift-jis", "utf-7"]
+ENDINGS = [*("csv", "csv", "csv", "tsv", "jsonl", "jsonl", "jsonl", "parquet", "parquet", "parquet"), "txt", "CSV", "xlsx", ""]
 SPECIAL = ["fifo", "folder", "dangling", "loop", "device", "link", "empty", "noise"]
+AN_OBJECT = st.tuples(st.just("cell"), st.integers(0, len(GOOD) - 1), st.sampled_from(["text", "label"]), OBJECTS)
 SPOILT = st.lists(
     st.one_of(
         st.tuples(st.just("cell"), st.integers(0, len(GOOD) - 1), st.sampled_from(["text", "label"]), ODD_CELLS),
         st.tuples(st.just("column"), st.sampled_from(["text", "label"]), ODD_CELLS),
+        AN_OBJECT,
         st.tuples(st.just("rename"), st.sampled_from(["text", "label"]), NAMES),
         st.tuples(st.just("rows"), st.sampled_from([0, 1, 2, 5, 20])),
         st.tuples(st.just("thrice")),
@@ -98,11 +101,11 @@ BYTES = st.lists(
 FILES = st.fixed_dictionaries(
     {
         "command": st.sampled_from(["predict", "predict", "evaluate", "train", "embed"]),
-        "spoilt": st.one_of(SPOILT, SPOILT, st.just([])),
+        "spoilt": st.one_of(SPOILT, SPOILT, AN_OBJECT.map(lambda one: [one]), st.just([])),
         "ending": st.sampled_from(ENDINGS),
         "encoding": st.sampled_from(ENCODINGS),
-        "bytes": st.one_of(st.just([]), BYTES),
-        "special": st.sampled_from([None] * 12 + SPECIAL),
+        "bytes": st.one_of(st.just([]), st.just([]), BYTES),
+        "special": st.sampled_from([None] * 40 + SPECIAL),
         "out": st.sampled_from(["csv", "jsonl", "parquet"]),
     }
 )
@@ -122,9 +125,9 @@ LABELS = st.fixed_dictionaries(
 TEXTS = st.fixed_dictionaries(
     {
         "texts": st.lists(ODD_TEXTS, min_size=1, max_size=4),
-        "by": st.sampled_from(["arguments", "stdin", "bytes"]),
+        "by": st.sampled_from(["arguments", "arguments", "stdin", "stdin", "bytes"]),
         "noise": st.binary(max_size=60),
-        "to": st.sampled_from(["plain", "json", "csv", "jsonl", "parquet", "similarity"]),
+        "to": st.sampled_from(["plain", "plain", "plain", "json", "csv", "csv", "jsonl", "parquet", "similarity"]),
     }
 )
 VALUES = st.one_of(
@@ -170,10 +173,8 @@ def _settings() -> st.SearchStrategy:
     )
 
 
-DAMAGES = [
-    *("cut", "flip", "delete", "empty", "append", "noise", "fifo", "folder", "dangling", "pickle", "swap"),
-    *("rename tensors", "lose tensors", "nan", "integers"),
-]
+OF_WEIGHTS = ["rename tensors", "lose tensors", "nan", "integers"]
+DAMAGES = ["cut", "flip", "delete", "empty", "append", "noise", "fifo", "folder", "dangling", "pickle", "swap", *OF_WEIGHTS]
 STORES = st.fixed_dictionaries(
     {
         "what": st.sampled_from(["run", "run", "run", "encoder", "prepared"]),
@@ -216,9 +217,9 @@ def drawn(kind: str, seed: int, number: int) -> Any:
 # ---------------------------------------- files
 
 
-def spoil(rows: list[dict[str, Any]], ways: list[tuple]) -> pd.DataFrame:
+def spoil(ways: list[tuple], ending: str) -> pd.DataFrame:
     """The good rows with everything wrong that was drawn."""
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(GOOD)
     for way, *how in ways:
         if way == "rows":
             table = table.head(how[0])
@@ -228,11 +229,14 @@ def spoil(rows: list[dict[str, Any]], ways: list[tuple]) -> pd.DataFrame:
             table = pd.concat([table, pd.Series([how[1]] * len(table), table.index, name=how[0])], axis=1)
         elif way == "rename":
             table = table.rename(columns={how[0]: how[1]})
-        elif how[-2] in table and list(table.columns).count(how[-2]) == 1:
+        elif list(table.columns).count(how[-2]) == 1:
             cells = table[how[-2]].astype(object).tolist()
-            wrong = range(len(cells)) if way == "column" else [how[0]] * (how[0] < len(cells))
+            # A column of Parquet has one type.
+            all_of_them = way == "column" or (ending == "parquet" and not isinstance(how[-1], str))
+            wrong = range(len(cells)) if all_of_them else [how[0]] * (how[0] < len(cells))
+            value = how[-1][:20_000] if all_of_them and isinstance(how[-1], str) else how[-1]
             for i in wrong:
-                cells[i] = how[-1]
+                cells[i] = value
             table[how[-2]] = pd.Series(cells, table.index, dtype=object)
     return table
 
@@ -283,7 +287,7 @@ def make_special(path: Path, kind: str, noise: bytes = b"") -> None:
 
 
 def play_files(at: Place, key: str, example: dict[str, Any], cold: bool) -> None:
-    table = spoil(GOOD, example["spoilt"])
+    table = spoil(example["spoilt"], example["ending"])
     name = "given" + ("." if example["ending"] else "") + example["ending"]
     content = spoil_bytes(written(table, example["ending"], example["encoding"]), example["bytes"])
     if example["special"]:
@@ -304,11 +308,13 @@ def play_files(at: Place, key: str, example: dict[str, Any], cold: bool) -> None
     if example["command"] != "train":
         new = {Path(path).name for path in after.keys() - before.keys()}
         require(new <= {out, "answers.parquet"} and (outcome.status == 0 or not new), f"new files: {new}")
-    plain = not (example["bytes"] or example["special"]) and example["encoding"].startswith("utf-8")
+    plain = not (example["bytes"] or example["special"])
+    plain &= example["encoding"].startswith("utf-8") or name.endswith("parquet")
     if outcome.status == 0 and plain and example["ending"] in ("jsonl", "parquet"):
         used = ["text", "label"] if example["command"] in ("train", "evaluate") else ["text"]
         read = pd.read_parquet(at.work / name) if name.endswith("parquet") else table
-        objects = [cell for column in used if column in read for cell in read[column] if isinstance(cell, bytes | list | dict)]
+        kinds = (list, dict, np.ndarray, *([bytes] if name.endswith("parquet") else []))
+        objects = [cell for column in used if column in read for cell in read[column] if isinstance(cell, kinds)]
         require(not objects, f"taken as a text or a label: {objects[:1]!r}")
     if outcome.status == 0 and plain and example["command"] == "predict" and example["ending"] in ("csv", "parquet"):
         _keeps_columns(at.work / out, table)
@@ -333,7 +339,7 @@ def _keeps_columns(file: Path, table: pd.DataFrame) -> None:
 
 
 def play_labels(at: Place, key: str, example: dict[str, Any], cold: bool) -> None:
-    values, rows = example["values"], [dict(row) for row in GOOD]
+    values, rows = [value[:20_000] for value in example["values"]], [dict(row) for row in GOOD]
     for i, row in enumerate(rows):
         row["label"] = values[i % len(values)]
     if example["once"]:
@@ -350,7 +356,7 @@ def play_labels(at: Place, key: str, example: dict[str, Any], cold: bool) -> Non
 
 
 def play_texts(at: Place, key: str, example: dict[str, Any], cold: bool) -> None:
-    texts, to, given = [text[:100_000] for text in example["texts"]], example["to"], b""
+    texts, to, given = example["texts"], example["to"], b""
     words: list[Any] = ["predict", key]
     if to == "similarity":
         words, texts = ["similarity", "--model", encoder() / "encoder", "--"], [*texts, "another"]
@@ -402,11 +408,11 @@ class Payload:
 
 
 def damage(file: Path, example: dict[str, Any], twin: Path | None, canary: Path) -> None:
-    """Spoil one file in the way that was drawn. A way that only weights know cuts any other file short."""
+    """Spoil one file in the way that was drawn. Prepared data have no weights, so they are cut short instead."""
     from safetensors.torch import load, save
 
     content, way, share = file.read_bytes(), example["damage"], example["where"]
-    if way in DAMAGES[-4:] and file.suffix != ".safetensors":
+    if way in OF_WEIGHTS and file.suffix != ".safetensors":
         way = "cut"
     file.unlink()
     if way in ("fifo", "folder", "dangling", "empty", "noise"):
@@ -464,7 +470,8 @@ def play_stores(at: Place, key: str, example: dict[str, Any], cold: bool) -> Non
     folders = {"run": at.runs / key, "encoder": at.work / "encoder", "prepared": next(at.home.glob("data/prepared/*/"))}
     shutil.copytree(encoder() / "encoder", folders["encoder"])
     folder = folders[example["what"]]
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    weights = example["damage"] in OF_WEIGHTS and example["what"] != "prepared"
+    files = sorted(path for path in folder.rglob("*.safetensors" if weights else "*") if path.is_file())
     file = files[example["file"] % len(files)]
     other = next(path.parent.name for path in at.runs.glob("*/complete.json") if path.parent.name != key)
     twin = at.runs / other / file.name
