@@ -47,7 +47,7 @@ class Row:
 
 
 def run_all(cases: list[tuple[Check, int]], seed: int, minutes: float, say: Callable[[str], None]) -> list[Row]:
-    """Run cases, two at a time, and those of a check that wants the machine alone afterwards. No case begins after the time."""
+    """Run the cases of checks that want the machine alone, then all others, two at a time. No case begins after the time."""
     chosen = {check.name for check, _ in cases}
     rows = {name: Row(check) for name, check in CHECKS.items() if name in chosen}
     end, lock = time.monotonic() + 60 * minutes, threading.Lock()
@@ -74,11 +74,11 @@ def run_all(cases: list[tuple[Check, int]], seed: int, minutes: float, say: Call
                 row.failures[name] = why
                 say(f"{name} did not hold: {ascii(why)[1:-1]}")
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(one, (case for case in cases if not case[0].alone)))
     for case in cases:
         if case[0].alone:  # in the main thread, as Ray wants it
             one(case)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(one, (case for case in cases if not case[0].alone)))
     return list(rows.values())
 
 

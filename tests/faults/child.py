@@ -128,7 +128,7 @@ class Outcome:
 def rtx(
     at: Place,
     *arguments: object,
-    given: bytes | None = b"",
+    given: bytes = b"",
     cold: bool = False,
     limit: float = SECONDS,
     moment: float | None = None,
@@ -141,7 +141,7 @@ def rtx(
     Args:
         at: its folders
         arguments: of ``rtx``
-        given: standard input; None: a closed one
+        given: standard input
         cold: start Python anew
         limit: seconds after which its process group is killed, if the machine has a core for it
         moment: seconds after which the signal is sent
@@ -149,9 +149,9 @@ def rtx(
         first: is called in the process before the command; a warm process wants a function that can be pickled
         within: a command before Python's, such as ``setpriv``; it makes the process cold
     """
-    words = [os.fsencode(str(argument)) for argument in arguments]
+    words = [word if isinstance(word, bytes) else str(word).encode("utf-8", "surrogatepass") for word in arguments]
     streams = [at.folder / name for name in ("stdin", "stdout", "stderr")]
-    streams[0].write_bytes(given or b"")
+    streams[0].write_bytes(given)
     began = time.monotonic()
     if within or (cold and max(map(len, words)) < LONGEST_ARGUMENT):
         with streams[0].open("rb") as stdin, streams[1].open("wb") as stdout, streams[2].open("wb") as stderr:
@@ -176,9 +176,9 @@ def rtx(
         if killed := alive():
             _send(process.pid, sent)
     join(limit * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
-    hung = alive()
-    _send(process.pid, signal.SIGKILL)  # also what it left behind in its group
-    join(10)
+    if hung := alive():
+        _send(process.pid, signal.SIGKILL)
+        join(10)
     code = status()
     out, err = (path.read_bytes().decode(errors="replace") for path in streams[1:])
     number = None if hung or code is None else 128 - code if code < 0 else code
