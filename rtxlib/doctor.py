@@ -165,8 +165,8 @@ def _run(runs: Path, key: str) -> str:
 
     if (run := store.load(runs, key)) is None:
         raise store.damaged(key, runs / key, f"it has no {checksums.MARK}")
-    store.verify(run, lambda name: name != store.CARD)
     use.open_run(run)
+    store.verify(run, lambda name: name != store.CARD)
     found = f"{run.metrics.get('model')} on {run.metrics.get('data')}, seed {run.metrics.get('seed')}"
     if checksums.recorded(run.path) is None:
         return f"{found}; it carries no checksums, because an earlier version stored it, and its tensors are complete"

@@ -35,8 +35,8 @@ def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFra
             members = pd.DataFrame({"study": study, "key": [run.key for run in runs]})
             _replace(results / "studies.parquet", members, "study")
         for name in store.TABLES:
-            files = [run.path / f"{name}.parquet" for run in here]
-            if parts := [store.read_table(file) for file in files if file.is_file()]:
+            holders = [run for run in here if (run.path / f"{name}.parquet").is_file()]
+            if parts := [store.part(run, name) for run in holders]:  # compared with their checksums
                 _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key")
         for name, table in tables.items():
             _replace(results / f"{name}.parquet", table.assign(study=study), "study")

@@ -225,6 +225,17 @@ def test_a_kill_while_a_file_of_a_run_is_replaced_leaves_it_undamaged(
     assert not doctor.examine_store(runs)[0]["ok"]
 
 
+def test_a_table_with_a_flipped_bit_is_neither_read_nor_published(run, runs: Path, tmp_path: Path) -> None:
+    copy = store.load(runs, run.key)
+    store.put(copy, "states.parquet", lambda path: shutil.copy(copy.path / "curves.parquet", path))
+    content = bytearray((copy.path / "states.parquet").read_bytes())
+    content[40] ^= 1
+    (copy.path / "states.parquet").write_bytes(content)
+    for read in (lambda: store.part(copy, "states"), lambda: published.publish("s", [copy], tmp_path / "results")):
+        with pytest.raises(InputError, match=rf"table of run {run.key} is damaged \(states\.parquet .*\): delete it"):
+            read()
+
+
 def test_a_run_of_an_earlier_version_gains_tables_but_no_checksums(run, runs: Path) -> None:
     mark = runs / run.key / store.MARK
     mark.write_text(json.dumps({"key": run.key}))

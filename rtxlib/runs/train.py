@@ -143,8 +143,8 @@ def _finished(runs: Path, key: str) -> Run | None:
     def stored() -> bool:
         if (run := store.load(runs, key)) is None:
             return False
-        store.verify(run, lambda name: name != store.CARD and not store.measured_later(name))
         use.open_run(run)
+        store.verify(run, lambda name: name != store.CARD and not store.measured_later(name))
         return True
 
     return store.load(runs, key) if parallel.agree(stored) else None

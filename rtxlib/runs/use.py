@@ -162,7 +162,7 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
         return kept[kept["fingerprint"] == fingerprint]
     file = run.path / "evaluations.parquet"
     with store.lock(run.path.parent, run.key):
-        old = store.read_table(file) if file.is_file() else pd.DataFrame({"fingerprint": []})
+        old = store.part(run, "evaluations") if file.is_file() else pd.DataFrame({"fingerprint": []})
         if not (old["fingerprint"] == fingerprint).any():
             rows = data.rows("test")
             texts = rows["text"].tolist()
