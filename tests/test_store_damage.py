@@ -346,6 +346,8 @@ def test_a_finished_run_in_a_read_only_store_needs_no_lock(run, runs: Path, monk
     assert train.train_run(SPEC, runs).metrics == run.metrics
     with pytest.raises(InputError, match="cannot be written; ask its owner for write permission, or set RTX_HOME"):
         train.train_run(dataclasses.replace(SPEC, seed=1), runs)
+    with pytest.raises(InputError, match="cannot be written; ask its owner"), store.changing(run):
+        pytest.fail("a latency would be added all the same")
 
 
 def test_another_users_half_trained_run_is_one_sentence(tmp_path, monkeypatch) -> None:

@@ -154,6 +154,7 @@ def made_before(spec: DataSpec, cache: Path) -> Iterator[Prepared]:
             record = json.loads(checksums.regular(path).read_text())
         except ValueError:  # damaged, or no file
             continue
-        same = record.get("spec") == dataclasses.asdict(spec) and record.get("code") == code_version()
+        wanted = {"spec": dataclasses.asdict(spec), "code": code_version()}
+        same = isinstance(record, dict) and wanted == {name: record.get(name) for name in wanted}
         if same and (found := read(path.parent, spec)) is not None:
             yield found

@@ -114,7 +114,7 @@ def measure_latency(run: Run, data: Prepared) -> Run:
     )
     on = {"latency_device": device_name(device), "latency_threads": torch.get_num_threads()}
     metrics = run.metrics | timing | on
-    with store.lock(run.path.parent, run.key):
+    with store.changing(run):
         store.put(run, "metrics.json", lambda path: store.write_json(path, metrics))
     return dataclasses.replace(run, metrics=metrics)
 

@@ -251,8 +251,20 @@ def writing(runs: Path, key: str, report: Callable[[str], None] = warnings.warn)
     os.replace(folder, final)
 
 
+@contextlib.contextmanager
+def changing(run: Run) -> Iterator[None]:
+    """Hold the lock of a finished run while its files are changed by :func:`put`. Raises InputError when they cannot be."""
+    try:
+        with lock(run.path.parent, run.key):
+            yield
+    except OSError as error:
+        if error.errno not in READ_ONLY:
+            raise
+        raise _unwritable(run.path) from error
+
+
 def put(run: Run, name: str, write: Callable[[Path], object]) -> None:
-    """Add a file to a finished run, or replace it, with its checksum. The caller holds the run's lock.
+    """Add a file to a finished run, or replace it, with its checksum. The caller holds the run's lock (:func:`changing`).
 
     write: writes the file under the name that it is given. The mark accepts the old and the new file while the file is replaced,
     so the run is undamaged whenever the process is killed. A file that was added may be deleted again. A run that an earlier

@@ -161,7 +161,7 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
             raise InputError(f"The scores of run {run.key} on these texts of {label} are not here; train it again.")
         return kept[kept["fingerprint"] == fingerprint]
     file = run.path / "evaluations.parquet"
-    with store.lock(run.path.parent, run.key):
+    with store.changing(run):
         old = store.part(run, "evaluations") if file.is_file() else pd.DataFrame({"fingerprint": []})
         if not (old["fingerprint"] == fingerprint).any():
             rows = data.rows("test")

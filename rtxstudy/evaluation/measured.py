@@ -185,7 +185,7 @@ def _kept(
 
 
 def _keep(run: Run, name: str, table: pd.DataFrame) -> None:
-    with store.lock(run.path.parent, run.key):
+    with store.changing(run):
         store.put(run, f"{name}.parquet", lambda path: store.write_table(path, table))
 
 
