@@ -98,11 +98,14 @@ def test_a_folder_is_no_file(run: str, tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_read_is_said(
     name: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forbidden(path: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    file = tmp_path / name
+    file, read = tmp_path / name, Path.read_bytes
     file.write_text("text\n")
+
+    def forbidden(path: Path) -> bytes:
+        if path == file:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
     monkeypatch.setattr(Path, "read_bytes", forbidden)  # root may read everything
     for arguments in (
         ("predict", run, file),

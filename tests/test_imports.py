@@ -29,7 +29,7 @@ TABLES = ("rtxstudy.evaluation.statistics", "rtxstudy.evaluation.pareto")  # of 
 RULES = [
     ("rtxlib", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ()),
     ("rtxlib/errors.py rtxlib/atomic.py rtxlib/checksums.py rtxlib/hub.py", OURS, LEAVES),
-    ("rtxlib/process.py", (*OURS, *MODELS), ()),
+    ("rtxlib/process.py", (*OURS, *MODELS), LEAVES),
     ("rtxlib/models", OURS, ("rtxlib.models", *LEAVES)),
     ("rtxlib/data", OURS, ("rtxlib.data", *LEAVES)),
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),

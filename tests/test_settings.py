@@ -70,7 +70,7 @@ def test_values_are_read_in_the_spelling_of_json_and_of_python(written: str, rea
         ("learning_rate=1" + "0" * 400, "learning_rate must be a finite number"),
         ("learning_rate=0", "learning_rate must be above zero, not 0"),
         ("batch_rows=1.5", "batch_rows must be a whole number, not 1.5"),
-        ("batch_rows=0", "batch_rows must be at least 1"),
+        ("batch_rows=0", "batch_rows must be from 1 to"),
         ("batch_tokens=abc", "batch_tokens must be a whole number or None"),
         ("beta2=2", "beta2 must be at least 0 and below 1"),
         ("label_smoothing=3", "label_smoothing must be at least 0 and below 1"),
