@@ -50,7 +50,7 @@ _FIELDS = {
     "at least 0": "prelude_layers coda_layers num_decoder_layers type_vocab_size norm_eps initializer_range "
     "embedding_initializer_range",
     "at least 1": "vocab_size hidden_size num_hidden_layers num_attention_heads max_position_embeddings recurrent_depth "
-    "global_attention_every embedding_size conditioning_size intermediate_size max_seq_length",
+    "global_attention_every embedding_size conditioning_size pass_rank intermediate_size max_seq_length",
     "a probability below 1": "hidden_dropout attention_dropout activation_dropout classifier_dropout",
     "above zero": "rope_theta local_rope_theta",
 }
@@ -104,6 +104,8 @@ class ModelConfig(PreTrainedConfig):
     loop_norm: bool = False  # a norm after each pass
     iteration_embedding: bool = False  # each pass adds a vector of its own to the state
     conditioning_size: int | None = None  # width inside the light layer before each later pass; None: no layer
+    pass_norms: bool = False  # in each pass the block's layers have norms of their own
+    pass_rank: int | None = None  # rank of what each pass adds to the block's matrices; None: nothing is added
     prelude_layers: int = 0  # layers before the loop, passed once
     coda_layers: int = 0  # layers after the loop, passed once
     embedding_size: int | None = None  # E, width of the token table, which a matrix widens to d; None: d
@@ -163,9 +165,12 @@ class ModelConfig(PreTrainedConfig):
                 "depth_sampling='uniform' trains one block for every depth; with block_sharing='unshared' the later "
                 "blocks would be trained less than the earlier ones."
             )
+        for field in ("pass_norms", "pass_rank"):
+            if getattr(self, field) and self.block_sharing == "unshared":
+                raise InputError(f"{field} relaxes sharing, and with block_sharing='unshared' the passes share nothing.")
         if self.recurrent_depth > 1:
             return
-        for field in ("input_injection", "iteration_embedding", "conditioning_size", "depth_sampling"):
+        for field in ("input_injection", "iteration_embedding", "conditioning_size", "pass_norms", "pass_rank", "depth_sampling"):
             if getattr(self, field) != getattr(ModelConfig, field):
                 raise InputError(f"{field} is about passes after the first, and recurrent_depth=1 has none of them.")
 
