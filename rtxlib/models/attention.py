@@ -42,8 +42,8 @@ class Attention(nn.Module):
         """Attend from the first ``queries`` positions of x (all by default) to every position of x, or of ``memory``.
 
         x: (batch, length, hidden). memory: (batch, memory length, hidden). view: mask and rotary angles.
-        Cross-attention has no rotation. own: what this pass adds to the projections. Returns the output (batch, queries, hidden), and with ``eager`` the weights (batch,
-        heads, queries, keys), otherwise None.
+        Cross-attention has no rotation. own: what this pass adds to the projections. Returns the output (batch, queries,
+        hidden), and with ``eager`` the weights (batch, heads, queries, keys), otherwise None.
         """
         queries = x.shape[1] if queries is None else queries
         asking = x if queries == x.shape[1] else x[:, :queries]

@@ -66,7 +66,9 @@ def to_loop(
             f"{len(inner)}, the layers of this encoder{' between its edges' if edges else ''}."
         )
     if start == "average" and len(inner) % layers:
-        raise InputError(f"{len(inner)} layers cannot be averaged into {layers}; choose a number that divides {len(inner)}.")
+        raise InputError(
+            f"{len(inner)} layers cannot be averaged into {layers}; choose a number that divides {len(inner)}."
+        )
     replaced = [inner[number::layers] for number in range(layers)]  # the layers that each shared layer stands for
     if relaxed or start == "average":
         _check_alike(replaced)
@@ -94,9 +96,7 @@ def to_loop(
     return loop.eval()
 
 
-def _config(
-    of: ModelConfig, layers: int, passes: int, rank: int | None, pass_norms: bool, edges: bool
-) -> ModelConfig:
+def _config(of: ModelConfig, layers: int, passes: int, rank: int | None, pass_norms: bool, edges: bool) -> ModelConfig:
     config = copy.deepcopy(of)
     config.num_hidden_layers, config.recurrent_depth, config.residual = layers, passes, "none"
     config.prelude_layers = config.coda_layers = int(edges)
@@ -110,7 +110,9 @@ def _check_alike(replaced: Sequence[Sequence[nn.Module]]) -> None:
     for group in replaced:
         kinds = {(layer.local, tuple(layer.state_dict())) for layer in group}
         if len(kinds) > 1:
-            raise InputError("The layers that one shared layer would replace differ in kind; only start 'lower' or 'spread' fits.")
+            raise InputError(
+                "The layers that one shared layer would replace differ in kind; only start 'lower' or 'spread' fits."
+            )
 
 
 def _mean(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
