@@ -151,6 +151,7 @@ SHAPES = [
     {"block_sharing": "unshared"}, {"residual": "gated"}, {"residual": "learned", "iteration_embedding": True},
     {"conditioning_size": 48, "prelude_layers": 2, "coda_layers": 1, "loop_norm": True, "final_norm": True, "norm": "layernorm"},
     {"embedding_size": 16, "type_vocab_size": 0, "norm_placement": "sandwich", "bias": False},
+    {"pass_norms": True, "pass_rank": 5, "coda_layers": 1}, {"pass_rank": 100, "feedforward": "gelu"},
     {"first_attention_norm": False, "num_labels": 7, "embedding_norm": False, "local_attention": 4},
     {"position": "learned", "pooler": True}, {"position": "learned", "pooler": True, "pooling": "pooler", "feedforward": "gelu"},
 ]  # fmt: skip

@@ -302,6 +302,7 @@ def test_a_part_that_the_page_does_not_compute_is_named(field: str) -> None:
         "local_attention": 4,
         "embedding_size": 8,
         "conditioning_size": 8,
+        "pass_rank": 2,
     }
     value = other.get(field, 1 if field.endswith("_layers") else not weights.ABSENT.get(field))
     config = ModelConfig(hidden_size=16, num_attention_heads=2, recurrent_depth=2, **{field: value})

@@ -13,6 +13,7 @@ from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.kernels.linear import Linear, linear
 from rtxlib.models.kernels.rotation import rotate
 from rtxlib.models.masks import SEES_ALL, View
+from rtxlib.models.relaxation import PassParts
 
 
 class Attention(nn.Module):
@@ -36,16 +37,17 @@ class Attention(nn.Module):
         queries: int | None = None,
         eager: bool = False,
         memory: Tensor | None = None,
+        own: PassParts | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from the first ``queries`` positions of x (all by default) to every position of x, or of ``memory``.
 
         x: (batch, length, hidden). memory: (batch, memory length, hidden). view: mask and rotary angles.
-        Cross-attention has no rotation. Returns the output (batch, queries, hidden), and with ``eager`` the weights (batch,
-        heads, queries, keys), otherwise None.
+        Cross-attention has no rotation. own: what this pass adds to the projections. Returns the output (batch, queries,
+        hidden), and with ``eager`` the weights (batch, heads, queries, keys), otherwise None.
         """
         queries = x.shape[1] if queries is None else queries
         asking = x if queries == x.shape[1] else x[:, :queries]
-        q, k, v = self._project(asking, x if memory is None else memory)  # (B, H, T, D)
+        q, k, v = self._project(asking, x if memory is None else memory, own)  # (B, H, T, D)
         if view.rotary is not None:
             cos, sin = view.rotary  # (T, D)
             q, k = rotate(q, cos[:queries], sin[:queries]), rotate(k, cos, sin)
@@ -56,16 +58,23 @@ class Attention(nn.Module):
             texts = [slice(start, end) for start, end in pairwise(view.offsets)]
             each = [attend(q[..., text, :], k[..., text, :], v[..., text, :], view.mask, p)[0] for text in texts]
             attended, weights = torch.cat(each, dim=-2), None
-        return self.output(attended.transpose(1, 2).flatten(2)), weights  # (B, H, T, D) → (B, T, d)
+        attended = attended.transpose(1, 2).flatten(2)  # (B, H, T, D) → (B, T, d)
+        out = self.output(attended)
+        return (out + own.attention_output(attended) if hasattr(own, "attention_output") else out), weights
 
-    def _project(self, asking: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, asking: Tensor, seen: Tensor, own: PassParts | None) -> tuple[Tensor, Tensor, Tensor]:
         """Q of the states that ask, K and V of the states that are seen: each (B, T, d) → (B, H, T, D)."""
+        added = getattr(own, "qkv", None)
         if asking is seen:
-            q, k, v = self.qkv(seen).chunk(3, dim=-1)
+            qkv = self.qkv(seen)
+            q, k, v = (qkv if added is None else qkv + added(seen)).chunk(3, dim=-1)
         else:
             d, weight, bias = seen.shape[-1], self.qkv.weight, self.qkv.bias
             q = linear(asking, weight[:d], None if bias is None else bias[:d])
-            k, v = linear(seen, weight[d:], None if bias is None else bias[d:]).chunk(2, dim=-1)
+            kv = linear(seen, weight[d:], None if bias is None else bias[d:])
+            if added is not None:
+                q, kv = q + added(asking, slice(d)), kv + added(seen, slice(d, None))
+            k, v = kv.chunk(2, dim=-1)
         return self._split(q), self._split(k), self._split(v)
 
     def _split(self, x: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ _FIELDS = {
     "from 0 to 10,000": "prelude_layers coda_layers num_decoder_layers",
     "from 1 to 10,000": "num_hidden_layers recurrent_depth",
     "from 0 to 1,000,000": "type_vocab_size",
-    "from 1 to 1,000,000": "hidden_size num_attention_heads embedding_size",
+    "from 1 to 1,000,000": "hidden_size num_attention_heads embedding_size pass_rank",
     "from 1 to 10,000,000": "vocab_size max_position_embeddings max_seq_length intermediate_size conditioning_size "
     "local_attention global_attention_every",
     "a probability below 1": "hidden_dropout attention_dropout activation_dropout classifier_dropout",
@@ -115,6 +115,8 @@ class ModelConfig(PreTrainedConfig):
     loop_norm: bool = False  # a norm after each pass
     iteration_embedding: bool = False  # each pass adds a vector of its own to the state
     conditioning_size: int | None = None  # width inside the light layer before each later pass; None: no layer
+    pass_norms: bool = False  # in each pass the block's layers have norms of their own
+    pass_rank: int | None = None  # rank of what each pass adds to the block's matrices; None: nothing is added
     prelude_layers: int = 0  # layers before the loop, passed once
     coda_layers: int = 0  # layers after the loop, passed once
     embedding_size: int | None = None  # E, width of the token table, which a matrix widens to d; None: d
@@ -175,9 +177,12 @@ class ModelConfig(PreTrainedConfig):
                 "depth_sampling='uniform' trains one block for every depth; with block_sharing='unshared' the later "
                 "blocks would be trained less than the earlier ones."
             )
+        for field in ("pass_norms", "pass_rank"):
+            if getattr(self, field) and self.block_sharing == "unshared":
+                raise InputError(f"{field} relaxes sharing, and with block_sharing='unshared' the passes share nothing.")
         if self.recurrent_depth > 1:
             return
-        for field in ("input_injection", "iteration_embedding", "conditioning_size", "depth_sampling"):
+        for field in ("input_injection", "iteration_embedding", "conditioning_size", "pass_norms", "pass_rank", "depth_sampling"):
             if getattr(self, field) != getattr(ModelConfig, field):
                 raise InputError(f"{field} is about passes after the first, and recurrent_depth=1 has none of them.")
 

@@ -23,6 +23,7 @@ from rtxlib.models.masks import Views, packed, packed_positions, self_attention_
 from rtxlib.models.norms import make_norm
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.recurrence import RecurrentStack
+from rtxlib.models.relaxation import LowRank
 from rtxlib.models.residual import PassResidual
 from rtxlib.models.trace import Trace
 
@@ -80,7 +81,7 @@ class EncoderBase(PreTrainedModel):
             initialization.normal_(module.weight, std=std)
         elif isinstance(module, nn.RMSNorm | nn.LayerNorm):
             initialization.ones_(module.weight)
-        elif isinstance(module, PassResidual):
+        elif isinstance(module, PassResidual | LowRank):
             module.reset_parameters()
         if getattr(module, "bias", None) is not None:
             initialization.zeros_(module.bias)

@@ -9,6 +9,7 @@ from rtxlib.models.config import GATED, ModelConfig
 from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.kernels.glu import glu
 from rtxlib.models.kernels.linear import Activation, Linear
+from rtxlib.models.relaxation import PassParts
 
 ACTIVATIONS: dict[str, Activation] = {"swiglu": F.silu, "geglu": F.gelu, "gelu": F.gelu, "relu": F.relu}
 
@@ -29,8 +30,11 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(config.activation_dropout)
         self.output = Linear(inner, config.hidden_size, bias=config.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, hidden) → (…, hidden)."""
-        if self.gated:
-            return self.output(self.dropout(glu(self.input(x), self.activation)))
-        return self.output(self.dropout(self.input.activated(x, self.activation)))
+    def forward(self, x: Tensor, own: PassParts | None = None) -> Tensor:
+        """(…, hidden) → (…, hidden). own: what this pass adds to the two maps."""
+        if not hasattr(own, "feedforward_input"):
+            inner = glu(self.input(x), self.activation) if self.gated else self.input.activated(x, self.activation)
+            return self.output(self.dropout(inner))
+        inner = self.input(x) + own.feedforward_input(x)
+        inner = self.dropout(glu(inner, self.activation) if self.gated else self.activation(inner))
+        return self.output(inner) + own.feedforward_output(inner)

@@ -10,6 +10,7 @@ from rtxlib.models.feedforward import FeedForward
 from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.masks import SEES_ALL, View
 from rtxlib.models.norms import make_norm
+from rtxlib.models.relaxation import PassParts
 
 # Under autocast a sub-layer's output is bf16 and the state is float32. `.to(x.dtype)` stands before each sum, because CPUs add
 # tensors of the same dtype faster.
@@ -38,22 +39,29 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
-        self, x: Tensor, view: View = SEES_ALL, queries: int | None = None, eager: bool = False
+        self,
+        x: Tensor,
+        view: View = SEES_ALL,
+        queries: int | None = None,
+        eager: bool = False,
+        own: PassParts | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """(batch, length, hidden) → (batch, queries, hidden) and, with ``eager``, the attention weights.
 
         Arguments are those of :meth:`Attention.forward`. ``queries`` below the length computes only the first positions: a
-        [CLS] read-out needs no more of the last layer.
+        [CLS] read-out needs no more of the last layer. own: what this pass has of its own.
         """
+        attention_norm = getattr(own, "attention_norm", self.attention_norm)
+        feedforward_norm = getattr(own, "feedforward_norm", self.feedforward_norm)
         if self.pre_norm:
-            attended, weights = self.attention(self.attention_norm(x), view, queries, eager)
+            attended, weights = self.attention(attention_norm(x), view, queries, eager, own=own)
             x = x[:, : attended.shape[1]]
             x = x + self.dropout(self.attention_out_norm(attended.to(x.dtype)))
-            fed = self.feedforward(self.feedforward_norm(x))
+            fed = self.feedforward(feedforward_norm(x), own)
             return x + self.dropout(self.feedforward_out_norm(fed.to(x.dtype))), weights
-        attended, weights = self.attention(x, view, queries, eager)
-        x = self.attention_norm(x[:, : attended.shape[1]] + self.dropout(attended.to(x.dtype)))
-        return self.feedforward_norm(x + self.dropout(self.feedforward(x).to(x.dtype))), weights
+        attended, weights = self.attention(x, view, queries, eager, own=own)
+        x = attention_norm(x[:, : attended.shape[1]] + self.dropout(attended.to(x.dtype)))
+        return feedforward_norm(x + self.dropout(self.feedforward(x, own).to(x.dtype))), weights
 
 
 class DecoderLayer(nn.Module):

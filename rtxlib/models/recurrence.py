@@ -12,6 +12,7 @@ from rtxlib.models.config import ModelConfig, check_depth
 from rtxlib.models.layers import EncoderLayer
 from rtxlib.models.masks import SEES_ALL, Views
 from rtxlib.models.norms import make_norm
+from rtxlib.models.relaxation import PassParts
 from rtxlib.models.residual import PassResidual
 from rtxlib.models.trace import NO_TRACE, Trace
 
@@ -28,7 +29,8 @@ class RecurrentStack(nn.Module):
     The configuration can add: ``input_injection`` (h + e, where e is the state that entered the loop; Bai et al. 2019),
     ``iteration_embedding`` (a vector for each pass; Dehghani et al. 2019), ``conditioning_size`` (a small layer before
     each later pass, h ← block(conditioningᵣ(h))), ``loop_norm`` (a norm after each pass),
-    prelude and coda (Geiping et al. 2025).
+    prelude and coda (Geiping et al. 2025), and what each pass has of its own, ``pass_norms`` and ``pass_rank``
+    (:mod:`~rtxlib.models.relaxation`).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -49,6 +51,10 @@ class RecurrentStack(nn.Module):
             # Index 1, because a layer with index 0 may lack its attention norm.
             light = dataclasses.replace(config, intermediate_size=config.conditioning_size, local_attention=None)
             self.conditioning = nn.ModuleList(EncoderLayer(light, 1) for _ in range(config.recurrent_depth - 1))
+        if config.pass_norms or config.pass_rank:
+            self.of_pass = nn.ModuleList(
+                nn.ModuleList(PassParts(config, layer) for layer in self.blocks[0]) for _ in range(config.recurrent_depth)
+            )
         self.loop_norm = make_norm(config) if config.loop_norm else nn.Identity()
         if config.output_initializer == "depth_scaled":
             # Each of the 2·depth sub-layers adds to the state; smaller output projections keep its variance near one.
@@ -88,7 +94,7 @@ class RecurrentStack(nn.Module):
         """
         x = self.prepare(h, entered, pass_index, views, trace)
         block = self.blocks[pass_index % len(self.blocks)]
-        return self.through(block[:-1], x, views, trace=trace)
+        return self.through(block[:-1], x, views, trace=trace, of_pass=self._of_pass(pass_index))
 
     def finish(
         self,
@@ -101,7 +107,8 @@ class RecurrentStack(nn.Module):
     ) -> Tensor:
         """The last layer of a pass on x and the join with ``before``: the next state (batch, queries, hidden)."""
         block = self.blocks[pass_index % len(self.blocks)]
-        after = self._run(block[-1], x, views, queries, trace)
+        own = self._of_pass(pass_index)
+        after = self._run(block[-1], x, views, queries, trace, own and own[-1])
         h = self.loop_norm(self.residual(before[:, : after.shape[1]], after, pass_index))
         trace.add(states=h)
         return h
@@ -126,16 +133,29 @@ class RecurrentStack(nn.Module):
         views: Views,
         queries: int | None = None,
         trace: Trace = NO_TRACE,
+        of_pass: Sequence[PassParts] | None = None,
     ) -> Tensor:
-        """h (batch, length, hidden) through these layers; the last computes only the first ``queries`` positions."""
-        for number, layer in enumerate(layers, start=1):
-            h = self._run(layer, h, views, queries if number == len(layers) else None, trace)
+        """h (batch, length, hidden) through these layers; the last computes only the first ``queries`` positions.
+
+        of_pass: what each layer of the block has of its own in this pass.
+        """
+        for number, layer in enumerate(layers):
+            last = number == len(layers) - 1
+            h = self._run(layer, h, views, queries if last else None, trace, of_pass and of_pass[number])
             trace.add(states=h)
         return h
 
-    def _run(self, layer: EncoderLayer, h: Tensor, views: Views, queries: int | None, trace: Trace) -> Tensor:
+    def _of_pass(self, pass_index: int) -> nn.ModuleList | None:
+        """What the layers of the block have of their own in a pass. Passes after R reuse the parts of pass R."""
+        if not (self.config.pass_norms or self.config.pass_rank):
+            return None
+        return self.of_pass[min(pass_index, len(self.of_pass) - 1)]
+
+    def _run(
+        self, layer: EncoderLayer, h: Tensor, views: Views, queries: int | None, trace: Trace, own: PassParts | None
+    ) -> Tensor:
         """One layer with the view of its kind; its attention weights go to the trace."""
-        h, weights = layer(h, views.local if layer.local else views.full, queries, self._eager(trace))
+        h, weights = layer(h, views.local if layer.local else views.full, queries, self._eager(trace), own)
         trace.add(attentions=weights)
         return h
 

@@ -13,6 +13,7 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Embeddings
 from rtxlib.models.layers import EncoderLayer
 from rtxlib.models.norms import make_norm
+from rtxlib.models.relaxation import PassParts
 from rtxlib.models.residual import PassResidual
 from rtxlib.process import available_memory
 
@@ -38,6 +39,8 @@ def parameter_count(config: ModelConfig) -> dict[str, int]:
         if config.conditioning_size is not None:
             light = dataclasses.replace(config, intermediate_size=config.conditioning_size, local_attention=None)
             parts.append((EncoderLayer(light, 1), passes - 1))
+        if config.pass_norms or config.pass_rank:
+            parts.append((PassParts(config, EncoderLayer(config, 1)), passes * config.num_hidden_layers))
         if config.loop_norm or config.final_norm:
             parts.append((make_norm(config), config.loop_norm + config.final_norm))
     total = sum(_numbers(part) * count for part, count in parts)

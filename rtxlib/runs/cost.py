@@ -56,7 +56,7 @@ def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | 
     their weighted sum) + 2kTdm, where k is 3 for gated feed-forwards and 2 otherwise. A layer of the block runs
     ``recurrent_depth`` times (None: as often as the configuration says), shared or not: sharing saves parameters but no
     arithmetic. Prelude and coda run once. A conditioning layer runs before each later pass. A gate on the residual adds 4Td²
-    per pass, and a token table of width E adds 2TEd.
+    per pass, and a token table of width E adds 2TEd. A low-rank addition to a map from i to o values adds 2Tr(i + o).
 
     If the pooling reads [CLS], the last layer computes keys and values for all tokens and everything else for [CLS] only,
     which costs 4Td² + 4d² + 4Td + 2kdm.
@@ -80,6 +80,13 @@ def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | 
         total += gate * (t * passes - (t - 1 if config.reads_cls and not config.coda_layers else 0))
     if config.conditioning_size is not None:
         total += (attention + 2 * k * t * d * config.conditioning_size) * (passes - 1)
+    if config.pass_rank:
+        maps = [(d, 3 * d), (d, d), (d, 2 * m if k == 3 else m), (m, d)]  # qkv first
+        qkv, *others = [2 * min(config.pass_rank, i, o) * (i + o) for i, o in maps]  # of one token
+        added = t * (qkv + sum(others))
+        total += added * passes * config.num_hidden_layers
+        if config.reads_cls and not config.coda_layers:
+            total += 2 * min(config.pass_rank, d) * (3 * d * t + 2 * d) + sum(others) - added
     if config.embedding_size not in (None, d):
         total += 2 * t * config.embedding_size * d
     if config.pooling == "pooler":

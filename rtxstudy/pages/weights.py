@@ -30,6 +30,8 @@ ABSENT = {
     "prelude_layers": 0,
     "coda_layers": 0,
     "conditioning_size": None,
+    "pass_norms": False,
+    "pass_rank": None,
     "input_injection": False,
     "iteration_embedding": False,
     "loop_norm": False,
