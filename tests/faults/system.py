@@ -225,8 +225,19 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 data = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 spec = RunSpec("recurrent-1x2x32", data, dataclasses.replace(RECIPES["smoke"], epochs=60))
-execute.run([dataclasses.replace(spec, seed=seed) for seed in range(4)], executor=sys.argv[1], timed=False)
+execute.run([dataclasses.replace(spec, seed=seed) for seed in range(3)], executor=sys.argv[1], timed=False)
 """
+
+
+@once
+def without_ray(folder: Path) -> None:
+    """The same runs, trained by this machine alone."""
+    subprocess.run([sys.executable, "-c", RAY, "local"], env=Place(folder).environment(), check=True, capture_output=True)
+
+
+def _progress(at: Place, since: float) -> int:
+    """The number of runs that have made progress since then."""
+    return sum(path.stat().st_mtime > since for path in at.runs.glob("*.partial/progress.txt"))
 
 
 def ray_nodes(seed: int, number: int) -> None:
@@ -235,8 +246,8 @@ def ray_nodes(seed: int, number: int) -> None:
         from ray.cluster_utils import Cluster
     except ImportError:
         raise NotTried("Ray is not installed") from None
-    with place() as at, place() as alone:
-        subprocess.run([sys.executable, "-c", RAY, "local"], env=alone.environment(), check=True, capture_output=True)
+    with place() as at:
+        alone = Place(without_ray())
         cluster = Cluster()
         try:
             cluster.add_node(num_cpus=0, include_dashboard=False)
@@ -248,7 +259,8 @@ def ray_nodes(seed: int, number: int) -> None:
                 stderr=(at.folder / "stderr").open("w"),
             )
             for node in nodes:
-                until(lambda: len(list(at.runs.glob("*.partial/progress.txt"))) == 2 or driver.poll() is not None, 120)
+                since = time.time()  # something is trained when the next node is killed
+                until(lambda since=since: _progress(at, since) or driver.poll() is not None, 120)
                 require(driver.poll() is None, f"the driver ended early: {(at.folder / 'stderr').read_text()[-500:]}")
                 cluster.remove_node(node, allow_graceful=False)
                 cluster.add_node(num_cpus=1)
