@@ -188,7 +188,8 @@ def test_a_closed_stdin_is_empty_and_takes_no_file_in(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("sent", "module", "status"), [("SIGINT", "click", 130), ("SIGINT", "rtxlib.process", 130), ("SIGTERM", "pandas", 143)]
+    ("sent", "module", "status"),
+    [("SIGINT", "click", 130), ("SIGINT", "click.decorators", 130), ("SIGINT", "rtxlib.process", 130), ("SIGTERM", "pandas", 143)],
 )
 def test_a_signal_while_the_command_is_loading_is_one_sentence(sent: str, module: str, status: int, tmp_path: Path) -> None:
     code = (

@@ -52,10 +52,14 @@ def _run() -> None:
 
 def _tell(error: BaseException) -> int | str | None:
     """Say in a sentence on stderr why the command ended, and return its exit status. An unknown error is raised again."""
-    import click
-
     from rtxlib.errors import InputError, lacking, sentence, shortened
     from rtxlib.process import exit_status
+
+    if isinstance(error, KeyboardInterrupt):  # perhaps in the middle of click's import, so it is told without click
+        with suppress(OSError):
+            print(INTERRUPTED, file=sys.stderr, flush=True)
+        return exit_status(error)
+    import click
 
     if isinstance(error, SystemExit):
         return error.code
@@ -66,7 +70,7 @@ def _tell(error: BaseException) -> int | str | None:
         with suppress(OSError):
             error.show()
         return error.exit_code
-    if isinstance(error, click.Abort | KeyboardInterrupt):
+    if isinstance(error, click.Abort):  # Ctrl-C while click asked something
         status, said = exit_status(error), INTERRUPTED
     elif isinstance(error, BrokenPipeError):
         status, said = 141, "rtx: The program that read this output has ended, so the rest is not shown."
