@@ -188,14 +188,14 @@ def test_a_closed_stdin_is_empty_and_takes_no_file_in(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("sent", "module", "status"),
-    [("SIGINT", "click", 130), ("SIGINT", "click.decorators", 130), ("SIGINT", "rtxlib.process", 130), ("SIGTERM", "pandas", 143)],
+    "sent, module, status",
+    [("INT", "click", 130), ("INT", "click.decorators", 130), ("INT", "rtxlib.process", 130), ("TERM", "pandas", 143)],
 )
 def test_a_signal_while_the_command_is_loading_is_one_sentence(sent: str, module: str, status: int, tmp_path: Path) -> None:
     code = (
         "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nclass Sent:\n"
         f"    def find_spec(self, name, *_):\n        if name == {module!r}:\n            sys.meta_path.remove(self)\n"
-        f"            signal.raise_signal(signal.{sent})\n"
+        f"            signal.raise_signal(signal.SIG{sent})\n"
         "sys.meta_path.insert(0, Sent())\nsys.argv = ['rtx', 'results']\nfrom rtxlib.cli import main\nmain()\n"
     )
     environment = os.environ | {"RTX_HOME": str(tmp_path)}
