@@ -25,6 +25,11 @@ _LACKS = (  # error numbers, words of libraries whose errors have no number, wha
         "Too many files are open at once; raise the limit, as with `ulimit -n 1024`.",
     ),
     (
+        (errno.EFBIG,),
+        "File too large",
+        "A file would be larger than this shell allows; raise the limit, as with `ulimit -f unlimited`.",
+    ),
+    (
         (errno.ENOMEM,),
         "can't allocate memory|[Cc]annot allocate memory|not enough memory|out of memory|bad_alloc|failed to map segment",
         "Memory ran out; free some, raise a limit that was set with `ulimit -v`, or use a smaller model, batch or file.",

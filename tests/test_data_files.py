@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -178,6 +179,14 @@ def test_dates_and_numbers_are_texts(tmp_path: Path) -> None:
     assert read_table(path, values).to_dict("list") == {
         "text": ["2024-05-01"] * 2, "label": ["1.5", "2.5"], "at": ["true", ""],
     }  # fmt: skip
+
+
+def test_lists_and_bytes_of_columns_that_are_not_used_are_kept_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    many = list(range(3000))
+    parquet.write_table(pa.table({"text": ["a"], "many": [many], "raw": [b"\xff\x00"], "of": [{"b": [1.5]}]}), path)
+    row = read_table(path, ["text"]).to_dict("records")[0]
+    assert json.loads(row["many"]) == many and row["raw"] == "ff00" and json.loads(row["of"]) == {"b": [1.5]}
 
 
 def test_a_rare_label_that_is_mapped_is_meant(tmp_path: Path) -> None:

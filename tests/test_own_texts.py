@@ -110,6 +110,19 @@ def test_a_run_holds_hashes_of_its_texts_and_no_text(run: SimpleNamespace) -> No
     assert not any(word.encode() in whole for word in (*FINE, *DULL))
 
 
+@pytest.mark.parametrize("changed", ["fewer rows", "none"])
+def test_a_run_whose_hashes_of_texts_are_damaged_answers_nothing(run: SimpleNamespace, tmp_path: Path, changed: str) -> None:
+    copy = shutil.copytree(run.folder, tmp_path / "copy")
+    file = copy / "seen_texts.parquet"
+    if changed == "none":
+        file.unlink()
+    else:
+        pd.read_parquet(file).iloc[:3].to_parquet(file)
+    run.train.to_csv(tmp_path / "train.csv", index=False)
+    done = rtx("evaluate", copy, tmp_path / "train.csv")
+    assert done.returncode == 2 and "is damaged" in done.stderr and "seen_texts.parquet" in done.stderr
+
+
 def test_an_older_run_asks_its_prepared_data_and_without_them_says_so(
     run: SimpleNamespace, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +130,9 @@ def test_an_older_run_asks_its_prepared_data_and_without_them_says_so(
     monkeypatch.setenv("RTX_HOME", str(tmp_path / "old"))
     old = store.find(tmp_path / "old" / "data" / "runs", run.key)
     (old.path / seen.FILE).unlink()
+    mark = json.loads((old.path / store.MARK).read_text())
+    del mark["files"][seen.FILE]
+    (old.path / store.MARK).write_text(json.dumps(mark))
     given = run.train["text"].tolist(), run.train["label"].tolist()
     assert use.evaluate(old, *given)["in_training"] == 96
     for table in (tmp_path / "old" / "data" / "prepared").glob("*/train.parquet"):

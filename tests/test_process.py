@@ -172,6 +172,7 @@ def shell(line: str) -> tuple[int, str]:
         ("rtx --help > /dev/full", 2, "rtx: The disk is full"),
         ('cd "$(mktemp -d)" && rmdir "$PWD" && rtx --help', 2, "rtx: The working folder is gone"),
         ("ulimit -n 12; rtx results", 2, "rtx: This shell allows a process 12 open files, and rtx needs 64"),
+        ("export RTX_HOME=$(mktemp -d); touch $RTX_HOME/data; rtx train --model standard-1x32 --data embedded", 2, "rtx: "),
         ("ulimit -v 300000; rtx results", 2, "rtx: This shell allows a process 292 MB of memory, and rtx needs 2,"),
     ],
 )

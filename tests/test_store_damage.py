@@ -166,6 +166,25 @@ def test_damaged_weights_are_one_sentence_and_nothing_is_trained_or_lost(
                 ask(found)
 
 
+def test_a_run_under_the_key_of_another_is_damaged_but_may_lie_anywhere(run, runs: Path, tmp_path: Path) -> None:
+    other = "0123456789abcdef"
+    shutil.copytree(runs / run.key, runs / other)
+    with pytest.raises(InputError, match=f"Run {other} is damaged .*it holds the run {run.key}"):
+        store.load(runs, other)
+    assert not doctor.examine_store(runs)[0]["ok"] and doctor.examine_store(runs)[1]["ok"]
+    assert store.find(runs, str(shutil.copytree(runs / run.key, tmp_path / "mine"))).metrics == run.metrics
+
+
+def test_answers_that_are_no_numbers_are_refused(run, runs: Path) -> None:
+    def enlarge(tensors: dict[str, torch.Tensor]) -> None:
+        tensors["encoder.embeddings.norm.weight"].fill_(3e38)  # finite, and its products are not
+
+    tensors_changed(runs / run.key, enlarge)
+    (runs / run.key / store.MARK).write_text(json.dumps({"key": run.key}))
+    with pytest.raises(InputError, match="numbers that are not finite"):
+        use.predict(store.find(runs, run.key), ["a film"])
+
+
 def test_the_doctor_checks_every_run_of_a_store_and_deletes_nothing(run, runs: Path) -> None:
     home = runs.parent
     (home / "data").mkdir()

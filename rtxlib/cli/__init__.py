@@ -81,6 +81,9 @@ def _tell(error: BaseException) -> int | str | None:
     elif getattr(error, "errno", None) == errno.ENAMETOOLONG:
         name = max(str(error.filename).split(os.sep), key=len)
         status, said = 2, f"rtx: the name '{sentence(shortened(name))}' is too long for a file; give a shorter one."
+    elif getattr(error, "errno", None) in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
+        name = sentence(shortened(str(error.filename)))
+        status, said = 2, f"rtx: {name} is not a folder, and one is needed there ({error.strerror}); move what is in its place."
     elif isinstance(error, UnicodeDecodeError):
         where = f"byte {error.object[error.start]:#04x} at position {error.start}"
         status, said = 2, f"rtx: the text is not UTF-8 ({where}); convert it first."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,7 +54,15 @@ class Rows:
 
 
 def as_text(value: object) -> str:
-    """A value of a file as text: 1 and 1.0 are "1", true is "true", a missing value (None, NaN) is ""."""
+    """A value of a file as text: 1 and 1.0 are "1", true is "true", a missing value (None, NaN) is "".
+
+    Lists and dictionaries are JSON, and bytes are hexadecimal digits.
+    """
+    if isinstance(value, np.ndarray | list | tuple | dict):
+        inside = lambda part: part.tolist() if isinstance(part, np.ndarray) else as_text(part)  # noqa: E731
+        return json.dumps(value, ensure_ascii=False, default=inside)
+    if isinstance(value, bytes):
+        return value.hex()
     if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NA or value is pd.NaT:
         return ""
     if isinstance(value, bool | np.bool_):

@@ -64,7 +64,9 @@ def read_weights(folder: Path, weights: str | None = None) -> dict[str, Tensor]:
                 tensors |= torch.load(path, map_location="cpu", weights_only=True)
             else:
                 tensors |= load_file(path)
-        except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, OSError, TypeError, ValueError) as error:
+        except pickle.UnpicklingError as error:  # torch's own message advises to open it with its code
+            raise InputError(f"{path} holds more than tensors, so it is not opened; use a .safetensors file.") from error
+        except (SafetensorError, RuntimeError, EOFError, OSError, TypeError, ValueError) as error:
             lines = str(error).strip().splitlines()
             reason = lines[0] if lines else type(error).__name__
             raise InputError(f"{path} is damaged or cut short ({reason}); fetch it again.") from error

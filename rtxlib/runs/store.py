@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from rtxlib.atomic import replacing
 from rtxlib.checksums import MARK
 from rtxlib.errors import READ_ONLY, InputError, disk_full, nearest
 
+_KEY = re.compile("[0-9a-f]{16}")  # of a run
 PARTIAL = ".partial"  # the end of the name of a folder in which a run is being trained
 # the entries that every run's records have
 RECORDS = {"spec.json": ("model", "data", "recipe", "seed"), "metrics.json": ("accuracy", "train_seconds")}
@@ -128,7 +130,8 @@ def sweep(root: Path) -> None:
 def load(runs: Path, key: str) -> Run | None:
     """The run of this key, or None when there is no complete one.
 
-    Raises InputError when its records cannot be read or are not as they were written. The other files are not looked at.
+    Raises InputError when its records cannot be read or are not as they were written, or when its folder holds the run of
+    another key. The other files are not looked at.
     """
     path = runs / key
     try:
@@ -136,6 +139,10 @@ def load(runs: Path, key: str) -> Run | None:
             return None
         if what := checksums.damage(path, RECORDS.__contains__):
             raise ValueError(what)
+        # Somebody may give a copy a name of their own, but not the key of another run.
+        marked = json.loads(checksums.regular(path / MARK).read_bytes()).get("key", key)
+        if _KEY.fullmatch(key) and marked != key:
+            raise ValueError(f"it holds the run {marked}")
         spec, metrics = (_record(path / name, needed) for name, needed in RECORDS.items())
         return Run(key, spec, metrics, path)
     except PermissionError as error:
@@ -160,7 +167,7 @@ def verify(run: Run, chosen: Callable[[str], bool]) -> None:
 
 def measured_later(name: str) -> bool:
     """Whether a file is a table that was measured after the training, so that it can be measured again."""
-    return name.endswith(".parquet") and name not in ("curves.parquet", "predictions.parquet")
+    return name.endswith(".parquet") and name not in ("curves.parquet", "predictions.parquet", "seen_texts.parquet")
 
 
 def _record(file: Path, needed: Iterable[str]) -> dict[str, Any]:

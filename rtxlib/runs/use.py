@@ -86,6 +86,11 @@ def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
     logits = predict_logits(
         model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
     )
+    if not np.isfinite(logits).all():
+        raise InputError(
+            f"Run {run.key} answers with numbers that are not finite, so its weights are damaged: delete {run.path} and train it "
+            "again."
+        )
     return softmax(logits, axis=1)
 
 

@@ -41,7 +41,8 @@ def embed(
         report: is called with (texts done, all texts) after each batch
 
     Raises:
-        InputError: ``texts`` is a single string, or the tokenizer has ids that the encoder has no vector for.
+        InputError: ``texts`` is a single string, the tokenizer has ids that the encoder has no vector for, or an embedding is
+            not finite.
     """
     config = encoder.config
     if isinstance(texts, str):
@@ -71,6 +72,8 @@ def embed(
                 report(done, len(texts))
     for module in training:
         module.training = True
+    if not np.isfinite(embeddings).all():
+        raise InputError("The embeddings are not finite numbers, so the weights are damaged; fetch the model again.")
     return embeddings
 
 
