@@ -67,6 +67,8 @@ def run_all(cases: list[tuple[Check, int]], seed: int, minutes: float, say: Call
             why = str(error)
         except Exception as error:  # a mistake of the harness, or an outcome that it did not foresee
             why = f"{type(error).__name__}: {error}"
+        for folder, shown in ((str(ROOT), "."), (sys.base_prefix, "python")):  # no paths of this machine in the record
+            why = why.replace(folder, shown)
         with lock:
             row.tried += 1
             row.held += not why
