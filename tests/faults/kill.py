@@ -127,8 +127,8 @@ def run(kill: Kill, seed: int, number: int) -> None:
 WHAT = {
     "train": "`rtx train`: preparing, training, checkpoints every 0.1 s, saving",
     "report": "`rtx report --profile smoke`, notebook 02 alone (the whole takes minutes)",
-    "embed": "`rtx embed --out FILE`",
-    "predict": "`rtx predict --out FILE`",
+    "embed": "`rtx embed --out FILE …`",
+    "predict": "`rtx predict --out FILE …`",
     "generate": "`rtx data generate`",
 }
 CHECKS = [
