@@ -30,6 +30,14 @@ class LoopStudy:
 
 
 @dataclass(frozen=True)
+class DepthTask:
+    """A task on which a pretrained encoder, its lower layers, and a loop of them are compared."""
+
+    data: DataSpec
+    recipe: Recipe  # how all of them are fine-tuned
+
+
+@dataclass(frozen=True)
 class Profile:
     """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
@@ -62,6 +70,8 @@ class Profile:
     variant: dict[str, Any]  # ModelConfig fields in which the recurrent encoder differs from its preset
     random_depth: str  # the recurrent encoder that is trained with random depth, for early exit and further passes
     random_depth_seeds: int  # training seeds of that encoder
+    depth_tasks: tuple[DepthTask, ...] = ()  # notebook 09: tasks of the converted encoders
+    depth_seeds: int = 3  # training seeds of each of them
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:
@@ -209,6 +219,16 @@ PROFILES: dict[str, Profile] = {
             variant={},
             random_depth="recurrent-3x4x256",
             random_depth_seeds=5,
+            depth_tasks=(
+                DepthTask(of_source("multi_nli"), named_recipe("finetune", epochs=2)),
+                DepthTask(of_source("snli"), named_recipe("finetune", epochs=2)),
+                DepthTask(of_source("cola"), RECIPES["finetune"]),
+                DepthTask(_SST2, named_recipe("finetune", epochs=2)),
+                DepthTask(of_source("yelp_review_full", rows=16_000), named_recipe("finetune", epochs=2)),
+                DepthTask(of_source("amazon_polarity", rows=16_000), named_recipe("finetune", epochs=2)),
+                DepthTask(of_source("yelp_polarity", rows=16_000), named_recipe("finetune", epochs=2)),
+                DepthTask(of_source("domains", rows=6000), named_recipe("finetune", epochs=2)),
+            ),
         ),
     )
 }

@@ -11,7 +11,8 @@ from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
-from rtxstudy.profiles import LoopStudy, Profile
+from rtxlib.training.recipe import recipe as named_recipe
+from rtxstudy.profiles import DepthTask, LoopStudy, Profile
 
 UNSHARED = {"block_sharing": "unshared"}
 RANDOM_DEPTH = {"depth_sampling": "uniform"}
@@ -189,6 +190,59 @@ def finetuning(profile: Profile) -> list[RunSpec]:
     return [
         RunSpec(profile.pretrained, dataclasses.replace(data, tokenizer=profile.pretrained), recipe, seed)
         for data, recipe, seed in tasks
+    ]
+
+
+# How a pretrained encoder of six layers may be made into a loop, by the arguments of rtxlib.models.convert.to_loop.
+CANDIDATES: tuple[dict[str, Any], ...] = (
+    {"layers": 3, "passes": 2, "start": "lower"},
+    {"layers": 3, "passes": 2, "start": "spread"},
+    {"layers": 3, "passes": 2, "start": "average"},
+    {"layers": 3, "passes": 2, "start": "lower", "pass_norms": True},
+    {"layers": 3, "passes": 2, "start": "lower", "rank": 16},
+    {"layers": 3, "passes": 2, "start": "average", "rank": 16},
+    {"layers": 2, "passes": 3, "start": "lower"},
+    {"layers": 2, "passes": 2, "start": "lower", "edges": True},
+    {"layers": 1, "passes": 6, "start": "lower"},
+)
+LOOP = CANDIDATES[0]  # the one that validation data chose
+
+
+def _fine_tuned(profile: Profile, task: DepthTask, seed: int, **conversion: Any) -> RunSpec:
+    data = dataclasses.replace(task.data, tokenizer=profile.pretrained)
+    return RunSpec(profile.pretrained, data, task.recipe, seed, conversion=conversion)
+
+
+def conversions(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: every candidate, with one seed on the first task."""
+    return [_fine_tuned(profile, profile.depth_tasks[0], 0, **candidate) for candidate in CANDIDATES]
+
+
+def arms_of_depth(profile: Profile) -> dict[str, dict[str, Any]]:
+    """Arm → its conversion: the whole encoder, the lower layers once (the control), and the same layers in a loop."""
+    return {"deep": {}, "shallow": LOOP | {"passes": 1}, "loop": LOOP}
+
+
+def converted(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: the three arms on every task."""
+    return [
+        _fine_tuned(profile, task, seed, **conversion)
+        for task in profile.depth_tasks
+        for seed in range(profile.depth_seeds)
+        for conversion in arms_of_depth(profile).values()
+    ]
+
+
+def distilled(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: the lower layers once and in a loop, which also learn from the logits of the whole encoder of their seed."""
+    return [
+        dataclasses.replace(student, recipe=named_recipe("distill", epochs=task.recipe.epochs), teacher=teacher)
+        for task in profile.depth_tasks
+        for seed in range(profile.depth_seeds)
+        for teacher in [_fine_tuned(profile, task, seed)]
+        for arm, conversion in arms_of_depth(profile).items()
+        if arm != "deep"
+        for student in [_fine_tuned(profile, task, seed, **conversion)]
     ]
 
 

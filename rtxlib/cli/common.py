@@ -127,18 +127,31 @@ def is_table(path: str) -> bool:
     return Path(path).suffix.lower() not in ("", ".txt")
 
 
-def read_texts(path: str, column: str | None, label_column: str | None = None) -> tuple[Any, str]:
-    """A table and the name of its text column. A text file becomes a table with one row per line.
+def read_texts(
+    path: str, column: str | None, pair_column: str | None = None, label_column: str | None = None
+) -> tuple[Any, list[Any]]:
+    """A table and the text of each row, or its pair of texts. A text file becomes a table with one row per line.
 
-    Raises InputError as ``read_table`` does, and when the table lacks the column or has it twice.
+    column, pair_column: of the first texts ("text" by default) and of the second texts, where rows are pairs.
+
+    Raises InputError as ``read_table`` does, and when the table lacks a column or has it twice.
     """
     import pandas as pd
 
     from rtxlib.data.files import decode, read_bytes, read_table, require_column, text_lines
+    from rtxlib.data.rows import PAIR, texts_of
 
+    name = Path(path).name
     if not is_table(path):
-        return pd.DataFrame({"text": text_lines(decode(read_bytes(path), Path(path).name))}), "text"
+        if pair_column is not None:
+            raise InputError(f"Pairs of texts are read from a table, and {name} is none; name a CSV, TSV, JSONL or Parquet file.")
+        table = pd.DataFrame({"text": text_lines(decode(read_bytes(path), name))})
+        return table, table["text"].tolist()
     column = column or "text"
-    table = read_table(path, (column, label_column or column))
-    require_column(table, column, Path(path).name, "--text-column")
-    return table, column
+    table = read_table(path, [used for used in (column, pair_column, label_column) if used is not None])
+    require_column(table, column, name, "--text-column")
+    texts = {"text": table[column].fillna("").astype(str)}
+    if pair_column is not None:
+        require_column(table, pair_column, name, "--text-pair-column")
+        texts[PAIR] = table[pair_column].fillna("").astype(str)
+    return table, texts_of(pd.DataFrame(texts))

@@ -53,8 +53,7 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
     if not os.access(out.parent, os.W_OK):  # reported now, not after an hour's work
         raise InputError(f"There is no folder '{out.parent}' that can be written to.")
     check_out(out, force, file)
-    table, column = read_texts(file, text_column)
-    texts = [str(text) for text in table[column]]
+    _, texts = read_texts(file, text_column)
     if not texts:
         raise InputError(f"{file} holds no text to embed.")
     from tqdm import tqdm

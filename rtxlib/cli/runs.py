@@ -48,8 +48,9 @@ set_option = click.option(
     help="CPU threads. The number is part of the run, because another number rounds differently. With 1, as in the study, "
     "the same command is the same run on every machine; with all cores a large model is trained sooner.",
 )
-@click.option("--task", help="sentiment, domain or spam.")
+@click.option("--task", help="sentiment, domain, spam, inference or acceptability.")
 @click.option("--text-column", help="A file's column of texts; 'text' by default.")
+@click.option("--text-pair-column", help="A file's column of second texts, where each row is a pair of texts.")
 @click.option("--label-column", help="A file's column of labels; 'label' by default.")
 @click.option("--labels", help='JSON for a file\'s labels: {"value": "label name", …}. An empty name drops the rows.')
 @click.option("--rows", type=click.IntRange(1), help="Use at most this many rows.")

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,13 @@ from rtxlib.errors import InputError, shortened, visible
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rtxlib.data.rows import Text
     from rtxlib.models import EarlyExit
     from rtxlib.runs.store import Run
+
+pair_option = click.option(
+    "--text-pair-column", help="A table's column of second texts, for a RUN on pairs; 'text_pair' by default."
+)
 
 
 def _find(run: str) -> Run:
@@ -76,6 +82,7 @@ def _rule(written: str) -> EarlyExit:
 @click.argument("texts", nargs=-1)
 @click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table.")
 @click.option("--text-column", help="A table's column of texts; 'text' by default.")
+@pair_option
 @click.option("--out", type=click.Path(dir_okay=False), help="Write a CSV, JSONL or Parquet file, by its ending.")
 @force_option
 @click.option("--passes", type=click.IntRange(1), help="Passes of a recurrent model, instead of its trained number.")
@@ -91,6 +98,7 @@ def predict(
     texts: tuple[str, ...],
     file: str | None,
     text_column: str | None,
+    text_pair_column: str | None,
     out: str | None,
     force: bool,
     passes: int | None,
@@ -98,6 +106,8 @@ def predict(
     as_json: bool,
 ) -> None:
     """Label texts with a trained RUN: the arguments, a file, or the lines of standard input.
+
+    A RUN on pairs of texts labels two arguments or the rows of a table.
 
     The answers to a table have all of its columns, then `predicted` and `p_<label>` for each label. The answers to other texts
     have `text`, `label` and `p_<label>`. With --json the probabilities are one object.
@@ -111,7 +121,7 @@ def predict(
     texts, file = _file_among(texts, file)
     if out is not None:
         check_out(out, force, file)
-    texts, table = _texts_to_label(texts, file, text_column)
+    texts, table = _texts_to_label(texts, file, text_column, _pair_column(found, text_pair_column))
     named = "label" if table is None else "predicted"
     if table is not None and (out is not None or as_json):
         _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])])
@@ -122,18 +132,19 @@ def predict(
         how["early_exit"] = _rule(early_exit)
     answers = use.predict(found, texts, **how).rename(columns={"label": named})
     if out is not None:
-        whole = answers if table is None else table.join(answers.drop(columns="text"))
+        whole = answers if table is None else table.join(answers.loc[:, named:])
         write_table(Path(out), whole)
         click.echo(f"{len(answers)} texts labelled, written to {visible(out)}", err=True)
     elif as_json:
-        given = answers[["text"]] if table is None else table
+        given = answers.loc[:, :named].drop(columns=named) if table is None else table
         answers = answers.astype({f"p_{name}": float for name in names})
         for columns, row in zip(given.to_dict("records"), answers.to_dict("records"), strict=True):
             probabilities = {name: row[f"p_{name}"] for name in names}
             click.echo(json_line({**columns, named: row[named], "probabilities": probabilities}))
     else:
         for row in answers.to_dict("records"):
-            click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {visible(row['text'])}")
+            shown = " / ".join(visible(row[column]) for column in ("text", "text_pair") if column in row)
+            click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {shown}")
 
 
 def _check_columns(table: pd.DataFrame, ours: list[str]) -> None:
@@ -159,35 +170,58 @@ def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ..
     return texts, file
 
 
+def _pair_column(run: Run, given: str | None) -> str | None:
+    """The column of second texts that a run needs; None for a run on single texts."""
+    from rtxlib.runs.use import reads_pairs
+
+    if reads_pairs(run):
+        return given or "text_pair"
+    if given is not None:
+        raise InputError(f"{run.metrics['model']} was trained on single texts; leave --text-pair-column out.")
+    return None
+
+
 def _texts_to_label(
-    texts: tuple[str, ...], file: str | None, column: str | None
-) -> tuple[tuple[str, ...], pd.DataFrame | None]:
-    """The texts to label: arguments, a table's column, or the lines of a file or of standard input; and the table, if any."""
+    texts: tuple[str, ...], file: str | None, column: str | None, pair_column: str | None
+) -> tuple[list[Text], pd.DataFrame | None]:
+    """The texts to label: arguments, a table's columns, or the lines of a file or of standard input; and the table, if any."""
     from rtxlib.data.files import decode, text_lines, whole
 
     table = None
     if file is not None:
-        rows, column = read_texts(file, column)
+        rows, found = read_texts(file, column, pair_column)
         table = rows.reset_index(drop=True) if is_table(file) else None
-        texts = tuple(rows[column].fillna("").astype(str))
+    elif pair_column is not None:
+        if len(texts) != 2:
+            raise InputError(
+                f"This run labels pairs of texts; give a first and a second text as two arguments, not {len(texts)}, or a table."
+            )
+        found = [tuple(map(whole, texts))]
     elif texts in ((), ("-",)):
-        texts = tuple(text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input")))
+        found = text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input"))
     else:
-        texts = tuple(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
-    if not any(text.strip() for text in texts):
+        found = list(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
+    if not any("".join(text).strip() for text in found):
         raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
-    return texts, table
+    return found, table
 
 
 @cli.command()
 @click.argument("run")
 @click.argument("file")
 @click.option("--text-column", help="The column of texts; 'text' by default.")
+@pair_option
 @click.option("--label-column", default="label", show_default=True, help="The column of labels.")
 @click.option("--labels", help='JSON: {"value in the file": "label name", …}.')
 @json_option
 def evaluate(
-    run: str, file: str, text_column: str | None, label_column: str, labels: str | None, as_json: bool
+    run: str,
+    file: str,
+    text_column: str | None,
+    text_pair_column: str | None,
+    label_column: str,
+    labels: str | None,
+    as_json: bool,
 ) -> None:
     """Score a trained RUN on a labelled FILE.
 
@@ -199,7 +233,7 @@ def evaluate(
     from rtxlib.runs import use
 
     found = _find(run)
-    table, column = read_texts(file, text_column, label_column)
+    table, texts = read_texts(file, text_column, _pair_column(found, text_pair_column), label_column)
     require_column(table, label_column, Path(file).name, "--label-column")
     if labels is None:
         mapping = _label_values(found.spec["label_names"])
@@ -216,7 +250,7 @@ def evaluate(
         raise InputError(f"No row of {Path(file).name} has a label in the column '{label_column}'.")
     if left_out := int((~kept).sum()):
         click.echo(f"{left_out:,} of {len(table):,} rows have no label and are left out", err=True)
-    scores = use.evaluate(found, table[column][kept].tolist(), names[kept].tolist())
+    scores = use.evaluate(found, list(compress(texts, kept)), names[kept].tolist())
     show(scores, as_json)
     click.echo(_honesty(scores), err=True, nl=False)
 

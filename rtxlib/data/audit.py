@@ -11,7 +11,7 @@ import pandas as pd
 
 from rtxlib.data import sources
 from rtxlib.data.containment import occurrences, words_key
-from rtxlib.data.rows import SPLITS
+from rtxlib.data.rows import PAIR, SPLITS
 from rtxlib.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,21 +27,29 @@ _EXAMPLE = 90  # characters of an example
 def audit_source(rows: Rows, spec: DataSpec) -> pd.DataFrame:
     """Every check on the rows before they are split: on the published splits, or on the pool as it was read."""
     if sources.has_published_splits(spec):
-        return audit({"official train": rows.part("train"), "official dev": rows.part("validation")}, spec.leak_words)
-    return within("as read", rows.table["text"], rows.table["label"])
+        test = sources.HUB[spec.source].test
+        test_name = "official dev" if test == "validation" else f"official {test}"
+        return audit({"official train": rows.part("train"), test_name: rows.part(test)}, spec.leak_words)
+    return within("as read", whole_texts(rows.table), rows.table["label"])
+
+
+def whole_texts(table: pd.DataFrame) -> pd.Series:
+    """The texts of a table; of pairs both, as one text."""
+    return table["text"] + " / " + table[PAIR] if PAIR in table else table["text"]
 
 
 def audit_splits(rows: Rows, spec: DataSpec) -> pd.DataFrame:
     """Every check on the three splits.
 
     Raises:
-        InputError: there is a leak, and the spec does not allow leaks. Leaks into SST-2's test set are always allowed; it
-            was published with them.
+        InputError: there is a leak, and the spec does not allow leaks. Leaks of phrases into SST-2's test set are always
+            allowed; it was published with them.
     """
     table = audit({name: rows.part(name) for name in SPLITS}, spec.leak_words)
     if not spec.allow_leaks:
         published = [frozenset(("train", "test")), frozenset(("validation", "test"))]
-        stop_on_leaks(table, spec.leak_words, published if sources.has_published_splits(spec) else [])
+        phrases = spec.source in sources.HUB and sources.HUB[spec.source].phrases
+        stop_on_leaks(table, spec.leak_words, published if phrases else [])
     return table
 
 
@@ -112,7 +120,7 @@ def overlaps(parts: Mapping[str, pd.Series], leak_words: int) -> pd.DataFrame:
 
 
 def audit(parts: Mapping[str, pd.DataFrame], leak_words: int) -> pd.DataFrame:
-    """Every check on every split and pair of splits.
+    """Every check on every split and pair of splits. Of pairs of texts, the overlaps are those of the first texts.
 
     Args:
         parts: split -> rows with the columns text and label
@@ -121,7 +129,7 @@ def audit(parts: Mapping[str, pd.DataFrame], leak_words: int) -> pd.DataFrame:
     Returns:
         ``COLUMNS``: check, left, right ("" for a check inside one split), rows, share (of ``left``), example.
     """
-    alone = [within(name, rows["text"], rows["label"]) for name, rows in parts.items()]
+    alone = [within(name, whole_texts(rows), rows["label"]) for name, rows in parts.items()]
     across = overlaps({name: rows["text"] for name, rows in parts.items()}, leak_words)
     return pd.concat([*alone, across], ignore_index=True)
 

@@ -20,11 +20,13 @@ class Tokens:
         ids: (total_tokens,) int32
         offsets: (rows + 1,) int64; row i is ``ids[offsets[i]:offsets[i + 1]]``
         labels: (rows,) int64
+        separator: the id of [SEP] if the rows are pairs of texts, which it divides; None: single texts
     """
 
     ids: np.ndarray
     offsets: np.ndarray
     labels: np.ndarray
+    separator: int | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -102,7 +104,8 @@ def collate(tokens: Tokens, index: np.ndarray, pad_id: int) -> dict[str, torch.T
 
     Returns:
         ``input_ids`` (B, T) int64; ``attention_mask`` (B, T) int64, or None without padding, so that attention can take
-        its unmasked path; ``labels`` (B,) int64.
+        its unmasked path; ``labels`` (B,) int64; for pairs also ``token_type_ids`` (B, T) int64, which are 1 after the first
+        [SEP] and 0 before and in padding.
     """
     starts = tokens.offsets[index]
     lengths = tokens.offsets[np.asarray(index) + 1] - starts
@@ -110,8 +113,13 @@ def collate(tokens: Tokens, index: np.ndarray, pad_id: int) -> dict[str, torch.T
     real = column < lengths[:, None]  # (B, T)
     ids = np.full(real.shape, pad_id, dtype=np.int64)
     ids[real] = tokens.ids[(starts[:, None] + column)[real]]
-    return {
+    batch = {
         "input_ids": torch.from_numpy(ids),
         "attention_mask": None if real.all() else torch.from_numpy(real.astype(np.int64)),
         "labels": torch.from_numpy(np.asarray(tokens.labels[index], dtype=np.int64)),
     }
+    if tokens.separator is not None:
+        ends = ids == tokens.separator
+        second = (ends.cumsum(axis=1) - ends > 0) & real  # after the first [SEP], the second one included
+        batch["token_type_ids"] = torch.from_numpy(second.astype(np.int64))
+    return batch

@@ -7,6 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from rtxlib.data.rows import Text
+
 if TYPE_CHECKING:
     from rtxlib.data.rows import Rows
     from rtxlib.data.spec import DataSpec
@@ -82,14 +86,21 @@ def clean(texts: Iterable[str], **switches: bool) -> tuple[list[str], dict[str, 
     return texts, changed
 
 
-def clean_texts(texts: Iterable[str], **switches: bool) -> list[str]:
-    """The cleaned texts without the counts, for new texts that a trained run labels. Switches as in ``clean``."""
-    return clean(texts, **switches)[0]
+def clean_texts(texts: Iterable[Text], **switches: bool) -> list[Text]:
+    """The cleaned texts without the counts, for new texts that a trained run labels. Switches as in ``clean``.
+
+    A pair of texts stays a pair.
+    """
+    texts = list(texts)
+    if not texts or isinstance(texts[0], str):
+        return clean(texts, **switches)[0]
+    return list(zip(*(clean(side, **switches)[0] for side in zip(*texts, strict=True)), strict=True))
 
 
 def clean_rows(rows: Rows, spec: DataSpec) -> None:
     """Clean the texts of the rows as the spec's switches say, and drop the texts that are then empty."""
-    rows.table["text"], changed = clean(rows.table["text"], **{switch: getattr(spec, switch) for switch in STEPS})
-    for step, count in changed.items():
-        rows.changed(step, count)
-    rows.keep("empty texts dropped", (rows.table["text"].str.strip() != "").to_numpy())
+    for column in rows.text_columns:
+        rows.table[column], changed = clean(rows.table[column], **{switch: getattr(spec, switch) for switch in STEPS})
+        for step, count in changed.items():
+            rows.changed(step if column == "text" else f"{step} in second texts", count)
+    rows.keep("empty texts dropped", np.all([rows.table[column].str.strip() != "" for column in rows.text_columns], axis=0))

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from rtxlib.checksums import regular
 from rtxlib.data import memory
-from rtxlib.data.rows import FEWEST, Rows, as_text, label_text, labelled
+from rtxlib.data.rows import FEWEST, PAIR, Rows, as_text, label_text, labelled
 from rtxlib.errors import InputError, nearest, shortened
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -267,6 +267,7 @@ def read_file(
     label_column: str | None = None,
     labels: Mapping[str, str] | None = None,
     stars: bool = False,
+    text_pair_column: str | None = None,
 ) -> Rows:
     """The labelled rows of a user's file.
 
@@ -275,6 +276,7 @@ def read_file(
         text_column, label_column: their names; None: "text" and "label"
         labels: value in the file -> label name, "" to drop the row; None: the values are the names
         stars: the values are 1 to 5 stars: 1 and 2 negative, 3 dropped, 4 and 5 positive
+        text_pair_column: the column of the second text, where a row is a pair of texts
 
     Returns:
         Rows with a label, of any number of classes. Label names are sorted, numbers by size.
@@ -284,11 +286,14 @@ def read_file(
             labels, or are all the same; or without a mapping a label is so rare that it may be a typing error.
     """
     text_column, label_column = text_column or "text", label_column or "label"
-    name, table = Path(path).name, read_table(path, (text_column, label_column))
-    for column, option in ((text_column, "text_column"), (label_column, "label_column")):
+    named = {"text_column": text_column, "label_column": label_column}
+    if text_pair_column is not None:
+        named["text_pair_column"] = text_pair_column
+    name, table = Path(path).name, read_table(path, named.values())
+    for option, column in named.items():
         require_column(table, column, name, option)
-    if text_column == label_column:
-        raise InputError(f"'{text_column}' is named as the column of the text and of the label; they must differ.")
+    if len(set(named.values())) < len(named):
+        raise InputError(f"{', '.join(named)} must name different columns, not {', '.join(map(repr, named.values()))}.")
     if stars and labels:
         raise InputError("Give either stars or a label mapping, not both.")
     steps = [(f"read from {name}", len(table), 0, len(table))]
@@ -305,7 +310,8 @@ def read_file(
                 "is it the label column?"
             )
         _require_frequent(values, name)
-    texts = pd.DataFrame({"text": table[text_column], "split": "", "domain": ""}).reset_index(drop=True)
+    texts = {"text": table[text_column]} | ({PAIR: table[text_pair_column]} if text_pair_column else {})
+    texts = pd.DataFrame(texts | {"split": "", "domain": ""}).reset_index(drop=True)
     mapping = {label_text(value): str(label).strip() for value, label in mapping.items()}
     rows = labelled(texts, values.reset_index(drop=True), mapping, f"the column '{label_column}' of {name}")
     rows.steps = steps + rows.steps

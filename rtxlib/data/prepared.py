@@ -19,10 +19,10 @@ from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.data import tokenization
 from rtxlib.data.batching import Tokens
-from rtxlib.data.rows import SPLITS, Rows
+from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, texts_of
 from rtxlib.data.spec import DataSpec
 
-COLUMNS = ("text", "label", "label_name", "domain", "words", "tokens", "depth")  # depth: of embedded rows alone
+COLUMNS = ("text", PAIR, "label", "label_name", "domain", "words", "tokens", "depth")  # depth: of embedded rows
 FILTERS = ("step", "rows_in", "rows_changed", "rows_out")
 _ARRAYS = ("ids", "offsets", "labels")
 _RECORD = "data.json"
@@ -63,14 +63,16 @@ class Prepared:
         return known | {"fingerprint": self.fingerprint[:16]}
 
     def rows(self, split: str) -> pd.DataFrame:
-        """Columns text (cleaned), label (int), label_name, domain, words and tokens (before any cut).
+        """Columns text (cleaned), for pairs text_pair, label (int), label_name, domain, words and tokens (before any cut).
 
         Embedded rows also have depth, the number of operators in their verdict.
         """
         return pd.read_parquet(self.folder / f"{split}.parquet")
 
-    def texts(self, split: str) -> list[str]:
-        return pd.read_parquet(self.folder / f"{split}.parquet", columns=["text"])["text"].tolist()
+    def texts(self, split: str) -> list[Text]:
+        """The cleaned texts of a split, or the pairs of texts."""
+        columns = ["text", PAIR] if self.splits[split].separator is not None else ["text"]
+        return texts_of(pd.read_parquet(self.folder / f"{split}.parquet", columns=columns))
 
 
 def fingerprint(arrays: Mapping[str, Tokens], label_names: list[str], vocabulary: Mapping[str, int]) -> str:
@@ -118,6 +120,7 @@ def write(
             "code": code_version(),
             "fingerprint": fingerprint(arrays, rows.label_names, tokenizer.get_vocab()),
             "label_names": rows.label_names,
+            "separator": arrays["train"].separator,
             "provenance": provenance,
         }
         (aside / _RECORD).write_text(json.dumps(record, indent=1))
@@ -130,7 +133,10 @@ def read(folder: Path, spec: DataSpec) -> Prepared | None:
         return None
     record = json.loads((folder / _RECORD).read_text())
     arrays = {
-        name: Tokens(*(np.load(folder / f"{name}.{part}.npy", mmap_mode="r") for part in _ARRAYS)) for name in SPLITS
+        name: Tokens(
+            *(np.load(folder / f"{name}.{part}.npy", mmap_mode="r") for part in _ARRAYS), separator=record["separator"]
+        )
+        for name in SPLITS
     }
     filters, audit = (pd.read_parquet(folder / f"{name}.parquet") for name in ("filters", "audit"))
     return Prepared(

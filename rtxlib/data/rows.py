@@ -13,6 +13,8 @@ import pandas as pd
 from rtxlib.errors import InputError
 
 SPLITS = ("train", "validation", "test")
+PAIR = "text_pair"  # the column of second texts; only pairs have it
+Text = str | tuple[str, str]  # one text, or a pair of a first and a second text
 FEWEST = 20  # rows that can be split three ways
 
 
@@ -21,8 +23,8 @@ class Rows:
     """The rows of a data set between two steps of ``prepare``; every step changes them in place.
 
     Attributes:
-        table: columns text, label (its name), domain and split; embedded rows also have depth. ``split`` is first the
-            source's own name for the part that a row comes from, and after splitting one of ``SPLITS``.
+        table: columns text, label (its name), domain and split; pairs also have text_pair, and embedded rows depth.
+            ``split`` is first the source's own name for the part that a row comes from, and after splitting one of ``SPLITS``.
         label_names: in the order of the label numbers
         steps: what was done so far, in order: (step, rows in, rows changed, rows out)
         notes: plain sentences for the report
@@ -44,6 +46,11 @@ class Rows:
         """Record that a step changed so many rows and dropped none."""
         self.steps.append((step, len(self.table), rows, len(self.table)))
 
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns of the table that hold texts: one, or two for pairs."""
+        return [column for column in ("text", PAIR) if column in self.table]
+
     def where(self, split: str) -> np.ndarray:
         """The indices of the rows of one split."""
         return np.flatnonzero(self.table["split"] == split)
@@ -51,6 +58,11 @@ class Rows:
     def part(self, split: str) -> pd.DataFrame:
         """The rows of one split, numbered from 0."""
         return self.table.iloc[self.where(split)].reset_index(drop=True)
+
+
+def texts_of(table: pd.DataFrame) -> list[Text]:
+    """The texts of a table: strings, or (text, text_pair) where the table has pairs."""
+    return list(zip(table["text"], table[PAIR], strict=True)) if PAIR in table else table["text"].tolist()
 
 
 def as_text(value: object) -> str:

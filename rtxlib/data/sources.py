@@ -1,8 +1,7 @@
 """Where rows come from: data sets of the Hugging Face Hub, the user's own file, the embedded generator.
 
-To add a data set of the Hub, add a line to ``HUB``. It must fit three limits: its label column is called "label", it loads
-without a configuration name, and its rows are pooled and split here. Only data sets with ``phrases=True`` keep their published
-splits.
+To add a data set of the Hub, add a line to ``HUB``. Its label column must be called "label". Its rows are pooled and split
+here, unless ``test`` names a published split that serves as test set.
 
 To add another kind of source, write a function that returns ``Rows``, call it in ``read``, return the source's version from
 ``revisions``, and add its name to ``NAMES`` and its tasks to ``TASKS``.
@@ -21,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from rtxlib.data import files, synthetic
-from rtxlib.data.rows import Rows, labelled
+from rtxlib.data.rows import PAIR, Rows, labelled
 from rtxlib.errors import InputError
 from rtxlib.hub import revision, unreachable
 
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 POLARITY = {"0": "negative", "1": "positive"}
 AMAZON_STARS = {"1": "negative", "2": "", "3": "", "4": "positive", "5": "positive"}  # "" drops the row
 HAM_SPAM = {"0": "ham", "1": "spam"}
+INFERENCE = {"0": "entailment", "1": "neutral", "2": "contradiction", "-1": ""}  # −1: the annotators did not agree
+ACCEPTABLE = {"0": "unacceptable", "1": "acceptable"}
 SENTIMENTS, DOMAINS = ["negative", "positive"], ["movies", "local business", "online shopping"]
 EMBEDDED_ROWS = 6000  # unless a spec says how many
 POOLED_ROWS = 67_000  # of the Hub's pooled sources, unless a spec says how many: about the size of SST-2
@@ -46,9 +47,12 @@ class HubSource:
     labels: Mapping[str, str]  # value in the file, as text -> label name; "" drops the row
     task: str = "sentiment"
     domain: str = ""
+    pair: str | None = None  # column of the second text, where a row is a pair of texts
+    config: str | None = None  # the name of the configuration, where the repo holds several data sets
+    test: str | None = None  # the published split that serves as test set; None: all rows are pooled and split here
     stars: bool = False  # label = stars − 1
     escaped: bool = False  # line breaks are written as backslash-n, quotes are doubled or have a backslash
-    phrases: bool = False  # the rows are phrases of sentences, split by the publisher; the dev set serves as test set
+    phrases: bool = False  # the training rows are phrases of sentences
     proportions: bool = False  # the classes keep their natural shares; otherwise they are balanced
     splits: tuple[str, ...] = ("train", "test")  # splits to read, if present
 
@@ -56,7 +60,7 @@ class HubSource:
 _MOVIES, _BUSINESS, _SHOPPING = DOMAINS
 HUB: dict[str, HubSource] = {
     "sst2": HubSource(
-        "stanfordnlp/sst2", "sentence", POLARITY, domain=_MOVIES, phrases=True, splits=("train", "validation")
+        "stanfordnlp/sst2", "sentence", POLARITY, domain=_MOVIES, test="validation", phrases=True, splits=("train", "validation")
     ),
     "yelp_polarity": HubSource("fancyzhx/yelp_polarity", "text", POLARITY, domain=_BUSINESS, escaped=True),
     "yelp_review_full": HubSource(
@@ -70,6 +74,17 @@ HUB: dict[str, HubSource] = {
     "sms_spam": HubSource(
         "ucirvine/sms_spam", "sms", HAM_SPAM, task="spam", domain="messages", proportions=True, splits=("train",)
     ),
+    "multi_nli": HubSource(
+        "nyu-mll/multi_nli", "premise", INFERENCE, task="inference", pair="hypothesis", test="validation_matched",
+        splits=("train", "validation_matched"),
+    ),
+    "snli": HubSource(
+        "stanfordnlp/snli", "premise", INFERENCE, task="inference", pair="hypothesis", test="test", splits=("train", "test")
+    ),
+    "cola": HubSource(
+        "nyu-mll/glue", "sentence", ACCEPTABLE, task="acceptability", config="cola", test="validation",
+        splits=("train", "validation"),
+    ),
 }  # fmt: skip
 THREE_DOMAINS = ("sst2", "yelp_polarity", "amazon_polarity")  # what source="domains" pools
 NAMES = ("embedded", "file", "domains", *HUB)
@@ -79,6 +94,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "domains": ("domain", "sentiment"),
     **{name: (source.task,) for name, source in HUB.items()},
 }
+ALL_TASKS = tuple(dict.fromkeys(task for tasks in TASKS.values() for task in tasks))
 
 
 def hub_names(spec: DataSpec) -> tuple[str, ...]:
@@ -89,8 +105,13 @@ def hub_names(spec: DataSpec) -> tuple[str, ...]:
 
 
 def has_published_splits(spec: DataSpec) -> bool:
-    """Whether a spec keeps the splits of its publisher (SST-2); all other rows are pooled and split here."""
-    return spec.source in HUB and HUB[spec.source].phrases
+    """Whether a spec keeps the test set of its publisher; all other rows are pooled and split here."""
+    return spec.source in HUB and HUB[spec.source].test is not None
+
+
+def has_pairs(spec: DataSpec) -> bool:
+    """Whether the rows of a spec are pairs of texts."""
+    return spec.text_pair_column is not None or (spec.source in HUB and HUB[spec.source].pair is not None)
 
 
 def revisions(spec: DataSpec) -> dict[str, str]:
@@ -103,7 +124,8 @@ def revisions(spec: DataSpec) -> dict[str, str]:
     if spec.source == "file":
         path = Path(spec.path or "").expanduser()
         return {path.name: "sha256:" + files.sha256(path)}
-    return {repo: revision(repo) or _load(repo)[1] for repo in (HUB[name].repo for name in hub_names(spec))}
+    wanted = {HUB[name].repo: HUB[name].config for name in hub_names(spec)}
+    return {repo: revision(repo) or _load(repo, config)[1] for repo, config in wanted.items()}
 
 
 def read(spec: DataSpec) -> Rows:
@@ -116,10 +138,12 @@ def read(spec: DataSpec) -> Rows:
         return read_embedded(spec)
     if spec.source == "file":
         path = Path(spec.path or "").expanduser()
-        return files.read_file(path, spec.text_column, spec.label_column, spec.labels, spec.stars)
+        return files.read_file(
+            path, spec.text_column, spec.label_column, spec.labels, spec.stars, spec.text_pair_column
+        )
     parts = []
     for name in hub_names(spec):
-        most = None if HUB[name].phrases else 4 * (spec.rows or POOLED_ROWS)  # leaves room for balancing
+        most = None if HUB[name].test else 4 * (spec.rows or POOLED_ROWS)  # leaves room for balancing
         parts.append(read_hub(name, most, spec.seed))
     if spec.source != "domains":
         return parts[0]
@@ -162,13 +186,14 @@ def read_hub(name: str, most: int | None, seed: int) -> Rows:
         InputError: neither the Hub nor its cache has the data set, or its columns or labels have changed.
     """
     source = HUB[name]
-    loaded, _, answered = _load(source.repo)
+    loaded, _, answered = _load(source.repo, source.config)
     parts = {split: loaded[split] for split in source.splits if split in loaded}
     columns = next(iter(loaded.values())).column_names
-    if not parts or not {source.text, "label"} <= set(columns):
+    named = {source.text: "text", **({source.pair: PAIR} if source.pair else {}), "label": "label"}
+    if not parts or not set(named) <= set(columns) or source.test not in (None, *parts):
         raise InputError(
             f"{source.repo} is not as it was: it has the splits {', '.join(loaded)} with {', '.join(columns)}, "
-            f"where one of {', '.join(source.splits)} with '{source.text}' and 'label' was expected."
+            f"where {', '.join(source.splits)} with {', '.join(map(repr, named))} were expected."
         )
     total = sum(map(len, parts.values()))
     tables = []
@@ -176,8 +201,8 @@ def read_hub(name: str, most: int | None, seed: int) -> Rows:
         if most is not None and total > most:
             share = round(most * len(part) / total)
             part = part.select(np.sort(np.random.default_rng((seed, len(tables))).permutation(len(part))[:share]))
-        table = part.select_columns([source.text, "label"]).to_pandas().rename(columns={source.text: "text"})
-        tables.append(table.astype({"text": object}).assign(split=split))
+        table = part.select_columns(list(named)).to_pandas().rename(columns=named)
+        tables.append(table.astype({column: object for column in table if column != "label"}).assign(split=split))
     table = pd.concat(tables, ignore_index=True).assign(domain=source.domain)
     steps = [(f"read from {source.repo}", total, 0, len(table))]
     if source.escaped:
@@ -194,7 +219,7 @@ def read_hub(name: str, most: int | None, seed: int) -> Rows:
 
 
 @cache
-def _load(repo: str) -> tuple[Any, str, bool]:
+def _load(repo: str, config: str | None) -> tuple[Any, str, bool]:
     """The data set (memory-mapped), its commit, and whether the Hub answered; read once per process."""
     import datasets
     from datasets.packaged_modules.cache.cache import Cache
@@ -205,11 +230,11 @@ def _load(repo: str) -> tuple[Any, str, bool]:
     datasets.disable_progress_bars()
     try:
         if commit is not None:
-            loaded = datasets.load_dataset(repo, revision=commit)
+            loaded = datasets.load_dataset(repo, config, revision=commit)
         else:
             # Offline, load_dataset calls the Hub for half a minute. This reads the cache directly.
             name = repo.rsplit("/", 1)[-1]
-            loaded = Cache(repo_id=repo, dataset_name=name, version="auto", hash="auto").as_dataset()
+            loaded = Cache(repo_id=repo, dataset_name=name, config_name=config, version="auto", hash="auto").as_dataset()
     except Exception as error:
         reason = ConnectionError("The Hub does not answer.") if commit is None else error
         raise unreachable(repo, reason, INSTEAD) from error

@@ -15,7 +15,7 @@ class DataSpec:
     """Everything that determines the data of a run."""
 
     source: str = "embedded"  # "embedded", "file", "domains" (three sources pooled) or a key of sources.HUB
-    task: str = "sentiment"  # "sentiment", "domain" or "spam"
+    task: str = "sentiment"  # "sentiment", "domain", "spam", "inference" or "acceptability"
     rows: int | None = None  # at most this many, balanced first, sized second; sst2 has its official test set besides
     domain: str | None = None  # embedded and domains only: rows of this domain alone
     train_fraction: float = 1.0  # share of the training rows kept; a smaller share lies inside a larger one
@@ -31,8 +31,9 @@ class DataSpec:
     seed: int = 0  # of sampling, splits and the generator, not of training
     depth: int = 3  # embedded only: composition depth
     noise: float = 0.02  # embedded only: share of wrong labels
-    path: str | None = None  # file only, and so are the next four
+    path: str | None = None  # file only, and so are the next five
     text_column: str | None = None  # None: "text"
+    text_pair_column: str | None = None  # of the second text, where a row is a pair of texts; None: it is a single text
     label_column: str | None = None  # None: "label"
     labels: dict[str, str] | None = field(default=None, hash=False)  # value in the file -> label name; "" drops the row
     stars: bool = False  # the labels are 1 to 5 stars: 1–2 negative, 3 dropped, 4–5 positive
@@ -55,7 +56,8 @@ _RANGES = {
 _MOST_EMBEDDED = 10**7  # rows, because the generator writes them in memory
 # the sources that use a field; for any other source it is a mistake
 _ONLY = {
-    "path": ("file",), "text_column": ("file",), "label_column": ("file",), "labels": ("file",), "stars": ("file",),
+    "path": ("file",), "text_column": ("file",), "text_pair_column": ("file",), "label_column": ("file",),
+    "labels": ("file",), "stars": ("file",),
     "depth": ("embedded",), "noise": ("embedded",), "domain": ("embedded", "domains"),
 }  # fmt: skip
 
@@ -68,7 +70,7 @@ def check(spec: DataSpec) -> None:
     choices = {
         "lengths": ("all", "shortest", "longest"),
         "tokenizer": ("auto", "bert", "wordpiece", "unigram", *([spec.tokenizer] if "/" in spec.tokenizer else [])),
-        "task": sources.TASKS.get(spec.source, ("sentiment", "domain", "spam")),
+        "task": sources.TASKS.get(spec.source, sources.ALL_TASKS),
         "domain": (None, *sources.DOMAINS),
     }
     for name, allowed in choices.items():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 HELD_OUT = 0.1  # of each stratum in validation, and as much in test
 PHRASES_HELD_OUT = 0.05  # of the maximal phrases of SST-2 in validation
+PUBLISHED_HELD_OUT = 0.05  # of the other rows than the test set in validation, where the test set is published
 BY_LENGTH = 0.3  # share of each split that lengths="shortest" or "longest" keeps
 
 
@@ -27,16 +28,19 @@ BY_LENGTH = 0.3  # share of each split that lengths="shortest" or "longest" keep
 def split_rows(rows: Rows, spec: DataSpec) -> None:
     """Choose the rows of a spec and name the split of each: "train", "validation" or "test".
 
-    A source with published splits (SST-2) keeps its test set. All others are pooled, sampled and split 80/10/10. Then
-    ``train_fraction`` of the training rows are kept.
+    A source with published splits keeps its test set. All others are pooled, sampled and split 80/10/10. Then
+    ``train_fraction`` of the training rows are kept. Pairs are grouped by their first texts, so that no first text is on both
+    sides of a split.
 
     Raises:
         InputError: too few rows or classes are left.
     """
     if sources.has_published_splits(spec):
-        _split_phrases(rows, spec)
+        split = _split_phrases if sources.HUB[spec.source].phrases else _split_published
+        split(rows, spec)
     else:
-        _drop_repeats(rows, spec)
+        if sources.hub_names(spec):  # other sources keep all their rows
+            _drop_repeats(rows, np.zeros(len(rows.table), bool))
         _split_pool(rows, spec)
     if spec.train_fraction < 1:
         train = rows.where("train")
@@ -64,6 +68,34 @@ def _split_phrases(rows: Rows, spec: DataSpec) -> None:
         f"not public). Internal validation: {chosen.sum():,} of the {maximal:,} maximal phrases (in no other); the "
         f"{dropped.sum():,} training phrases inside them were dropped."
     )
+    _draw_from_published(rows, spec)
+
+
+def _split_published(rows: Rows, spec: DataSpec) -> None:
+    """A published split becomes the test set, and whole groups of the other rows become the validation set.
+
+    Rows that share a text with a test row, apart from case and punctuation, or lie inside one are dropped.
+    """
+    source = sources.HUB[spec.source]
+    test = (rows.table["split"] == source.test).to_numpy()
+    group = groups(rows.table["text"].tolist(), spec.leak_words)
+    known = ~test & np.isin(group, group[test])
+    shuffled = np.random.default_rng(spec.seed).permutation(np.unique(group[~test & ~known]))
+    size = np.bincount(group[~test], minlength=group.max() + 1)[shuffled].cumsum()
+    held = shuffled[size <= max(size[0], PUBLISHED_HELD_OUT * size[-1])]
+    where = np.select([test, known, np.isin(group, held)], ["test", "", "validation"], "train").astype(object)
+    rows.table = rows.table.assign(split=where)
+    rows.keep("training rows with a text of the test set dropped", where != "")
+    rows.notes.append(
+        f"The test set is the published split '{source.test}' ({test.sum():,} rows). Internal validation: "
+        f"{(where == 'validation').sum():,} of the other rows; {known.sum():,} rows whose text is in the test set were dropped."
+    )
+    _drop_repeats(rows, (rows.table["split"] == "test").to_numpy())
+    _draw_from_published(rows, spec)
+
+
+def _draw_from_published(rows: Rows, spec: DataSpec) -> None:
+    """Draw the asked number of rows for training and validation. The test set stays whole."""
     train, validation, test = (rows.where(name) for name in SPLITS)
     if spec.rows is not None and spec.rows < len(train) + len(validation):
         held = min(len(validation), max(2, spec.rows // 10))
@@ -73,14 +105,12 @@ def _split_phrases(rows: Rows, spec: DataSpec) -> None:
         rows.keep(f"{spec.rows:,} rows drawn for training and validation", np.sort(np.concatenate(keep)))
 
 
-def _drop_repeats(rows: Rows, spec: DataSpec) -> None:
-    """Drop conflicting and repeated texts of Hub data. Other sources keep all their rows."""
-    if not sources.hub_names(spec):
-        return
-    key = pd.Series([words_key(text) for text in rows.table["text"]])
-    conflicting = rows.table["label"].groupby(key).transform("nunique") > 1
-    rows.keep("texts with conflicting labels dropped", ~conflicting.to_numpy())
-    rows.keep("duplicate texts dropped", ~key[~conflicting].duplicated().to_numpy())
+def _drop_repeats(rows: Rows, published: np.ndarray) -> None:
+    """Drop rows with conflicting labels and repeated rows, but none of a ``published`` test set: (rows,) bool."""
+    key = pd.Series([" / ".join(map(words_key, row)) for row in rows.table[rows.text_columns].itertuples(index=False)])
+    stays = published | (rows.table["label"].groupby(key).transform("nunique") == 1).to_numpy()
+    rows.keep("texts with conflicting labels dropped", stays)
+    rows.keep("duplicate texts dropped", published[stays] | ~key[stays].duplicated().to_numpy())
 
 
 def _split_pool(rows: Rows, spec: DataSpec) -> None:

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from rtxlib.checksums import check_kinds
 from rtxlib.data import sources
 from rtxlib.data.batching import Tokens
-from rtxlib.data.rows import SPLITS, Rows
+from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, texts_of
 from rtxlib.data.splits import by_length
 from rtxlib.errors import InputError, disk_full, nearest
 from rtxlib.hub import revision, unreachable
@@ -86,7 +86,7 @@ def choose(rows: Rows, spec: DataSpec, file: TokenizerFile | None) -> tuple[PreT
             rows.notes.append(f"{file.model} lower-cases all text, also with lowercase=False.")
         return tokenizer, f"{file.model} at {file.version[:12]}"
     kind = "wordpiece" if spec.tokenizer == "auto" else spec.tokenizer
-    texts = rows.part("train")["text"]
+    texts = [text for column in rows.text_columns for text in rows.part("train")[column]]
     tokenizer = train(kind, texts, spec.vocab_size, spec.lowercase)
     if long := sum(_long_word(text, tokenizer.backend_tokenizer.normalizer) for text in texts):
         rows.notes.append(
@@ -109,15 +109,19 @@ def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> 
     The rows get the columns words and tokens (before the cut to ``max_length``), label_name, and label as a number. With
     ``lengths`` only the shortest or longest rows of each split remain.
     """
-    if cut := cut_texts(rows.table["text"]):
+    pairs = PAIR in rows.table
+    if cut := cut_texts(texts_of(rows.table)):
         rows.notes.append(cut)
+    if pairs:  # so that whoever opens the saved tokenizer gets token types from it
+        tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    separator = tokenizer.sep_token_id if pairs else None
     numbers = {name: number for number, name in enumerate(rows.label_names)}
     arrays, parts, before = {}, [], len(rows.table)
     for name in SPLITS:
         part = rows.part(name)
-        ids, offsets = encode(part["text"], tokenizer, None)
+        ids, offsets = encode(texts_of(part), tokenizer, None)
         part = part.assign(
-            words=part["text"].str.split().str.len(),
+            words=sum(part[column].str.split().str.len() for column in rows.text_columns),
             tokens=np.diff(offsets),
             label_name=part["label"],
             label=part["label"].map(numbers).astype(np.int64),
@@ -125,7 +129,8 @@ def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> 
         if spec.lengths != "all":
             kept = by_length(np.diff(offsets), spec.lengths, spec.seed)
             part, (ids, offsets) = part.iloc[kept], take(ids, offsets, kept)
-        arrays[name] = Tokens(*truncate(ids, offsets, spec.max_length), part["label"].to_numpy())
+        cut_ids = truncate(ids, offsets, spec.max_length, separator)
+        arrays[name] = Tokens(*cut_ids, part["label"].to_numpy(), separator)
         parts.append(part)
     rows.table = pd.concat(parts, ignore_index=True)
     if spec.lengths != "all":
@@ -134,9 +139,9 @@ def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> 
     return arrays
 
 
-def cut_texts(texts: Iterable[str]) -> str:
+def cut_texts(texts: Iterable[Text]) -> str:
     """The sentence that says how many texts ``encode`` cuts because of their characters; "" if there are none."""
-    long = sum(len(text) > LONGEST_TEXT for text in texts)
+    long = sum(max(map(len, (text,) if isinstance(text, str) else text)) > LONGEST_TEXT for text in texts)
     many = "1 text is" if long == 1 else f"{long:,} texts are"
     return f"{many} longer than {LONGEST_TEXT:,} characters; only the beginning is read." if long else ""
 
@@ -304,17 +309,17 @@ def pretrained_tokenizer(folder: Path | str) -> PreTrainedTokenizerFast:
 
 
 def encode(
-    texts: Iterable[str], tokenizer: PreTrainedTokenizerFast, max_length: int | None
+    texts: Iterable[Text], tokenizer: PreTrainedTokenizerFast, max_length: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids of ``[CLS] text [SEP]``, all texts end to end.
+    """Token ids of ``[CLS] text [SEP]``, or of pairs ``[CLS] first [SEP] second [SEP]``, all rows end to end.
 
     Special tokens spelt out in a text are encoded as ordinary characters. The tokenizer's own padding and truncation
     are ignored and left unchanged.
 
     Args:
-        texts: n texts; of a text longer than ``LONGEST_TEXT`` only the beginning is encoded
+        texts: n texts or pairs; of a text longer than ``LONGEST_TEXT`` only the beginning is encoded
         tokenizer: any tokenizer with [CLS] and [SEP]
-        max_length: a longer text is cut and keeps its [SEP]; None: nothing is cut
+        max_length: a longer row is cut (see ``truncate``); None: nothing is cut
 
     Returns:
         ids (total_tokens,) int32 and offsets (n + 1,) int64.
@@ -325,19 +330,24 @@ def encode(
     backend.no_padding()  # tokenizer(texts, padding=True) leaves padding switched on, and it would count as text
     backend.no_truncation()
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
-    room = None if max_length is None else max_length - 2
     parts: list[np.ndarray] = []
-    lengths: list[int] = []
+    lengths: list[np.ndarray] = []
     try:
-        for chunk in _chunks(text[:LONGEST_TEXT] for text in texts):
+        for chunk in _chunks(_sides(text) for text in texts):
+            encodings = iter(backend.encode_batch_fast([side for row in chunk for side in row], add_special_tokens=False))
             flat: list[int] = []
-            for encoding in backend.encode_batch_fast(chunk, add_special_tokens=False):
-                ids = encoding.ids[:room]
+            ends = [0]
+            for row in chunk:
                 flat.append(cls)
-                flat.extend(ids)
-                flat.append(sep)
-                lengths.append(len(ids) + 2)
-            parts.append(np.array(flat, dtype=np.int32))
+                for _ in row:
+                    flat.extend(next(encodings).ids)
+                    flat.append(sep)
+                ends.append(len(flat))
+            ids, offsets = np.array(flat, dtype=np.int32), np.array(ends, dtype=np.int64)
+            if max_length is not None:
+                ids, offsets = truncate(ids, offsets, max_length, sep if len(chunk[0]) == 2 else None)
+            parts.append(ids)
+            lengths.append(np.diff(offsets))
     finally:
         backend.encode_special_tokens = literal
         if padding is not None:
@@ -345,15 +355,20 @@ def encode(
         if truncation is not None:
             backend.enable_truncation(**truncation)
     ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
-    return ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    return ids, np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
 
 
-def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The texts in lists of at most ``_CHUNK`` texts, which end once they hold ``_CHUNK_CHARACTERS`` characters."""
+def _sides(text: Text) -> tuple[str, ...]:
+    """The one text or the two texts of a row, of each only what is read."""
+    return tuple(side[:LONGEST_TEXT] for side in ((text,) if isinstance(text, str) else text))
+
+
+def _chunks(rows: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
+    """The rows in lists of at most ``_CHUNK`` rows, which end once they hold ``_CHUNK_CHARACTERS`` characters."""
     chunk, characters = [], 0
-    for text in texts:
-        chunk.append(text)
-        characters += len(text)
+    for row in rows:
+        chunk.append(row)
+        characters += sum(map(len, row))
         if len(chunk) == _CHUNK or characters >= _CHUNK_CHARACTERS:
             yield chunk
             chunk, characters = [], 0
@@ -361,13 +376,29 @@ def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def truncate(ids: np.ndarray, offsets: np.ndarray, max_length: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of an uncut ragged array cut to ``max_length`` tokens, each ending in its own last token ([SEP])."""
+def truncate(
+    ids: np.ndarray, offsets: np.ndarray, max_length: int, separator: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of an uncut ragged array cut to ``max_length`` tokens, each ending in its own last token ([SEP]).
+
+    separator: the id of [SEP] if the rows are pairs. Of a pair the longer text is cut until both are of one length, and then
+    both are cut ("longest first" in transformers).
+    """
     lengths = np.diff(offsets)
     kept = np.minimum(lengths, max_length)
-    place = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)  # of each token within its row
-    last = place == np.repeat(lengths - 1, lengths)
-    keep = (place < np.repeat(kept - 1, lengths)) | last
+    starts = np.repeat(offsets[:-1], lengths)
+    place = np.arange(len(ids)) - starts  # of each token within its row
+    keep = place == np.repeat(lengths - 1, lengths)  # the last token of each row
+    if separator is None:
+        keep |= place < np.repeat(kept - 1, lengths)
+    else:
+        middle = np.flatnonzero((ids == separator) & ~keep) - offsets[:-1]  # (rows,) place of the first [SEP]
+        first, second, room = middle - 1, lengths - middle - 2, max_length - 3
+        half = np.where(first <= second, room // 2, room - room // 2)  # of the first text, if both must be cut
+        of_first = np.minimum(first, np.maximum(room - second, half))
+        of_second = np.minimum(second, room - of_first)
+        middle, of_first, of_second = (np.repeat(x, lengths) for x in (middle, of_first, of_second))
+        keep |= (place <= of_first) | ((place >= middle) & (place <= middle + of_second))
     return ids[keep], np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
 
 

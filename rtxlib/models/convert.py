@@ -73,7 +73,7 @@ def to_loop(
         _check_alike(replaced)
 
     with torch.device("meta"):
-        loop = Encoder(_config(source.config, layers, passes, rank, pass_norms, edges))
+        loop = Encoder(loop_config(source.config, layers, passes, rank, pass_norms, edges))
     loop.to_empty(device="cpu")
     for name, part in source.named_children():
         if name != "stack":
@@ -95,7 +95,10 @@ def to_loop(
     return loop.eval()
 
 
-def _config(of: ModelConfig, layers: int, passes: int, rank: int | None, pass_norms: bool, edges: bool) -> ModelConfig:
+def loop_config(
+    of: ModelConfig, layers: int, passes: int, rank: int | None = None, pass_norms: bool = False, edges: bool = False
+) -> ModelConfig:
+    """The configuration of the encoder that :func:`to_loop` makes. Raises InputError for fields that contradict each other."""
     config = copy.deepcopy(of)
     config.num_hidden_layers, config.recurrent_depth, config.residual = layers, passes, "none"
     config.prelude_layers = config.coda_layers = int(edges)

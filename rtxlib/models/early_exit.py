@@ -77,6 +77,7 @@ def classify_with_exits(
     attention_mask: Tensor | None,
     rule: EarlyExit,
     passes: int | None = None,
+    token_type_ids: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Classify a batch (batch, length), each text with as many passes as ``rule`` lets it take, at most ``passes`` (R).
 
@@ -92,7 +93,7 @@ def classify_with_exits(
     passes = stack.check_passes(passes)
     cls_first = encoder.config.reads_cls and not stack.coda
     views = encoder.views(input_ids.shape[1], attention_mask, input_ids.device)
-    h = entered = stack.through(stack.prelude, encoder.embeddings(input_ids), views)
+    h = entered = stack.through(stack.prelude, encoder.embeddings(input_ids, token_type_ids), views)
     place = torch.arange(len(h), device=h.device)  # in the batch, of each text that is still in the loop
     logits, taken = None, torch.full_like(place, passes)
     settling = Settling(rule.criterion, passes, encoder.summary(h, attention_mask))

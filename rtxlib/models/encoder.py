@@ -57,7 +57,8 @@ class Embeddings(nn.Module):
         if self.config.embedding_scale:
             x = x * self.config.hidden_size**0.5
         if self.config.type_vocab_size:  # without ids every token is of type 0: a text is one segment
-            x = x + (self.token_type.weight[0] if token_type_ids is None else self.token_type(token_type_ids))
+            one_type = token_type_ids is None or self.config.type_vocab_size == 1  # [SEP] alone divides a pair
+            x = x + (self.token_type.weight[0] if one_type else self.token_type(token_type_ids))
         if self.config.position == "learned":
             x = x + (self.position.weight[:length] if positions is None else self.position(positions))
         elif self.config.position == "sinusoidal":

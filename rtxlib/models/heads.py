@@ -56,21 +56,21 @@ class EncoderForSequenceClassification(EncoderBase):
 
         labels: (batch,) class indices; with them ``loss`` is the mean cross-entropy (nats). early_exit: each text leaves
         the loop when its label is settled, and ``passes`` (batch,) says when (:mod:`rtxlib.models.early_exit`). Returns
-        logits (batch, num_labels). Raises InputError if early exit is combined with training mode, states, attentions,
-        token types or packed texts.
+        logits (batch, num_labels). Raises InputError if early exit is combined with training mode, states, attentions
+        or packed texts.
         """
         if early_exit is not None:
-            if output_attentions or output_hidden_states or offsets is not None or token_type_ids is not None:
+            if output_attentions or output_hidden_states or offsets is not None:
                 raise InputError(
-                    "With early exits a batch shrinks on its way, so it has no states or attentions to show, and takes "
-                    "neither packed texts nor token types."
+                    "With early exits a batch shrinks on its way, so it has no states or attentions to show, and takes no "
+                    "packed texts."
                 )
             if self.training:
                 raise InputError(
                     "Early exit is for a trained model; call model.eval() first, or train with depth_sampling."
                 )
             logits, passes = classify_with_exits(
-                self.encoder, self.decode, input_ids, attention_mask, early_exit, recurrent_depth
+                self.encoder, self.decode, input_ids, attention_mask, early_exit, recurrent_depth, token_type_ids
             )
             output = ClassifierOutput(_loss(logits, labels), logits, passes=passes)
             return output if return_dict is not False else output.to_tuple()

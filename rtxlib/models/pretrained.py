@@ -214,7 +214,11 @@ def load(source: str, weights: str | None = None, config: ModelConfig | None = N
 
 def load_classifier(source: str, config: ModelConfig | None = None) -> EncoderForSequenceClassification:
     """A pretrained encoder under a newly initialised classification head; arguments and errors as in :func:`load`."""
-    encoder = load(source, config=config)
+    return with_head(load(source, config=config))
+
+
+def with_head(encoder: Encoder) -> EncoderForSequenceClassification:
+    """A classifier on this encoder's weights, with a newly initialised head, in evaluation mode."""
     model = EncoderForSequenceClassification(encoder.config)
     kept = model.encoder.state_dict().keys()  # without the pooler if nothing reads it
     model.encoder.load_state_dict({name: x for name, x in encoder.state_dict().items() if name in kept})

@@ -35,6 +35,7 @@ import rtxlib.models  # makes transformers know this architecture
 from transformers import pipeline
 
 classify = pipeline("text-classification", "path/to/this/folder")
+classify({example})
 ```
 
 Training texts were cleaned with {cleaning}. `rtx predict` cleans texts in the same way; `pipeline` does not.
@@ -44,12 +45,16 @@ and nothing is claimed for other texts.
 """
 
 
-def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[str, bool]) -> str:
-    """A model card in Markdown, with the front matter of the Hugging Face Hub, from a run's metrics."""
+def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[str, bool], pairs: bool) -> str:
+    """A model card in Markdown, with the front matter of the Hugging Face Hub, from a run's metrics.
+
+    pairs: whether the model reads pairs of texts.
+    """
     steps = ", ".join(step for step, on in cleaning.items() if on) or "nothing"
     start = "Fine-tuned from pretrained weights" if metrics["family"] == "pretrained" else "Trained from scratch"
     written = {name: _plain(value) if isinstance(value, str) else value for name, value in metrics.items()}
-    return _CARD.format(**written, start=start, labels=", ".join(map(_plain, label_names)), cleaning=steps)
+    example = '{"text": "a first text", "text_pair": "a second text"}' if pairs else '"a text"'
+    return _CARD.format(**written, start=start, example=example, labels=", ".join(map(_plain, label_names)), cleaning=steps)
 
 
 def _plain(name: str) -> str:

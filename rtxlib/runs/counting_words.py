@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_matrix, hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from rtxlib.data.prepared import Prepared
+from rtxlib.data.rows import Text
 from rtxlib.errors import InputError
 from rtxlib.runs.metrics import classification_report
 
@@ -67,18 +69,19 @@ def majority(train_labels: np.ndarray, test_labels: np.ndarray, label_names: Seq
 
 
 def baseline(
-    train_texts: Sequence[str],
+    train_texts: Sequence[Text],
     train_labels: np.ndarray,
-    test_texts: Sequence[str],
+    test_texts: Sequence[Text],
     test_labels: np.ndarray,
-    validation_texts: Sequence[str],
+    validation_texts: Sequence[Text],
     validation_labels: np.ndarray,
     label_names: Sequence[str],
 ) -> dict:
     """TF-IDF of words and word pairs with logistic regression: a linear classifier that sees word order only within pairs.
 
     Term counts are sublinear, 1 + log(count). C is the value among :data:`STRENGTHS` with the best validation accuracy, the
-    smallest one if several are equal. Wang and Manning (2012), ACL, show how strong such a baseline is.
+    smallest one if several are equal. Wang and Manning (2012), ACL, show how strong such a baseline is. Of pairs of texts the
+    terms of the first and of the second text are counted apart.
 
     Returns ``model``, ``family``, the scores of :func:`rtxlib.runs.metrics.classification_report` on the test rows, ``C``,
     ``seconds`` (vectorising, all fits and the choice of C), ``parameters`` (weights and biases),
@@ -97,16 +100,21 @@ def baseline(
     if len(np.unique(train_labels)) < 2:
         raise InputError("The training labels are all of one class; logistic regression needs at least two.")
     start = time.perf_counter()
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORD, lowercase=True)
+    sides = [
+        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORD, lowercase=True)
+        for _ in ((train_texts[0],) if isinstance(train_texts[0], str) else train_texts[0])
+    ]
     try:
-        train, validation = words.fit_transform(train_texts), words.transform(validation_texts)
+        for side, words in enumerate(sides):
+            words.fit(_side(train_texts, side))
+        train, validation = _counted(train_texts, sides), _counted(validation_texts, sides)
     except ValueError as error:  # scikit-learn's "empty vocabulary"
         raise InputError("The training texts hold no words, only signs.") from error
     fits = [LogisticRegression(C=strength, max_iter=1000).fit(train, train_labels) for strength in STRENGTHS]
     best = int(np.argmax([np.mean(fit.predict(validation) == validation_labels) for fit in fits]))
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    predictions = fits[best].predict(words.transform(test_texts)).astype(np.int64)
+    predictions = fits[best].predict(_counted(test_texts, sides)).astype(np.int64)
     return {
         "model": NAME,
         "family": "classical",
@@ -117,6 +125,16 @@ def baseline(
         "ms_per_text": 1000 * (time.perf_counter() - start) / len(test_texts),
         "predictions": predictions,
     }
+
+
+def _side(texts: Sequence[Text], side: int) -> Sequence[str]:
+    """The texts, or the first (0) or second (1) text of each pair."""
+    return texts if isinstance(texts[0], str) else [pair[side] for pair in texts]
+
+
+def _counted(texts: Sequence[Text], sides: Sequence[TfidfVectorizer]) -> csr_matrix:
+    """The terms of each row (rows, terms), counted by one vectoriser for each of its texts."""
+    return hstack([words.transform(_side(texts, side)) for side, words in enumerate(sides)], format="csr")
 
 
 def _checked(labels: np.ndarray, split: str) -> np.ndarray:

@@ -17,6 +17,7 @@ import pandas as pd
 from rtxlib import paths
 from rtxlib.data import prepared
 from rtxlib.data.prepared import Prepared
+from rtxlib.data.rows import Text, texts_of
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
@@ -29,7 +30,7 @@ def write(folder: Path, data: Prepared) -> None:
     store.write_table(folder / FILE, _table([data.texts(split) for split in SPLITS]))
 
 
-def splits_of(run: Run, cleaned: Sequence[str]) -> np.ndarray | None:
+def splits_of(run: Run, cleaned: Sequence[Text]) -> np.ndarray | None:
     """The split that each text was in when the run was trained: "train", "validation" or "" (texts,).
 
     cleaned: texts that are cleaned as the run's training texts were. Returns None when neither the run's folder nor the
@@ -38,7 +39,7 @@ def splits_of(run: Run, cleaned: Sequence[str]) -> np.ndarray | None:
     if run.path is not None and (run.path / FILE).is_file():
         table = store.read_table(run.path / FILE)
     elif (folder := _prepared_folder(run)) is not None:
-        table = _table([pd.read_parquet(folder / f"{split}.parquet", columns=["text"])["text"] for split in SPLITS])
+        table = _table([texts_of(pd.read_parquet(folder / f"{split}.parquet")) for split in SPLITS])
     else:
         return None
     return pd.Series(_hashes(cleaned)).map(table.set_index("hash")["split"].astype(str)).fillna("").to_numpy(dtype=object)
@@ -56,13 +57,17 @@ def _prepared_folder(run: Run) -> Path | None:
     return None
 
 
-def _table(texts: Sequence[Sequence[str]]) -> pd.DataFrame:
+def _table(texts: Sequence[Sequence[Text]]) -> pd.DataFrame:
     """The table of the texts of each of :data:`SPLITS`, sorted by hash, so that the order of the rows tells nothing."""
     parts = [pd.DataFrame({"hash": _hashes(of), "split": split}) for split, of in zip(SPLITS, texts, strict=True)]
     return pd.concat(parts, ignore_index=True).drop_duplicates("hash").sort_values("hash", ignore_index=True)
 
 
-def _hashes(texts: Sequence[str]) -> np.ndarray:
-    """64-bit hashes of texts, (texts,) uint64. Among 100,000 texts, another text has a known hash with a chance of 10⁻¹⁴."""
+def _hashes(texts: Sequence[Text]) -> np.ndarray:
+    """64-bit hashes of texts or pairs, (texts,) uint64.
+
+    Among 100,000 texts, another text has a known hash with a chance of 10⁻¹⁴.
+    """
+    texts = (text if isinstance(text, str) else "\0".join(text) for text in texts)
     digests = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)

@@ -48,11 +48,16 @@ def check_weights(model: str, recipe: Recipe) -> None:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that defines a training run. ``overrides`` are ModelConfig fields that differ from the preset's.
+    """Everything that defines a training run.
+
+    ``overrides`` are ModelConfig fields that differ from the preset's. ``conversion`` holds the arguments of
+    :func:`rtxlib.models.convert.to_loop` if a pretrained encoder is made into a loop first. ``teacher`` is a run on the same
+    data, whose logits the model learns beside the labels (Hinton et al. 2015); ``recipe.distillation`` says how much.
 
     The number of CPU ``threads`` is a part of a run: another number of threads rounds sums differently. So is the number of
     ``processes`` that train together (:mod:`rtxlib.training.parallel`). Raises InputError when either number is
-    below one, when the seed is out of range, or when an override is unknown or decided by the data.
+    below one, when the seed is out of range, when an override is unknown or decided by the data, or when conversion, teacher
+    and recipe do not fit together.
     """
 
     model: str
@@ -62,6 +67,8 @@ class RunSpec:
     overrides: dict[str, Any] = field(default_factory=dict, hash=False)
     threads: int = 1
     processes: int = 1
+    conversion: dict[str, Any] = field(default_factory=dict, hash=False)
+    teacher: RunSpec | None = None
 
     def __post_init__(self) -> None:
         if self.threads < 1:
@@ -71,6 +78,12 @@ class RunSpec:
         if not isinstance(self.seed, int) or not 0 <= self.seed <= LARGEST_SEED:
             raise InputError(f"A run's seed is a whole number from 0 to {LARGEST_SEED:,}, not {self.seed!r}.")
         check_overrides(self.overrides)
+        if self.conversion and not self.pretrained:
+            raise InputError(f"Only a pretrained encoder is made into a loop; write recurrent-… in place of {self.model}.")
+        if (self.teacher is None) != (self.recipe.distillation == 0):
+            raise InputError("A teacher and a recipe with distillation above 0 go together; give both or neither.")
+        if self.teacher is not None and self.teacher.data != self.data:
+            raise InputError("A teacher must have been trained on the same data as its student.")
 
     def config(self, vocab_size: int, pad_token_id: int, label_names: list[str]) -> ModelConfig:
         """The configuration of this run's model, given the tokens and labels of the data.
@@ -119,6 +132,10 @@ class RunSpec:
         }
         if self.pretrained:
             whole["weights"] = pretrained.version(self.model)
+        if self.conversion:
+            whole["conversion"] = self.conversion
+        if self.teacher is not None:
+            whole["teacher"] = self.teacher.canonical()
         return whole
 
     @classmethod
@@ -135,6 +152,8 @@ class RunSpec:
             record["overrides"],
             record.get("threads", 1),
             record.get("processes", 1),
+            record.get("conversion", {}),
+            cls.from_canonical(record["teacher"]) if "teacher" in record else None,
         )
 
     def key(self, fingerprint: str) -> str:
@@ -150,14 +169,26 @@ class RunSpec:
         for count in ("threads", "processes"):
             if named[count] == 1:
                 del named[count]
+        if self.teacher is not None:
+            named["teacher"] = self.teacher.key(fingerprint)
         return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:
         """The model's name in tables and figures: the preset, and the settings that differ from it."""
         changed = (value if isinstance(value, str) else f"{field}={value}" for field, value in self.overrides.items())
-        frozen = ("frozen",) if self.recipe.freeze_encoder else ()
-        return " ".join((self.model.rstrip("/").rsplit("/", 1)[-1], *changed, *frozen))
+        parts = [self.model.rstrip("/").rsplit("/", 1)[-1], *self._conversion_words(), *changed]
+        parts += ["frozen"] * self.recipe.freeze_encoder + ["distilled"] * (self.teacher is not None)
+        return " ".join(parts)
+
+    def _conversion_words(self) -> list[str]:
+        """What the conversion made, in words: "3×2", and what is not usual about it."""
+        if not self.conversion:
+            return []
+        others = {name: value for name, value in self.conversion.items() if name not in ("layers", "passes")}
+        words = {"start": "{}", "rank": "rank {}", "pass_norms": "own norms", "edges": "between edges"}
+        shape = f"{self.conversion['layers']}×{self.conversion['passes']}"
+        return [shape, *(words[name].format(value) for name, value in others.items())]
 
     @property
     def title(self) -> str:

@@ -20,9 +20,11 @@ from rtxlib import paths
 from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
+from rtxlib.data.sources import has_pairs
 from rtxlib.errors import InputError
+from rtxlib.models.convert import loop_config, to_loop
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.models.pretrained import load_classifier
+from rtxlib.models.pretrained import load, with_head
 from rtxlib.models.size import parameter_count, require_room
 from rtxlib.process import release_freed_memory
 from rtxlib.runs import cost, seen, store, use
@@ -56,7 +58,10 @@ def fresh_model(spec: RunSpec, data: Prepared) -> EncoderForSequenceClassificati
     """The model of a run before its first step. The seed decides its random weights."""
     config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
     torch.manual_seed(spec.seed)
-    return load_classifier(spec.model, config) if spec.pretrained else EncoderForSequenceClassification(config)
+    if not spec.pretrained:
+        return EncoderForSequenceClassification(config)
+    encoder = load(spec.model, config=config)
+    return with_head(to_loop(encoder, **spec.conversion) if spec.conversion else encoder)
 
 
 def train_run(
@@ -127,6 +132,8 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     first = itertools.islice(steps(split, spec.recipe, spec.seed), 20)
     tokens = max(len(rows) * int(split.lengths[rows].max()) for pieces in first for rows in pieces) // spec.processes
     config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
+    if spec.conversion:
+        config = loop_config(config, **{name: value for name, value in spec.conversion.items() if name != "start"})
     each, activations = cost.training_bytes(config, spec.recipe, tokens, pick_precision(spec.recipe.precision, device))
     advice = "take a smaller model"
     if activations > each * parameter_count(config)["total"]:
@@ -189,7 +196,8 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     model = fresh_model(spec, data)
     checkpoint = folder / "checkpoint.safetensors"
     splits = data.splits["train"], data.splits["validation"]
-    trained = Trainer(model, *splits, spec.recipe, spec.seed, special_ids(data), device, checkpoint, report).run()
+    taught = None if spec.teacher is None else _logits_of(spec.teacher, folder.parent, data, report)
+    trained = Trainer(model, *splits, spec.recipe, spec.seed, special_ids(data), device, checkpoint, report, taught).run()
     if parallel.rank() > 0:  # process 0 evaluates and writes
         return
     logits = predict_logits(model, data.splits["test"], data.tokenizer.pad_token_id, device, trained.precision)
@@ -197,6 +205,15 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     _write(folder, key, spec, data, model, trained, logits, metrics)
     checkpoint.unlink(missing_ok=True)
     (folder / store.PROGRESS).unlink(missing_ok=True)
+
+
+def _logits_of(teacher: RunSpec, runs: Path, data: Prepared, report: Callable[[str], None]) -> np.ndarray:
+    """The teacher's logits (training rows, labels). A teacher that is not in the store is trained first."""
+    run = train_run(teacher, runs, report, data=data)
+    device = pick_device()
+    model = use.open_model(run).to(device)
+    precision = pick_precision(teacher.recipe.precision, device)
+    return predict_logits(model, data.splits["train"], data.tokenizer.pad_token_id, device, precision)
 
 
 def _metrics(
@@ -271,7 +288,7 @@ def _write(
     model.to("cpu").save_pretrained(folder)
     data.tokenizer.save_pretrained(folder)
     cleaning = {step: getattr(spec.data, step) for step in CLEANING}
-    (folder / store.CARD).write_text(model_card(metrics, data.label_names, cleaning), encoding="utf-8")
+    (folder / store.CARD).write_text(model_card(metrics, data.label_names, cleaning, has_pairs(spec.data)), encoding="utf-8")
     identity = {"key": key, "model": spec.name, "seed": spec.seed, "data": metrics["data"]}
     store.write_table(folder / "curves.parquet", trained.curve.assign(**identity))
     labels = data.splits["test"].labels

@@ -18,6 +18,8 @@ from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.clean import clean_texts
 from rtxlib.data.prepared import Prepared
+from rtxlib.data.rows import PAIR, Text, texts_of
+from rtxlib.data.sources import has_pairs
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
 from rtxlib.errors import InputError
@@ -69,10 +71,15 @@ def _unreadable(run: Run, part: str, error: Exception) -> InputError:
     return InputError(f"The {part} of run {run.key} cannot be read ({reason}); delete {run.path} and train it again.")
 
 
-def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
+def reads_pairs(run: Run) -> bool:
+    """Whether a run was trained on pairs of texts."""
+    return has_pairs(DataSpec(**run.spec["data"]))
+
+
+def probabilities(run: Run, texts: Sequence[Text], **way: Any) -> np.ndarray:
     """Probabilities (texts, labels) of texts, which are cleaned and cut as the run's training texts were.
 
-    Standard error says how many texts are too long to be tokenised whole.
+    A run on pairs takes pairs of texts. Standard error says how many texts are too long to be tokenised whole.
 
     way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`.
     """
@@ -82,7 +89,8 @@ def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
         print(cut, file=sys.stderr)
     ids, offsets = encode(cleaned, tokenizer, run.spec["data"]["max_length"])
     device = pick_device()
-    tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
+    separator = tokenizer.sep_token_id if reads_pairs(run) else None
+    tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64), separator)
     logits = predict_logits(
         model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
     )
@@ -94,20 +102,21 @@ def probabilities(run: Run, texts: Sequence[str], **way: Any) -> np.ndarray:
     return softmax(logits, axis=1)
 
 
-def _cleaned(run: Run, texts: Sequence[str]) -> list[str]:
+def _cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:
     """Texts, cleaned as the run's training texts were."""
     return clean_texts(texts, **{step: run.spec["data"][step] for step in CLEANING})
 
 
-def predict(run: Run, texts: Sequence[str], **way: Any) -> pd.DataFrame:
-    """One row per text: ``text, label, p_<label name>…``. The arguments are those of :func:`probabilities`."""
+def predict(run: Run, texts: Sequence[Text], **way: Any) -> pd.DataFrame:
+    """One row per text: ``text`` (and ``text_pair``), ``label, p_<label name>…``. Arguments: :func:`probabilities`."""
     names = run.spec["label_names"]
     p = probabilities(run, texts, **way)
-    table = pd.DataFrame({"text": list(texts), "label": [names[i] for i in p.argmax(axis=1)]})
+    columns = ["text", PAIR] if reads_pairs(run) else ["text"]
+    table = pd.DataFrame(list(texts), columns=columns).assign(label=[names[i] for i in p.argmax(axis=1)])
     return table.assign(**{f"p_{name}": p[:, i] for i, name in enumerate(names)})
 
 
-def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str, Any]:
     """The scores of a run on labelled texts. Texts that the run has seen in training are scored apart from the others.
 
     labels: the name of each text's label. Texts are compared after they are cleaned as the run cleans its texts.
@@ -138,7 +147,7 @@ def evaluate(run: Run, texts: Sequence[str], labels: Sequence[str]) -> dict[str,
     return scores
 
 
-def _label_numbers(run: Run, texts: Sequence[str], labels: Sequence[str]) -> np.ndarray:
+def _label_numbers(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> np.ndarray:
     """The number of each text's label, (texts,). Raises InputError as :func:`evaluate` does."""
     names = run.spec["label_names"]
     if not len(texts) or len(texts) != len(labels):
@@ -170,7 +179,7 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
         old = store.part(run, "evaluations") if file.is_file() else pd.DataFrame({"fingerprint": []})
         if not (old["fingerprint"] == fingerprint).any():
             rows = data.rows("test")
-            texts = rows["text"].tolist()
+            texts = texts_of(rows)
             numbers = _label_numbers(run, texts, rows["label_name"].tolist())
             scores = classification_report(numbers, probabilities(run, texts).argmax(axis=1), run.spec["label_names"])
             scores.pop("confusion")

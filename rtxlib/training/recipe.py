@@ -17,14 +17,14 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "output_initializer": (*MODEL_CHOICES["output_initializer"], None),
 }
 _FIELDS = {  # what a number must be -> the fields that it holds for
-    "above zero": "learning_rate clip_norm head_rate",
+    "above zero": "learning_rate clip_norm head_rate temperature",
     "above zero and at most 2": "layer_decay",
     "above zero and at most 1,000,000": "epochs",
     "at least 0": "weight_decay plateau_patience min_delta embedding_initializer_range",
     "at least 1": "patience",
     "from 1 to 1,000,000,000": "batch_rows batch_tokens",
     "from 1 to 10,000": "evaluations_per_epoch",
-    "from 0 to 1": "warmup",
+    "from 0 to 1": "warmup distillation",
     "at least 0 and below 1": "beta2 label_smoothing",
     "a probability below 1": "dropout word_dropout",
 }
@@ -59,6 +59,8 @@ class Recipe:
     dropout: float | None = None  # replaces the model's hidden, attention and classifier dropout
     word_dropout: float = 0.0  # share of tokens that training replaces by [MASK] or [UNK]
     label_smoothing: float = 0.0
+    distillation: float = 0.0  # share of the loss that compares with a teacher's logits, in place of the labels
+    temperature: float = 2.0  # divides both logits before they are compared (Hinton et al. 2015)
     output_initializer: str | None = None  # replaces the model's
     embedding_initializer_range: float | None = None  # replaces the model's
     precision: str = "auto"  # "fp32", "bf16" or "fp16"; auto: see training.device.pick_precision
@@ -150,6 +152,20 @@ RECIPES: dict[str, Recipe] = {
             evaluations_per_epoch=2,
             keep="last",
         ),
+        # As finetune, for a model that also learns from the logits of a larger one.
+        Recipe(
+            name="distill",
+            learning_rate=1e-4,
+            epochs=3,
+            batch_rows=32,
+            schedule="linear",
+            warmup=0.1,
+            head_rate=5.0,
+            layer_decay=0.9,
+            evaluations_per_epoch=2,
+            keep="last",
+            distillation=0.5,
+        ),
         # For a pretrained encoder that stays as it is: only the head is trained.
         Recipe(
             name="frozen",
@@ -164,7 +180,7 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-FOR_PRETRAINED = ("finetune", "frozen")  # the recipes for a model that starts from pretrained weights
+FOR_PRETRAINED = ("finetune", "distill", "frozen")  # the recipes for a model that starts from pretrained weights
 BY_ROWS = {2_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
 
 

@@ -54,6 +54,15 @@ def word_dropout(ids: Tensor, share: float, mask_id: int, special: Tensor) -> Te
     return ids.masked_fill(hidden, mask_id)
 
 
+def distance_to_teacher(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
+    """T²·Σ KL(teacher ‖ student) in nats over the rows, at temperature T (Hinton et al. 2015). Both logits: (rows, labels).
+
+    T² keeps the gradient's size independent of T.
+    """
+    student, teacher = (F.log_softmax(x / temperature, dim=-1) for x in (logits, taught))
+    return temperature**2 * F.kl_div(student, teacher, reduction="sum", log_target=True)
+
+
 def evaluation_steps(recipe: Recipe, steps_per_epoch: int, total: int) -> set[int]:
     """The steps after which a training is evaluated: evenly spread over each epoch, and the last step."""
     count = math.ceil(recipe.epochs) * recipe.evaluations_per_epoch
@@ -80,6 +89,7 @@ class Trainer:
         device: where to compute
         checkpoint_file: a file that is written every minute and read at the start if it exists
         report: is called with a line about each evaluation, and with one about the progress every ten seconds
+        teacher: (training rows, labels) logits of another model, which ``recipe.distillation`` compares with; None: no teacher
 
     Raises:
         InputError: a split is empty; later, the loss is not finite, or the checkpoint may not be read.
@@ -96,6 +106,7 @@ class Trainer:
         device: torch.device,
         checkpoint_file: Path | None = None,
         report: Callable[[str], None] = lambda line: None,
+        teacher: np.ndarray | None = None,
     ) -> None:
         if not len(training) or not len(validation):
             raise InputError("Training needs at least one training row and one validation row; the data have too few.")
@@ -106,7 +117,7 @@ class Trainer:
         self.pad_id = special_ids["pad"]
         self.mask_id = special_ids.get("mask", special_ids["unk"])
         self.special_ids = torch.tensor(sorted(set(special_ids.values())), device=device)
-        self.checkpoint_file, self.report = checkpoint_file, report
+        self.checkpoint_file, self.report, self.teacher = checkpoint_file, report, teacher
 
         self.steps_per_epoch = len(batches(self.lengths, None, recipe.batch_rows, seed=seed, epoch=0))
         self.total = max(1, round(recipe.epochs * self.steps_per_epoch))
@@ -200,6 +211,9 @@ class Trainer:
         with autocast(self.precision, self.device):
             logits = self.model(**batch).logits.float()
         loss = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=self.recipe.label_smoothing) / rows
+        if self.teacher is not None:
+            share, taught = self.recipe.distillation, torch.from_numpy(self.teacher[index]).to(self.device)
+            loss = (1 - share) * loss + share * distance_to_teacher(logits, taught, self.recipe.temperature) / rows
         self.scaler.scale(loss).backward()
         return loss.detach()
 
