@@ -11,7 +11,6 @@ from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
-from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles import DepthTask, LoopStudy, Profile
 
 UNSHARED = {"block_sharing": "unshared"}
@@ -236,7 +235,7 @@ def converted(profile: Profile) -> list[RunSpec]:
 def distilled(profile: Profile) -> list[RunSpec]:
     """Notebook 09: the lower layers once and in a loop, which also learn from the logits of the whole encoder of their seed."""
     return [
-        dataclasses.replace(student, recipe=named_recipe("distill", epochs=task.recipe.epochs), teacher=teacher)
+        dataclasses.replace(student, recipe=dataclasses.replace(task.recipe, distillation=0.5), teacher=teacher)
         for task in profile.depth_tasks
         for seed in range(profile.depth_seeds)
         for teacher in [_fine_tuned(profile, task, seed)]

@@ -10,8 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from in_process import rtx as in_process
+from transformers import AutoModel, BertModel
 
 from rtxlib.cli.commands import cli
 from rtxlib.data import tokenization
@@ -20,9 +23,11 @@ from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset, pretrained
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs import train
+from rtxlib.runs import train, use
 from rtxlib.runs.spec import RunSpec, data_label
+from rtxlib.training.embed import embed
 from rtxlib.training.recipe import recipe
+from rtxlib.training.trainer import Trainer
 from rtxstudy import profiles, studies
 
 FINE, DULL = ("fine", "lovely", "moving", "clever"), ("dull", "stale", "clumsy", "flat")
@@ -157,3 +162,105 @@ def test_each_seed_of_the_spam_study_has_a_split_of_its_own() -> None:
     assert {spec.data.seed for spec in tuned if spec.data.task == "sentiment"} == {0}
     assert profiles.load("full", seeds=1).pretrained_seeds == 1
     assert profiles.load("full", seeds=1, pretrained_seeds=3).pretrained_seeds == 3
+
+
+def test_a_converted_checkpoint_is_fine_tuned_as_its_own_folder_would_be(made: tuple[Path, Path], tmp_path: Path) -> None:
+    """A run may name the conversion, or the folder that `rtx convert` wrote: the trained weights are the same."""
+    checkpoint, texts = made
+    named = in_process("convert", checkpoint, "--layers", "1", "--passes", "2", "--out", tmp_path / "loop", "--json")
+    assert named.returncode == 0, named.stderr
+    data = DataSpec(source="file", path=str(texts), tokenizer=str(checkpoint), max_length=64)
+    short = recipe("finetune", epochs=0.5)
+    ours = RunSpec(str(checkpoint), data, short, conversion={"layers": 1, "passes": 2, "start": "lower"})
+    folder = RunSpec(str(tmp_path / "loop"), dataclasses.replace(data, tokenizer=str(tmp_path / "loop")), short)
+    models = [train_here(spec, tmp_path / f"runs{n}") for n, spec in enumerate((ours, folder))]
+    for (name, one), (_, other) in zip(*(model.state_dict().items() for model in models), strict=True):
+        assert torch.equal(one, other), name
+    assert models[0].config.recurrent_depth == 2 and ours.name == "tiny 1×2 lower"
+    assert RunSpec.from_canonical(json.loads(json.dumps(ours.canonical()))) == ours
+
+
+def train_here(spec: RunSpec, runs: Path) -> EncoderForSequenceClassification:
+    data = prepare(spec.data, runs / "prepared", progress=False)
+    return use.open_model(train.train_run(spec, runs, data=data))
+
+
+def test_with_all_of_the_loss_from_the_teacher_the_labels_do_not_matter(made: tuple[Path, Path], tmp_path: Path) -> None:
+    checkpoint, texts = made
+    told = pd.read_csv(texts)
+    told["label"] = told["label"].map({"good": "bad", "bad": "good"})
+    told.to_csv(tmp_path / "turned.csv", index=False)
+    device = torch.device("cpu")
+    logits = np.random.default_rng(0).normal(size=(192, 2)).astype(np.float32)
+    found = []
+    for file, share in ((texts, 1.0), (tmp_path / "turned.csv", 1.0), (texts, 0.5)):
+        spec = DataSpec(source="file", path=str(file), tokenizer=str(checkpoint), max_length=64)
+        data = prepare(spec, tmp_path / "prepared", progress=False)
+        whole = RunSpec(str(checkpoint), spec, recipe("finetune", epochs=1))
+        model = train.fresh_model(whole, data)
+        splits = data.splits["train"], data.splits["validation"]
+        taught = dataclasses.replace(whole.recipe, distillation=share)
+        Trainer(model, *splits, taught, 0, train.special_ids(data), device, teacher=logits[: len(splits[0])]).run()
+        found.append(model.classifier.weight)
+    assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
+
+
+def test_a_teacher_is_named_on_the_command_line_and_is_a_part_of_the_key(made: tuple[Path, Path], tmp_path: Path) -> None:
+    checkpoint, texts = made
+    home, common = tmp_path / "home", ("train", "--model", checkpoint, "--data", texts, "--max-length", 64, "--json")
+    teacher = json.loads(in_process(*common, home=home).stdout.splitlines()[-1])
+    loop = tmp_path / "loop"
+    in_process("convert", checkpoint, "--layers", 1, "--passes", 2, "--out", loop)
+    student = ("train", "--model", loop, "--data", texts, "--max-length", 64, "--json")
+    done = in_process(*student, "--teacher", teacher["key"], home=home)
+    assert done.returncode == 0, done.stderr
+    beside = json.loads(done.stdout.splitlines()[-1])
+    spec = RunSpec.from_canonical(json.loads((Path(beside["run"]) / "spec.json").read_text()))
+    other = dataclasses.replace(spec, teacher=dataclasses.replace(spec.teacher, seed=1))
+    assert spec.key(beside["fingerprint"]) == beside["key"] != other.key(beside["fingerprint"])
+    with pytest.raises(InputError, match="go together"):
+        dataclasses.replace(spec.teacher, teacher=spec)
+
+
+def test_a_teacher_that_has_seen_the_test_texts_is_refused(made: tuple[Path, Path], tmp_path: Path) -> None:
+    checkpoint, texts = made
+    home = tmp_path / "home"
+    turned = tmp_path / "turned.csv"  # the same rows in another order have another split
+    pd.read_csv(texts).sample(frac=1, random_state=1).to_csv(turned, index=False)
+    teacher = in_process("train", "--model", checkpoint, "--data", turned, "--max-length", 64, "--json", home=home)
+    key = json.loads(teacher.stdout.splitlines()[-1])["key"]
+    done = in_process("train", "--model", checkpoint, "--data", texts, "--max-length", 64, "--teacher", key, home=home)
+    assert done.returncode == 2 and "has seen" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("--layers", 3, "--passes", 1), "cannot be made from 2 layers"),
+        (("--layers", 1, "--passes", 3, "--rank", 2), "1 × 3 must be 2"),
+        (("--layers", 1, "--passes", 2, "--start", "lowest"), "Did you mean 'lower'"),
+        (("--layers", 1, "--passes", 2, "--text-column", "t"), "belong to --vocabulary"),
+        (("--layers", 1, "--passes", 2, "--vocabulary", "none.csv"), "no file"),
+    ],
+)
+def test_a_conversion_that_cannot_be_is_refused(made: tuple[Path, Path], tmp_path: Path, arguments: tuple, words: str) -> None:
+    done = in_process("convert", made[0], *arguments, "--out", tmp_path / "out")
+    assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_conversion_opens_in_transformers_and_as_embeddings(made: tuple[Path, Path], tmp_path: Path) -> None:
+    checkpoint, texts = made
+    once, twice, cut = (tmp_path / name for name in ("once", "twice", "cut"))
+    for out, passes, more in ((once, 1, ()), (twice, 2, ()), (cut, 2, ("--vocabulary", texts))):
+        done = in_process("convert", checkpoint, "--layers", 1, "--passes", passes, *more, "--out", out)
+        assert done.returncode == 0, done.stderr
+    assert BertModel.from_pretrained(once).config.num_hidden_layers == 1  # without this package's classes
+    assert AutoModel.from_pretrained(twice).config.recurrent_depth == 2
+    some = pd.read_csv(texts)["text"].head(20).tolist()
+    vectors = [
+        embed(some, pretrained.load(str(folder)), tokenization.pretrained_tokenizer(folder)) for folder in (twice, cut, once)
+    ]
+    assert np.allclose(vectors[0], vectors[1], atol=1e-6) and not np.allclose(vectors[0], vectors[2], atol=1e-3)
+    again = in_process("convert", checkpoint, "--layers", 1, "--passes", 1, "--out", once)
+    assert again.returncode == 2 and "exists already" in again.stderr

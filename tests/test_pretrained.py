@@ -27,6 +27,8 @@ from transformers import (
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset, pretrained
+from rtxlib.models.convert import to_loop
+from rtxlib.training.embed import embed
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -363,6 +365,10 @@ def test_sentence_transformers_opens_a_minilm_that_we_save(hub: str, tmp_path: P
     ours, theirs = SentenceTransformer(str(tmp_path / "minilm")), SentenceTransformer(MINILM)
     assert ours.max_seq_length == theirs.max_seq_length == 256
     torch.testing.assert_close(ours.encode(texts), theirs.encode(texts), atol=1e-6, rtol=0)
+    loop = to_loop(pretrained.load(MINILM), layers=3, passes=2)
+    pretrained.save(loop, tmp_path / "loop", tokenizer)
+    opened = SentenceTransformer(str(tmp_path / "loop"))
+    torch.testing.assert_close(opened.encode(texts), embed(texts, loop, tokenizer), atol=1e-6, rtol=0)
 
 
 def test_an_exported_folder_carries_checksums_which_are_compared(tmp_path: Path) -> None:
@@ -396,9 +402,9 @@ def test_an_exported_folder_carries_checksums_which_are_compared(tmp_path: Path)
     pretrained.load(str(saved))
 
 
-def test_a_recurrent_model_is_not_saved_as_a_bert(tmp_path: Path) -> None:
+def test_a_stack_that_is_no_bert_is_not_saved_as_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="save_pretrained keeps it in ours"):
-        pretrained.save(build("recurrent-2x2x32", vocab_size=40).encoder, tmp_path / "no")
+        pretrained.save(build("standard-2x32", vocab_size=40).encoder, tmp_path / "no")
     assert not (tmp_path / "no").exists()
 
 

@@ -6,12 +6,15 @@ import json
 import os
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rtxlib.errors import InputError, nearest, shortened, visible
 from rtxlib.process import require_limits
+
+if TYPE_CHECKING:
+    from rtxlib.runs.store import Run
 
 
 class Commands(click.Group):
@@ -120,6 +123,21 @@ def show(record: dict[str, Any], as_json: bool) -> None:
         return
     for name, value in record.items():
         click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {visible(str(value))}")
+
+
+def find_run(run: str) -> Run:
+    """The run of this key, start of a key, or folder. Raises InputError when there is none."""
+    from rtxlib import paths
+    from rtxlib.runs import store
+
+    if not run.strip():
+        raise InputError("RUN is empty; `rtx results` lists the runs there are.")
+    try:
+        return store.find(paths.runs_dir(), run)
+    except OSError as error:  # for example a name that is too long
+        raise InputError(
+            f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
+        ) from error
 
 
 def is_table(path: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtxlib.cli.common import cli, data_spec, json_option, parse_labels, settings_of, show
+from rtxlib.cli.common import cli, data_spec, find_run, json_option, parse_labels, settings_of, show
 from rtxlib.cli.output import formula_note, inert
 from rtxlib.errors import InputError, visible
 
@@ -55,6 +55,12 @@ set_option = click.option(
 @click.option("--labels", help='JSON for a file\'s labels: {"value": "label name", …}. An empty name drops the rows.')
 @click.option("--rows", type=click.IntRange(1), help="Use at most this many rows.")
 @click.option("--max-length", type=int, help="Cut texts after this many tokens (8 to 512).")
+@click.option(
+    "--teacher",
+    metavar="RUN",
+    help="A run with the same labels, whose answers the model learns beside the labels (half and half, or --recipe-set "
+    "distillation=SHARE).",
+)
 @set_option
 @click.option("--recipe-set", "changes", multiple=True, metavar="FIELD=VALUE", help="Set a field of the recipe.")
 @json_option
@@ -64,6 +70,7 @@ def train(
     recipe: str | None,
     seed: int,
     threads: int,
+    teacher: str | None,
     overrides: tuple[str, ...],
     changes: tuple[str, ...],
     as_json: bool,
@@ -90,6 +97,10 @@ def train(
     if threads > most:
         raise InputError(f"--threads {threads} is too many for this machine's {most // 4} cores; give at most {most}.")
     settings, of_recipe = settings_of(overrides), settings_of(changes)
+    taught_by = None
+    if teacher is not None:
+        taught_by = RunSpec.from_canonical(find_run(teacher).spec)
+        of_recipe = {"distillation": 0.5} | of_recipe
     check_overrides(settings)
     check_weights(model, named_recipe(recipe or "default", **of_recipe))  # a mistake is reported before any data are fetched
     if is_pretrained(model):  # its own tokenizer comes with it
@@ -117,7 +128,7 @@ def train(
     if recipe is None:
         why = "pretrained weights" if is_pretrained(model) else f"{rows:,} training rows"
         say(f"{why}: recipe {fit} ({chosen.epochs:g} epochs, {chosen.batch_rows} rows in a step); --recipe takes another")
-    spec = RunSpec(model, source, chosen, seed, settings, threads, parallel.processes())
+    spec = RunSpec(model, source, chosen, seed, settings, threads, parallel.processes(), teacher=taught_by)
     run = train_run(spec, paths.runs_dir(), say, data=prepared)
     if parallel.rank() > 0:
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtxlib.cli.common import cli, is_table, json_option, parse_labels, read_texts, show
+from rtxlib.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show
 from rtxlib.cli.output import FORMATS, check_out, force_option, json_line, write_table
 from rtxlib.errors import InputError, shortened, visible
 
@@ -26,21 +26,6 @@ if TYPE_CHECKING:
 pair_option = click.option(
     "--text-pair-column", help="A table's column of second texts, for a RUN on pairs; 'text_pair' by default."
 )
-
-
-def _find(run: str) -> Run:
-    """The run of this key, start of a key, or folder. Raises InputError when there is none."""
-    from rtxlib import paths
-    from rtxlib.runs import store
-
-    if not run.strip():
-        raise InputError("RUN is empty; `rtx results` lists the runs there are.")
-    try:
-        return store.find(paths.runs_dir(), run)
-    except OSError as error:  # for example a name that is too long
-        raise InputError(
-            f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
-        ) from error
 
 
 def _is_file_name(text: str) -> bool:
@@ -114,7 +99,7 @@ def predict(
     """
     from rtxlib.runs import use
 
-    found = _find(run)
+    found = find_run(run)
     if out is not None and Path(out).suffix[1:] not in FORMATS:  # reported before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     names = found.spec["label_names"]
@@ -232,7 +217,7 @@ def evaluate(
     from rtxlib.data.rows import label_text
     from rtxlib.runs import use
 
-    found = _find(run)
+    found = find_run(run)
     table, texts = read_texts(file, text_column, _pair_column(found, text_pair_column), label_column)
     require_column(table, label_column, Path(file).name, "--label-column")
     if labels is None:

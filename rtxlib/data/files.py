@@ -293,7 +293,7 @@ def read_file(
     for option, column in named.items():
         require_column(table, column, name, option)
     if len(set(named.values())) < len(named):
-        raise InputError(f"{', '.join(named)} must name different columns, not {', '.join(map(repr, named.values()))}.")
+        raise InputError(f"{', '.join(named)} must differ; they are {', '.join(map(repr, named.values()))}.")
     if stars and labels:
         raise InputError("Give either stars or a label mapping, not both.")
     steps = [(f"read from {name}", len(table), 0, len(table))]

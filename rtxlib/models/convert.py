@@ -100,7 +100,9 @@ def loop_config(
 ) -> ModelConfig:
     """The configuration of the encoder that :func:`to_loop` makes. Raises InputError for fields that contradict each other."""
     config = copy.deepcopy(of)
-    config.num_hidden_layers, config.recurrent_depth, config.residual = layers, passes, "none"
+    config.num_hidden_layers, config.recurrent_depth = layers, passes
+    if passes > 1:
+        config.residual = "none"  # so that the loop differs from a stack in sharing alone
     config.prelude_layers = config.coda_layers = int(edges)
     config.pass_norms, config.pass_rank = pass_norms, rank
     config.check()

@@ -240,12 +240,13 @@ def load_trained(folder: Path) -> EncoderForSequenceClassification:
 def save(encoder: Encoder, folder: Path | str, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
     """Write an encoder as its reference implementation would, so that transformers opens it without this package.
 
-    With [CLS] or mean pooling sentence-transformers opens it too. Q, K and V are split where the reference keeps them
-    apart. The folder is written whole or not at all, last of all SHA256SUMS with the checksum of each file. Raises InputError
-    if the model has no counterpart in :data:`REFERENCES`, or if the folder exists.
+    A loop has no reference implementation. It is written in this package's format, which transformers opens once
+    ``rtxlib.models`` is imported. With [CLS] or mean pooling sentence-transformers opens it too. Q, K and V are split where the
+    reference keeps them apart. The folder is written whole or not at all, last of all SHA256SUMS with the checksum of each file.
+    Raises InputError if a model without a loop has no counterpart in :data:`REFERENCES`, or if the folder exists.
     """
     folder, config = Path(folder), encoder.config
-    theirs = their_config(config)
+    theirs = config if config.recurrent_depth > 1 or config.prelude_layers else their_config(config)
     if folder.exists():
         raise InputError(f"{folder} exists already; name a new folder.")
     state, tensors = encoder.state_dict(), {}

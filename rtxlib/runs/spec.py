@@ -51,8 +51,8 @@ class RunSpec:
     """Everything that defines a training run.
 
     ``overrides`` are ModelConfig fields that differ from the preset's. ``conversion`` holds the arguments of
-    :func:`rtxlib.models.convert.to_loop` if a pretrained encoder is made into a loop first. ``teacher`` is a run on the same
-    data, whose logits the model learns beside the labels (Hinton et al. 2015); ``recipe.distillation`` says how much.
+    :func:`rtxlib.models.convert.to_loop` if a pretrained encoder is made into a loop first. ``teacher`` is a run
+    whose probabilities the model learns beside the labels (Hinton et al. 2015); ``recipe.distillation`` says how much.
 
     The number of CPU ``threads`` is a part of a run: another number of threads rounds sums differently. So is the number of
     ``processes`` that train together (:mod:`rtxlib.training.parallel`). Raises InputError when either number is
@@ -82,8 +82,6 @@ class RunSpec:
             raise InputError(f"Only a pretrained encoder is made into a loop; write recurrent-… in place of {self.model}.")
         if (self.teacher is None) != (self.recipe.distillation == 0):
             raise InputError("A teacher and a recipe with distillation above 0 go together; give both or neither.")
-        if self.teacher is not None and self.teacher.data != self.data:
-            raise InputError("A teacher must have been trained on the same data as its student.")
 
     def config(self, vocab_size: int, pad_token_id: int, label_names: list[str]) -> ModelConfig:
         """The configuration of this run's model, given the tokens and labels of the data.

@@ -196,7 +196,7 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     model = fresh_model(spec, data)
     checkpoint = folder / "checkpoint.safetensors"
     splits = data.splits["train"], data.splits["validation"]
-    taught = None if spec.teacher is None else _logits_of(spec.teacher, folder.parent, data, report)
+    taught = None if spec.teacher is None else _teaching(spec.teacher, folder.parent, data, report)
     trained = Trainer(model, *splits, spec.recipe, spec.seed, special_ids(data), device, checkpoint, report, taught).run()
     if parallel.rank() > 0:  # process 0 evaluates and writes
         return
@@ -207,13 +207,25 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
     (folder / store.PROGRESS).unlink(missing_ok=True)
 
 
-def _logits_of(teacher: RunSpec, runs: Path, data: Prepared, report: Callable[[str], None]) -> np.ndarray:
-    """The teacher's logits (training rows, labels). A teacher that is not in the store is trained first."""
-    run = train_run(teacher, runs, report, data=data)
-    device = pick_device()
-    model = use.open_model(run).to(device)
-    precision = pick_precision(teacher.recipe.precision, device)
-    return predict_logits(model, data.splits["train"], data.tokenizer.pad_token_id, device, precision)
+def _teaching(teacher: RunSpec, runs: Path, data: Prepared, report: Callable[[str], None]) -> np.ndarray:
+    """The teacher's logarithms of probabilities of the training texts, (training rows, labels).
+
+    A teacher that is not in the store is trained first. Raises InputError when it knows other labels, or when it was trained on
+    other data that hold a test text of these.
+    """
+    of_teacher = data if teacher.data == data.spec else prepare(teacher.data, paths.prepared_dir())
+    run = train_run(teacher, runs, report, data=of_teacher)
+    if of_teacher.label_names != data.label_names:
+        raise InputError(
+            f"The teacher knows the labels {', '.join(of_teacher.label_names)} and the data have {', '.join(data.label_names)}; "
+            "take a teacher of the same labels."
+        )
+    if of_teacher.fingerprint != data.fingerprint:
+        found = seen.splits_of(run, data.texts("test"))
+        if found is None or (known := int((found != "").sum())):
+            many = "may have seen" if found is None else f"has seen {known:,} of"
+            raise InputError(f"The teacher {many} the test texts of these data, so its student's score would be too good.")
+    return np.log(np.maximum(use.probabilities(run, data.texts("train")), np.finfo(np.float32).tiny))
 
 
 def _metrics(

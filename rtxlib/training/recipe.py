@@ -152,20 +152,6 @@ RECIPES: dict[str, Recipe] = {
             evaluations_per_epoch=2,
             keep="last",
         ),
-        # As finetune, for a model that also learns from the logits of a larger one.
-        Recipe(
-            name="distill",
-            learning_rate=1e-4,
-            epochs=3,
-            batch_rows=32,
-            schedule="linear",
-            warmup=0.1,
-            head_rate=5.0,
-            layer_decay=0.9,
-            evaluations_per_epoch=2,
-            keep="last",
-            distillation=0.5,
-        ),
         # For a pretrained encoder that stays as it is: only the head is trained.
         Recipe(
             name="frozen",
@@ -180,7 +166,7 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-FOR_PRETRAINED = ("finetune", "distill", "frozen")  # the recipes for a model that starts from pretrained weights
+FOR_PRETRAINED = ("finetune", "frozen")  # the recipes for a model that starts from pretrained weights
 BY_ROWS = {2_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
 
 
