@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from rtxlib.cli.common import cli, json_option, read_texts, show
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, disk_full
 
 
 @cli.command()
@@ -48,11 +49,13 @@ def convert(
     The loop is not yet as good as its source: fine-tune it with `rtx train --model OUT --data FILE`. With one pass the folder
     opens in transformers alone; a loop opens there after `import rtxlib.models`.
     """
+    from safetensors import SafetensorError
+
     from rtxlib.data.tokenization import pretrained_tokenizer
     from rtxlib.models.convert import to_loop, with_vocabulary_of
     from rtxlib.models.pretrained import find, load, save
 
-    if out.exists():  # reported before anything is fetched
+    if os.path.lexists(out):  # reported before anything is fetched
         raise InputError(f"{out} exists already; name a new folder.")
     if vocabulary is None and (text_column or text_pair_column):
         raise InputError("--text-column and --text-pair-column belong to --vocabulary; name the file of texts, too.")
@@ -63,7 +66,11 @@ def convert(
     if vocabulary is not None:
         sides = (side for text in texts for side in ((text,) if isinstance(text, str) else text))
         loop, tokenizer = with_vocabulary_of(loop, tokenizer, sides)
-    save(loop, out, tokenizer)
+    try:
+        save(loop, out, tokenizer)
+    except (OSError, SafetensorError) as error:
+        reason = "the disk is full" if disk_full(error) else getattr(error, "strerror", None) or error
+        raise InputError(f"{out} could not be written: {reason}.") from error
     after = sum(p.numel() for p in loop.parameters())
     record = {
         "parameters": after,

@@ -137,14 +137,18 @@ VALUES = st.one_of(
     st.sampled_from(["\x1b[31m", "a\nb", "x" * 300, '"', "=1+1", "~nobody", "/etc/passwd", "/dev/zero", ".", ".."]),
 )
 OPTIONS = {  # a command and those of its options that take a value
-    TINY: "--seed --rows --max-length --threads --task --recipe --labels --text-column --model --data",
+    TINY: "--seed --rows --max-length --threads --task --recipe --labels --text-column --text-pair-column --model "
+    "--data --teacher",
     ("data", "generate"): "--rows --depth --noise --seed --task --format --out",
     ("report", "--dry-run"): "--profile --notebooks --executor",
     ("predict", "{run}", "a fine film"): "--passes --early-exit --text-column --file --out",
     ("notebook",): "--profile --executor -p",
     ("embed", "good.txt", "--out", "v.parquet"): "--model --weights --text-column",
     ("predict",): "--out",
-    ("evaluate", "{run}"): "--labels",
+    ("evaluate", "{run}"): "--labels --text-pair-column",
+    ("convert", "{encoder}", "--layers", "1", "--passes", "1", "--out", "loop"): (
+        "--layers --passes --start --rank --vocabulary --out"
+    ),
 }
 PARAMETERS = ["seeds", "rows", "epochs", "max_length", "variant", "recipe", "grid_seeds", "loop_seeds", "nothing"]
 
@@ -390,7 +394,8 @@ def play_settings(at: Place, key: str, example: tuple[str, ...], cold: bool) -> 
         return
     (at.work / "good.txt").write_text("a fine film\n")
     before = sums(at.work, at.runs)
-    told(at, [key if word == "{run}" else word for word in example], cold)
+    known = {"{run}": key, "{encoder}": str(encoder() / "encoder")}
+    told(at, [known.get(word, word) for word in example], cold)
     require(before.items() <= sums(at.work, at.runs).items(), "a file of the user's or a run was changed")
 
 

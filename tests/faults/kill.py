@@ -39,6 +39,7 @@ class Kill:
     cases: int
     arguments: tuple[str, ...]
     again: tuple[str, ...] = ()  # what the second command has besides
+    refusal: str = ""  # what the second command may say, where the first was killed after its work was whole
     cold: int = 5  # every so many-th case starts Python anew
     limit: float = 60  # seconds of the unbroken command
     first: Callable[[], None] | None = None
@@ -54,6 +55,12 @@ KILLS = [
     Kill("report", 25, ("report", "--profile", "smoke", "--notebooks", "02"), cold=1, limit=300),
     Kill("embed", 10, ("embed", "texts.csv", "--model", "{encoder}", "--out", "vectors.parquet"), again=("--force",)),
     Kill("predict", 10, ("predict", "{run}", "--file", "texts.csv", "--out", "labels.csv"), again=("--force",)),
+    Kill(
+        "convert",
+        10,
+        ("convert", "{encoder}", "--layers", "1", "--passes", "2", "--vocabulary", "texts.csv", "--out", "loop"),
+        refusal="exists already",
+    ),
     Kill("generate", 10, ("data", "generate", "--task", "sentiment", "--rows", "20000")),
 ]
 
@@ -113,7 +120,9 @@ def run(kill: Kill, seed: int, number: int) -> None:
             try:
                 if kills == 2:
                     rtx(at, *words, *kill.again, **options, moment=chance.random() * seconds)
-                succeeded(rtx(at, *words, *kill.again, **options))
+                done = rtx(at, *words, *kill.again, **options)
+                if not (kill.refusal and kill.refusal in done.err):
+                    succeeded(done)
                 for part in ("home/data", "work"):
                     same(at.folder / part, reference / part)
                 nothing_left(at, files)
@@ -129,6 +138,7 @@ WHAT = {
     "report": "`rtx report --profile smoke`, notebook 02 alone (the whole takes minutes)",
     "embed": "`rtx embed --out FILE …`",
     "predict": "`rtx predict --out FILE …`",
+    "convert": "`rtx convert`",
     "generate": "`rtx data generate`",
 }
 CHECKS = [
