@@ -137,7 +137,7 @@ WEIGHTS_DAMAGED = {
         rf"are not: {HEAD} \(torch\.int64\)",
     ),
     "flipped": (a_flipped_bit, None),
-    "pickle": (only_a_pickle, r"holds no model\.safetensors.*A pickle can run code"),
+    "pickle": (only_a_pickle, r"holds no model\.safetensors.* It has pytorch_model\.bin"),
     "index": (an_index_of_a_pickle, r"names 'pytorch_model\.bin', which is not a \.safetensors file"),
 }
 
@@ -162,7 +162,7 @@ def test_damaged_weights_are_one_sentence_and_nothing_is_trained_or_lost(
         assert len(use.predict(found, ["a film"])) == 1
     else:
         for ask in (use.open_run, lambda run: train.train_run(SPEC, runs)):
-            with pytest.raises(InputError, match=f"weights of run {run.key} cannot be read .*{said}.*; delete"):
+            with pytest.raises(InputError, match=f"weights of run {run.key} cannot be read [^;]*{said}[^;]*\\); delete"):
                 ask(found)
 
 
@@ -286,19 +286,19 @@ def fifo(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
 def test_a_fifo_for_a_record_is_one_sentence(run, runs: Path, fifo, name: str) -> None:
     fifo(runs / run.key / name)
     for ask in (store.load, store.find, lambda runs, key: train.train_run(SPEC, runs)):
-        with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(.*{name} is a FIFO; .*\): delete"):
+        with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(.*{name} is a FIFO\): delete"):
             ask(runs, run.key)
     assert not doctor.examine_store(runs)[0]["ok"]
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "special_tokens_map.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "README.md", "curves.parquet"])
 @pytest.mark.parametrize("checked", [True, False])
 def test_a_fifo_for_a_file_of_a_model_is_one_sentence(run, runs: Path, fifo, name: str, checked: bool) -> None:
     found = store.load(runs, run.key)
     if not checked:
         (runs / run.key / store.MARK).write_text("{}")
     fifo(runs / run.key / name)
-    with pytest.raises(InputError, match=f"{name}.* is a FIFO"):
+    with pytest.raises(InputError, match=f"^[^ ]*{name} is a FIFO; a file must be in its place.$"):
         use.open_run(found)
     with pytest.raises(InputError, match=f"{name}.* is a FIFO"):
         pretrained.read_config(str(runs / run.key))

@@ -23,18 +23,25 @@ if TYPE_CHECKING:
 
 
 def _find(run: str) -> Run:
-    """The run of this key, start of a key, or folder. Raises InputError when there is none."""
-    from rtxlib import paths
+    """The run of this key, start of a key, or folder. Standard error says so if it has no checksums.
+
+    Raises InputError when there is none.
+    """
+    from rtxlib import checksums, paths
     from rtxlib.runs import store
 
     if not run.strip():
         raise InputError("RUN is empty; `rtx results` lists the runs there are.")
     try:
-        return store.find(paths.runs_dir(), run)
+        found = store.find(paths.runs_dir(), run)
     except OSError as error:  # for example a name that is too long
         raise InputError(
             f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
         ) from error
+    if checksums.recorded(found.path) is None:
+        told = f"Run {found.key} carries no checksums, because an earlier version stored it; damage may go unnoticed."
+        click.echo(visible(told), err=True)
+    return found
 
 
 def _is_file_name(text: str) -> bool:
@@ -74,7 +81,7 @@ def _rule(written: str) -> EarlyExit:
 @cli.command()
 @click.argument("run")
 @click.argument("texts", nargs=-1)
-@click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table.")
+@click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table; - is standard input.")
 @click.option("--text-column", help="A table's column of texts; 'text' by default.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write a CSV, JSONL or Parquet file, by its ending.")
 @force_option
@@ -105,7 +112,7 @@ def predict(
     from rtxlib.runs import use
 
     found = _find(run)
-    if out is not None and Path(out).suffix[1:] not in FORMATS:  # reported before a model is loaded
+    if out is not None and Path(out).suffix[1:].lower() not in FORMATS:  # reported before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     names = found.spec["label_names"]
     texts, file = _file_among(texts, file)
@@ -152,6 +159,8 @@ def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ..
     """The texts and the file that the arguments and ``--file`` of ``rtx predict`` mean."""
     if texts and file is not None:
         raise InputError("Give either texts or --file, not both.")
+    if file == "-":
+        return (), None
     if len(texts) == 1 and _is_file(texts[0]):
         file, texts = texts[0], ()
     if named := [text for text in texts if _is_file_name(text)]:
