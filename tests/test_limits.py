@@ -57,6 +57,7 @@ def refused(*arguments: object) -> str:
         ((*TABLE, "--labels", BRACKETS), "--labels is not a mapping"),
         ((*TABLE, "--labels", '{"a": ' + DIGITS + "}"), "--labels is not a mapping"),
         (("params", LONG), "There is no model 'xxx"),
+        (("params", "standard-１x32"), "There is no model"),
         (("params", f"standard-{DIGITS}x32"), "999…' has a number of more than 20 digits"),
         (("train", "--model", "~" + LONG, "--data", "embedded"), "There is no model '~xxx"),
         (("train", "--model", f"{LONG}/b", "--data", "embedded"), "is too long for a file"),
@@ -97,6 +98,16 @@ def test_an_empty_home_is_refused(home: str, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(InputError, match="RTX_HOME is set but empty"):
         paths.root()
     assert "RTX_HOME is set but empty" in refused("results")
+
+
+def test_a_home_that_is_a_circle_of_links_is_refused(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for home in (loop, loop / "deeper"):
+        for words in (("results",), TRAIN):
+            done = rtx(*words, home=home)
+            assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.stderr
+            assert "There is no run in" in done.stderr or (done.returncode == 2 and "is not a folder" in done.stderr)
 
 
 # ---------------------------------------- more than anybody waits for
@@ -189,7 +200,7 @@ def test_a_training_that_does_not_fit_is_refused_before_it_starts(tmp_path: Path
 
 def test_the_memory_of_a_batch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten million tokens in one step; the advice then names the batch."""
-    lengths = np.full(10_000_000 // 5000, 5000)
+    lengths = np.full(10_000_000 // 500, 500)
     labels = np.arange(len(lengths)) % 2
     split = type("Split", (), {"lengths": lengths, "labels": labels, "__len__": lambda self: len(lengths)})()
     tokenizer = type("Tokenizer", (), {"pad_token_id": 0, "__len__": lambda self: 400})()

@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -260,6 +261,44 @@ def test_a_run_of_an_earlier_version_gains_tables_but_no_checksums(run, runs: Pa
     mark.write_text(json.dumps({"key": run.key}))
     store.put(store.load(runs, run.key), "states.parquet", lambda path: path.write_bytes(b"x"))
     assert json.loads(mark.read_text()) == {"key": run.key} and (mark.parent / "states.parquet").read_bytes() == b"x"
+
+
+def test_a_run_without_checksums_says_so_once(run, runs: Path) -> None:
+    (runs / run.key / store.MARK).write_text(json.dumps({"key": run.key}))
+    told = rtx("predict", runs / run.key, "--file", "-", given=b"a film\nanother\n")
+    assert told.returncode == 0 and told.stdout.count("\n") == 2
+    assert told.stderr.count("carries no checksums") == 1 == told.stderr.count("\n")
+
+
+def test_what_is_no_run_is_called_that(run, runs: Path) -> None:
+    (runs / "folder").mkdir()
+    (runs / f"half{store.PARTIAL}").mkdir()
+    for name, said in (
+        (runs / "folder", "folder is a folder without complete.json, so it is no run; `rtx results`"),
+        (runs / run.key / WEIGHTS, f"is a file, and a run is named by its key or its folder, here {runs / run.key}."),
+        (runs / f"half{store.PARTIAL}", "train it again and it will go on"),
+        ("half", "train it again and it will go on"),
+    ):
+        with pytest.raises(InputError, match=re.escape(said)):
+            store.find(runs, str(name))
+
+
+def test_results_and_the_doctor_see_the_same_runs(run, runs: Path) -> None:
+    home = runs.parent
+    (home / "data").mkdir()
+    runs = runs.rename(home / "data" / "runs")
+    shutil.copytree(runs / run.key, runs / "..hidden")
+    shutil.copytree(runs / run.key, runs / "lost")
+    (runs / "lost" / WEIGHTS).unlink()
+    (runs / "lost" / store.CARD).unlink()
+    (runs / "empty").mkdir()
+    told = rtx("results", home=home)
+    assert run.key in told.stdout and "hidden" not in told.stdout
+    assert told.stderr == f"Run lost is damaged (it has no model.safetensors): delete {runs / 'lost'} and train it again.\n"
+    told = rtx("doctor", "--store", home=home).stdout
+    assert f"{runs / 'empty'} holds no run; move it elsewhere." in told and "hidden" not in told and "3 runs" in told
+    with pytest.raises(InputError, match="There is no run"):
+        store.find(runs, "..hid")
 
 
 @pytest.fixture

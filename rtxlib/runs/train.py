@@ -130,7 +130,7 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     longest = max(int(tokens.lengths.max()) for tokens in data.splits.values() if len(tokens))
     if longest > config.max_position_embeddings:
         raise InputError(
-            f"The longest text has {longest} tokens and {spec.name} {config.max_position_embeddings} positions; give it "
+            f"The longest text has {longest} tokens and the model {config.max_position_embeddings} positions; give it "
             f"max_position_embeddings={longest}, or cut the texts with --max-length (max_length in Python)."
         )
     each, activations = cost.training_bytes(config, spec.recipe, tokens, pick_precision(spec.recipe.precision, device))
