@@ -73,12 +73,13 @@ def lacking(error: BaseException) -> str | None:
     """
     if disk_full(error) and not isinstance(error, InputError):
         return "The disk is full; free some space and give the same command again."
-    for cause in _chain(error):
+    for cause in _chain(error, implied=False):  # a library may be handling the lack of a package that it can do without
         if isinstance(cause, ModuleNotFoundError) and cause.name and cause.name.partition(".")[0] not in _OURS:
             return (
                 f"The Python package '{cause.name}' is missing; install rtxlib again, in an environment of its own "
                 "(in a checkout: `make setup`)."
             )
+    for cause in _chain(error):
         number, words = getattr(cause, "errno", None), ""
         if isinstance(cause, MemoryError):
             number = errno.ENOMEM
@@ -90,11 +91,11 @@ def lacking(error: BaseException) -> str | None:
     return None
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that led to it."""
+def _chain(error: BaseException | None, implied: bool = True) -> Iterator[BaseException]:
+    """An error, and those that led to it. implied: also those that were only being handled when the next was raised."""
     while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (error.__context__ if implied else None)
 
 
 def shortened(name: str, longest: int = _LONGEST) -> str:

@@ -9,8 +9,6 @@ from contextlib import suppress
 
 INTERRUPTED = "Interrupted."
 KEPT = f"{INTERRUPTED} Finished work is kept, and a training up to its last minute; the same command goes on from there."
-
-
 LONGEST_NAME = 255  # bytes of a file's name
 
 
