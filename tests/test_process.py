@@ -253,7 +253,6 @@ LACKS = {
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     ],
-    "The Python package 'torch' is missing; install rtxlib again": [ModuleNotFoundError("No module named 'torch'", name="torch")],
     "Too many files": [OSError(errno.EMFILE, "Too many open files"), ImportError("a.so: cannot open: Too many open files")],
     "A thread could not": [RuntimeError("can't start new thread")],
     "A library cannot be loaded (libgomp.so.1: cannot open shared object file": [
@@ -270,6 +269,14 @@ def test_what_the_machine_lacks_is_told_and_not_what_was_made_of_it(said: str, e
     damaged.__cause__ = RuntimeError("wrapped")
     damaged.__cause__.__context__ = error
     assert said == "The disk is full" or lacking(damaged).startswith(said)
+
+
+def test_a_missing_package_counts_where_an_error_came_from_it_and_not_where_a_library_can_do_without() -> None:
+    error, missing = InputError("The weights cannot be read."), ModuleNotFoundError("No module named 'torch'", name="torch")
+    error.__context__ = missing
+    assert lacking(error) is None
+    error.__cause__ = missing
+    assert lacking(error).startswith("The Python package 'torch' is missing; install rtxlib again")
 
 
 def test_words_of_the_user_are_not_taken_for_a_lack() -> None:
