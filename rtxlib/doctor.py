@@ -164,6 +164,8 @@ def _run(runs: Path, key: str) -> str:
     from rtxlib.runs import store, use
 
     if (run := store.load(runs, key)) is None:
+        if not any((runs / key / name).exists() for name in store.RECORDS):
+            raise InputError(f"{runs / key} holds no run; move it elsewhere.")
         raise store.damaged(key, runs / key, f"it has no {checksums.MARK}")
     use.open_run(run)
     store.verify(run, lambda name: name != store.CARD)

@@ -17,6 +17,7 @@ class InputError(ValueError):
 
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # errors of writing into a folder that is read-only or another user's
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_OURS = ("rtxlib", "rtxstudy")  # a module of ours that is missing is a mistake of this program
 _NO_ROOM = re.compile(r"\d+ requested and \d+ written")  # of np.save, whose error has no number
 _LACKS = (  # error numbers, words of libraries whose errors have no number, what to say
     (
@@ -46,6 +47,7 @@ _LACKS = (  # error numbers, words of libraries whose errors have no number, wha
     ),
 )
 _LONGEST = 200  # characters of a name that a sentence shows
+_ADVICE = re.compile(r"[;:] (?:copy|fetch|name|put|such a file|a file must) .*", re.DOTALL)
 STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -71,6 +73,12 @@ def lacking(error: BaseException) -> str | None:
     """
     if disk_full(error) and not isinstance(error, InputError):
         return "The disk is full; free some space and give the same command again."
+    for cause in _chain(error, implied=False):  # a library may be handling the lack of a package that it can do without
+        if isinstance(cause, ModuleNotFoundError) and cause.name and cause.name.partition(".")[0] not in _OURS:
+            return (
+                f"The Python package '{cause.name}' is missing; install rtxlib again, in an environment of its own "
+                "(in a checkout: `make setup`)."
+            )
     for cause in _chain(error):
         number, words = getattr(cause, "errno", None), ""
         if isinstance(cause, MemoryError):
@@ -83,11 +91,11 @@ def lacking(error: BaseException) -> str | None:
     return None
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that led to it."""
+def _chain(error: BaseException | None, implied: bool = True) -> Iterator[BaseException]:
+    """An error, and those that led to it. implied: also those that were only being handled when the next was raised."""
     while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (error.__context__ if implied else None)
 
 
 def shortened(name: str, longest: int = _LONGEST) -> str:
@@ -112,6 +120,11 @@ def visible(text: str) -> str:
     return STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def fact(error: object) -> str:
+    """What the sentence of an error says is wrong, without its advice, to be quoted in a sentence that has its own."""
+    return _ADVICE.sub("", str(error)).rstrip(".")
+
+
 def sentence(error: str) -> str:
     """The message of an error as a terminal shows it: visible, and short even if it quotes something endless."""
     words = re.sub(r"\S{500,}", lambda word: shortened(word[0]), error)
@@ -120,5 +133,5 @@ def sentence(error: str) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """``" Did you mean 'sst2'?"`` if a known name is close to ``name``, else an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.65)
     return f" Did you mean '{close[0]}'?" if close else ""

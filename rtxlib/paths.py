@@ -19,12 +19,12 @@ def root() -> Path:
         if not home.strip():  # a script's variable without a value; another folder would be a surprise
             raise InputError("RTX_HOME is set but empty; unset it, or name a folder.")
         try:
-            folder = Path(home).expanduser().resolve()
+            folder = Path(home).expanduser()
         except RuntimeError:  # ~somebody
             raise InputError(f"RTX_HOME={home} names a home folder that does not exist.") from None
-        if folder.exists() and not folder.is_dir():
+        if os.path.lexists(folder) and not os.path.isdir(folder):  # a file, or a link to nothing or to itself
             raise InputError(f"RTX_HOME={home} is not a folder; name one, or unset it.")
-        return folder
+        return Path(os.path.realpath(folder))  # Path.resolve raises for a circle of links
     return checkout() or Path.cwd()
 
 

@@ -83,21 +83,32 @@ def available_memory() -> int:
     """Bytes of memory that this process can still take: the least of what the machine has and of what limits leave.
 
     On Linux it is the least of free memory and swap (/proc/meminfo), RLIMIT_AS (`ulimit -v`) and the limits of the process's
-    control groups. Elsewhere it is the machine's memory, or sys.maxsize where that is unknown.
+    control groups. Elsewhere it is the machine's memory, or sys.maxsize where that is unknown. :func:`short_of_memory` names
+    what leaves the least.
     """
+    return max(0, min(_rooms())[0])
+
+
+def short_of_memory() -> str:
+    """What leaves this process the least memory, as the subject of a sentence: the machine, its container or its shell."""
+    return min(_rooms())[1]
+
+
+def _rooms() -> list[tuple[int, str]]:
+    """Bytes of memory that the machine and each limit leave, and what leaves them."""
     if sys.platform != "linux":
         names = getattr(os, "sysconf_names", {})
         known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else sys.maxsize
+        return [(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else sys.maxsize, "this machine")]
     import resource  # not on Windows
 
     meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    rooms = [sum(int(meminfo[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree"))]
+    rooms = [(sum(int(meminfo[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree")), "this machine")]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
         pages = int(Path("/proc/self/statm").read_text().split()[0])  # of address space that is taken
-        rooms.append(soft - pages * resource.getpagesize())
-    return max(0, min(rooms + _rooms_of_groups()))
+        rooms.append((soft - pages * resource.getpagesize(), "this shell (`ulimit -v`)"))
+    return rooms + [(room, "this container") for room in _rooms_of_groups()]
 
 
 def _rooms_of_groups() -> list[int]:

@@ -53,6 +53,18 @@ def test_texts_and_labels_steer_no_terminal(run: str) -> None:
     assert r"'\x1b[31m'" in rtx("params", "\x1b[31m").stderr
 
 
+def test_names_of_folders_steer_no_terminal(run: str, tmp_path: Path) -> None:
+    home, made = tmp_path / "a\x1b[31m\nb", tmp_path / "made\x1b[31m"
+    home.mkdir()
+    for words in (
+        ("results",), ("doctor", "--store"), ("pages", "--out", made),
+        ("data", "generate", "--task", "spam", "--rows", "40", "--out", made), ("predict", run, "a film"),
+    ):  # fmt: skip
+        done = rtx(*words, home=home)
+        told = done.stdout + done.stderr
+        assert r"\x1b[31m" in told and "\x1b" not in told and "Traceback" not in told, told
+
+
 def test_json_keeps_every_text_and_steers_no_terminal(run: str) -> None:
     out, _ = predicted(run, EVIL, "naïve ☕", "--json")
     assert not {"\x1b", "\x9b", "\u202e"} & set(out) and "naïve ☕" in out
@@ -175,6 +187,19 @@ def test_force_replaces_a_file_and_a_link_but_not_what_it_points_to(run: str, tm
         assert not out.is_symlink() and out.read_text().startswith("text,label,p_") and kept.read_text() == "kept"
     with pytest.raises(InputError, match="is not a plain file"):
         check_out("/dev/null", True)
+
+
+def test_an_out_that_cannot_be_written_is_told_before_texts_are_labelled(run: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    for out in (tmp_path / "file" / "a.csv", tmp_path / "file" / "b" / "a.csv"):
+        _, said = predicted(run, "a film", "--out", out, status=2)
+        assert "a part of its path is a file" in said and said.count("\n") == 1
+    done = rtx("data", "generate", "--task", "spam", "--rows", "40", "--out", tmp_path / "file" / "b")
+    assert done.returncode == 2 and "a part of its path is a file" in done.stderr
+    _, said = predicted(run, "a film", "--out", Path(tmp_path, *["d" * 200] * 25, "x.csv"), status=2)
+    assert "the path '" in said and "is too long" in said
+    _, said = predicted(run, "=1+2", "--out", tmp_path / "A.CSV")
+    assert (tmp_path / "A.CSV").read_text().startswith("text,label,") and "like a formula" in said
 
 
 def test_the_pages_replace_no_link(tmp_path: Path) -> None:

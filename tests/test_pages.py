@@ -121,15 +121,17 @@ def test_rtx_pages_writes_every_page_and_a_list(tmp_path: Path, monkeypatch: pyt
         assert f'<a href="{name}.html">{title}</a>' in files["index.html"]
 
 
-def test_rtx_pages_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_rtx_pages_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     assert rtx(monkeypatch, "pages") == 2
     assert capsys.readouterr().err.count("\n") == 1
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert rtx(monkeypatch, "pages", "--serve", "--port", port) == 2
-    assert f"Port {port} cannot be had" in capsys.readouterr().err
+        assert rtx(monkeypatch, "pages", "--out", str(tmp_path), "--serve", "--port", port) == 2
+    assert f"Port {port} cannot be had" in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
 def test_rtx_pages_writes_over_its_own_and_nobody_elses(tmp_path, monkeypatch, capsys) -> None:

@@ -175,15 +175,18 @@ def test_an_index_names_only_safetensors_of_its_own_folder(bert: Path, tmp_path:
     index = cut(bert)
     pretrained.load(str(bert))
     file = next(iter(index["weight_map"].values()))
+    beside = {key: f"./{value}" for key, value in index["weight_map"].items()}
+    (bert / pretrained.INDEX).write_text(json.dumps({"weight_map": beside}))
+    pretrained.load(str(bert))
     away = (bert / file).rename(tmp_path / "away.safetensors")
     (bert / "linked.safetensors").symlink_to(away)
     torch.save(load_file(away), bert / "pytorch_model.bin")
     for named, says in (
-        (str(away), "lies outside its folder; put a copy"),
-        ("../away.safetensors", "lies outside its folder"),
-        ("linked.safetensors", "lies outside its folder"),
-        ("a\0.safetensors", "lies outside its folder"),
-        ("pytorch_model.bin", r"not a \.safetensors file; such a file is opened only if you name it with weights="),
+        (str(away), "no file of the same folder; put a copy"),
+        ("../away.safetensors", "no file of the same folder"),
+        ("linked.safetensors", "no file of the same folder"),
+        ("a\0.safetensors", "no file of the same folder"),
+        ("pytorch_model.bin", r"not a \.safetensors file; such a file is opened only if you name it with --weights"),
         (["a"], "no weight_map with names of files"),
         (7, "no weight_map with names of files"),
     ):

@@ -17,7 +17,7 @@ import pytest
 from in_process import rtx
 
 from rtxlib import process
-from rtxlib.cli import INTERRUPTED, commands
+from rtxlib.cli import INTERRUPTED, KEPT, commands
 from rtxlib.errors import InputError, lacking
 
 # A worker process imports this file to find `report` below. It has been tuned by then, and has not loaded torch.
@@ -204,6 +204,18 @@ def test_a_signal_while_the_command_is_loading_is_one_sentence(sent: str, module
     assert (done.returncode, done.stdout, done.stderr) == (status, "", INTERRUPTED + "\n")
 
 
+@pytest.mark.parametrize("name", ["click", "filelock"])
+def test_a_missing_package_is_one_sentence(name: str, tmp_path: Path) -> None:
+    code = (
+        f"import sys\nsys.modules[{name!r}] = None\n"
+        "sys.argv = ['rtx', 'results']\nfrom rtxlib.cli import main\nmain()\n"
+    )
+    environment = os.environ | {"RTX_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    said = f"rtx: The Python package '{name}' is missing; install rtxlib again"
+    assert done.returncode == 2 and done.stderr.startswith(said) and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_sigterm_stops_a_command_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     caught = []
 
@@ -215,8 +227,11 @@ def test_sigterm_stops_a_command_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch,
             raise
 
     monkeypatch.setattr(commands.cli, "invoke", work)
-    done = rtx("results", home=tmp_path)
-    assert (done.returncode, done.stderr) == (143, INTERRUPTED + "\n") and caught
+    for said in (INTERRUPTED, KEPT):
+        done = rtx("results", home=tmp_path)
+        assert (done.returncode, done.stderr) == (143, said + "\n") and caught
+        (tmp_path / "data" / "runs" / "a.partial").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / "runs" / "a.partial" / "checkpoint.safetensors").touch()
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
@@ -256,6 +271,14 @@ def test_what_the_machine_lacks_is_told_and_not_what_was_made_of_it(said: str, e
     assert said == "The disk is full" or lacking(damaged).startswith(said)
 
 
+def test_a_missing_package_counts_where_an_error_came_from_it_and_not_where_a_library_can_do_without() -> None:
+    error, missing = InputError("The weights cannot be read."), ModuleNotFoundError("No module named 'torch'", name="torch")
+    error.__context__ = missing
+    assert lacking(error) is None
+    error.__cause__ = missing
+    assert lacking(error).startswith("The Python package 'torch' is missing; install rtxlib again")
+
+
 def test_words_of_the_user_are_not_taken_for_a_lack() -> None:
     for error in (
         InputError("There is no data 'out of memory.csv'."),
@@ -263,5 +286,6 @@ def test_words_of_the_user_are_not_taken_for_a_lack() -> None:
         KeyError("out of memory"),
         ValueError("invalid literal: 'bad_alloc'"),
         RuntimeError("shapes do not match"),
+        ModuleNotFoundError("No module named 'rtxlib.nothing'", name="rtxlib.nothing"),
     ):
         assert lacking(error) is None

@@ -111,6 +111,8 @@ def test_a_recipe_that_makes_no_sense_is_refused(change: str, says: str) -> None
         ("pad_token_id=999999", "pad_token_id must be one of the 30,522 tokens"),
         ("local_attention=abc", "local_attention must be a whole number or None"),
         ("initializer_range=-3", "initializer_range must be at least 0, not -3"),
+        ("hidden_size=1e9", "hidden_size must be a whole number in digits alone, not 1000000000.0"),
+        ("max_position_embeddings=4", "80 tokens and the model 4 positions; give it max_position_embeddings=80, or"),
         ("hidden_size=true", "hidden_size must be a whole number, not True"),
         ("name=5", "A model has no setting 'name'"),
         ("return_dict=5", "A model has no setting 'return_dict'"),  # a field of transformers' configuration, not of ours

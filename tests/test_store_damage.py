@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -137,7 +138,7 @@ WEIGHTS_DAMAGED = {
         rf"are not: {HEAD} \(torch\.int64\)",
     ),
     "flipped": (a_flipped_bit, None),
-    "pickle": (only_a_pickle, r"holds no model\.safetensors.*A pickle can run code"),
+    "pickle": (only_a_pickle, r"holds no model\.safetensors.* It has pytorch_model\.bin"),
     "index": (an_index_of_a_pickle, r"names 'pytorch_model\.bin', which is not a \.safetensors file"),
 }
 
@@ -162,7 +163,7 @@ def test_damaged_weights_are_one_sentence_and_nothing_is_trained_or_lost(
         assert len(use.predict(found, ["a film"])) == 1
     else:
         for ask in (use.open_run, lambda run: train.train_run(SPEC, runs)):
-            with pytest.raises(InputError, match=f"weights of run {run.key} cannot be read .*{said}.*; delete"):
+            with pytest.raises(InputError, match=f"weights of run {run.key} cannot be read [^;]*{said}[^;]*\\); delete"):
                 ask(found)
 
 
@@ -262,6 +263,44 @@ def test_a_run_of_an_earlier_version_gains_tables_but_no_checksums(run, runs: Pa
     assert json.loads(mark.read_text()) == {"key": run.key} and (mark.parent / "states.parquet").read_bytes() == b"x"
 
 
+def test_a_run_without_checksums_says_so_once(run, runs: Path) -> None:
+    (runs / run.key / store.MARK).write_text(json.dumps({"key": run.key}))
+    told = rtx("predict", runs / run.key, "--file", "-", given=b"a film\nanother\n")
+    assert told.returncode == 0 and told.stdout.count("\n") == 2
+    assert told.stderr.count("carries no checksums") == 1 == told.stderr.count("\n")
+
+
+def test_what_is_no_run_is_called_that(run, runs: Path) -> None:
+    (runs / "folder").mkdir()
+    (runs / f"half{store.PARTIAL}").mkdir()
+    for name, said in (
+        (runs / "folder", "folder is a folder without complete.json, so it is no run; `rtx results`"),
+        (runs / run.key / WEIGHTS, f"is a file, and a run is named by its key or its folder, here {runs / run.key}."),
+        (runs / f"half{store.PARTIAL}", "train it again and it will go on"),
+        ("half", "train it again and it will go on"),
+    ):
+        with pytest.raises(InputError, match=re.escape(said)):
+            store.find(runs, str(name))
+
+
+def test_results_and_the_doctor_see_the_same_runs(run, runs: Path) -> None:
+    home = runs.parent
+    (home / "data").mkdir()
+    runs = runs.rename(home / "data" / "runs")
+    shutil.copytree(runs / run.key, runs / "..hidden")
+    shutil.copytree(runs / run.key, runs / "lost")
+    (runs / "lost" / WEIGHTS).unlink()
+    (runs / "lost" / store.CARD).unlink()
+    (runs / "empty").mkdir()
+    told = rtx("results", home=home)
+    assert run.key in told.stdout and "hidden" not in told.stdout
+    assert told.stderr == f"Run lost is damaged (it has no model.safetensors): delete {runs / 'lost'} and train it again.\n"
+    told = rtx("doctor", "--store", home=home).stdout
+    assert f"{runs / 'empty'} holds no run; move it elsewhere." in told and "hidden" not in told and "3 runs" in told
+    with pytest.raises(InputError, match="There is no run"):
+        store.find(runs, "..hid")
+
+
 @pytest.fixture
 def fifo(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
     """Puts a FIFO in a file's place. Who waits for it is let go after ten seconds, and the test then fails."""
@@ -286,19 +325,19 @@ def fifo(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
 def test_a_fifo_for_a_record_is_one_sentence(run, runs: Path, fifo, name: str) -> None:
     fifo(runs / run.key / name)
     for ask in (store.load, store.find, lambda runs, key: train.train_run(SPEC, runs)):
-        with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(.*{name} is a FIFO; .*\): delete"):
+        with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(.*{name} is a FIFO\): delete"):
             ask(runs, run.key)
     assert not doctor.examine_store(runs)[0]["ok"]
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "special_tokens_map.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "README.md", "curves.parquet"])
 @pytest.mark.parametrize("checked", [True, False])
 def test_a_fifo_for_a_file_of_a_model_is_one_sentence(run, runs: Path, fifo, name: str, checked: bool) -> None:
     found = store.load(runs, run.key)
     if not checked:
         (runs / run.key / store.MARK).write_text("{}")
     fifo(runs / run.key / name)
-    with pytest.raises(InputError, match=f"{name}.* is a FIFO"):
+    with pytest.raises(InputError, match=f"^[^ ]*{name} is a FIFO; a file must be in its place.$"):
         use.open_run(found)
     with pytest.raises(InputError, match=f"{name}.* is a FIFO"):
         pretrained.read_config(str(runs / run.key))

@@ -7,7 +7,9 @@ import os
 import sys
 from contextlib import suppress
 
-INTERRUPTED = "Interrupted. Finished work is kept, and a training up to its last minute; the same command goes on from there."
+INTERRUPTED = "Interrupted."
+KEPT = f"{INTERRUPTED} Finished work is kept, and a training up to its last minute; the same command goes on from there."
+LONGEST_NAME = 255  # bytes of a file's name
 
 
 def main() -> None:
@@ -56,22 +58,23 @@ def _tell(error: BaseException) -> int | str | None:
     from rtxlib.process import exit_status
 
     if isinstance(error, KeyboardInterrupt):  # perhaps in the middle of click's import, so it is told without click
-        with suppress(OSError):
-            print(INTERRUPTED, file=sys.stderr, flush=True)
-        return exit_status(error)
+        return _say(_interrupted(), exit_status(error))
+    if isinstance(error, ImportError) and (lack := lacking(error)):  # perhaps of click
+        return _say(f"rtx: {sentence(lack)}", 2)
     import click
 
     if isinstance(error, SystemExit):
         return error.code
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2; its message is the help
+        return _say(error.format_message(), error.exit_code)
     if isinstance(error, click.ClickException):
-        error.message = sentence(error.message)
-        with suppress(OSError):
-            error.show()
-        return error.exit_code
-    if isinstance(error, click.Abort):  # Ctrl-C while click asked something
-        status, said = exit_status(error), INTERRUPTED
+        status, said = error.exit_code, f"rtx: {sentence(error.format_message())}"
+        if getattr(error, "ctx", None):
+            said += f"{'' if said.endswith(('.', '?')) else '.'} `{error.ctx.command_path} --help` shows how it is used."
+    elif isinstance(error, click.Abort):  # Ctrl-C while click asked something
+        status, said = exit_status(error), _interrupted()
     elif isinstance(error, BrokenPipeError):
         status, said = 141, "rtx: The program that read this output has ended, so the rest is not shown."
     elif lack := lacking(error):
@@ -79,8 +82,10 @@ def _tell(error: BaseException) -> int | str | None:
     elif isinstance(error, InputError):
         status, said = 2, f"rtx: {sentence(str(error))}"
     elif getattr(error, "errno", None) == errno.ENAMETOOLONG:
-        name = max(str(error.filename).split(os.sep), key=len)
-        status, said = 2, f"rtx: the name '{sentence(shortened(name))}' is too long for a file; give a shorter one."
+        path = str(error.filename)
+        name = max(path.split(os.sep), key=len)
+        what, given = ("name", name) if len(os.fsencode(name)) > LONGEST_NAME else ("path", path)
+        status, said = 2, f"rtx: the {what} '{sentence(shortened(given))}' is too long for a file; give a shorter one."
     elif getattr(error, "errno", None) in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
         name = sentence(shortened(str(error.filename)))
         status, said = 2, f"rtx: {name} is not a folder, and one is needed there ({error.strerror}); move what is in its place."
@@ -89,6 +94,21 @@ def _tell(error: BaseException) -> int | str | None:
         status, said = 2, f"rtx: the text is not UTF-8 ({where}); convert it first."
     else:
         raise error
+    return _say(said, status)
+
+
+def _say(said: str, status: int) -> int:
+    """Print a sentence on stderr, as far as it can be written to, and return the exit status."""
     with suppress(OSError):
-        click.echo(said, err=True)
+        print(said, file=sys.stderr, flush=True)
     return status
+
+
+def _interrupted() -> str:
+    """What to say after an interrupt: what is kept, if there is anything in the store."""
+    from rtxlib import paths
+
+    with suppress(Exception):
+        if any(paths.runs_dir().glob("*/*.safetensors")):  # a run, or the checkpoint of a training
+            return KEPT
+    return INTERRUPTED

@@ -126,18 +126,25 @@ def show(record: dict[str, Any], as_json: bool) -> None:
 
 
 def find_run(run: str) -> Run:
-    """The run of this key, start of a key, or folder. Raises InputError when there is none."""
-    from rtxlib import paths
+    """The run of this key, start of a key, or folder. Standard error says so if it has no checksums.
+
+    Raises InputError when there is none.
+    """
+    from rtxlib import checksums, paths
     from rtxlib.runs import store
 
     if not run.strip():
         raise InputError("RUN is empty; `rtx results` lists the runs there are.")
     try:
-        return store.find(paths.runs_dir(), run)
+        found = store.find(paths.runs_dir(), run)
     except OSError as error:  # for example a name that is too long
         raise InputError(
             f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
         ) from error
+    if checksums.recorded(found.path) is None:
+        told = f"Run {found.key} carries no checksums, because an earlier version stored it; damage may go unnoticed."
+        click.echo(visible(told), err=True)
+    return found
 
 
 def is_table(path: str) -> bool:

@@ -9,7 +9,7 @@ import click
 
 from rtxlib.cli.common import Commands, cli
 from rtxlib.cli.output import FORMATS, write_whole
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError, nearest, visible
 
 
 @cli.group(cls=Commands)
@@ -61,4 +61,4 @@ def generate(
         if path not in same:
             write_whole(path, lambda temporary, content=contents[path]: temporary.write_bytes(content))
         counts = ", ".join(f"{label} {count:,}" for label, count in table["label"].value_counts().sort_index().items())
-        click.echo(f"{path}  {len(table):,} rows: {counts}{' (there already)' if path in same else ''}")
+        click.echo(f"{visible(str(path))}  {len(table):,} rows: {counts}{' (there already)' if path in same else ''}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMATS = {  # ending → how a table is written; each gives the same bytes for the same table
-    "csv": lambda table, file: _csv(inert(table)[0], file),
+    "csv": lambda table, file: _csv(table, file),
     "jsonl": lambda table, file: table.to_json(file, orient="records", lines=True, force_ascii=False),
     "parquet": lambda table, file: table.to_parquet(file, index=False),
 }
@@ -50,11 +50,16 @@ def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return table.set_axis([quoted(name) for name in table.columns], axis=1), changed
 
 
-def _csv(table: pd.DataFrame, file: Any) -> None:
-    """Write CSV. Python's writer leaves a lone carriage return unquoted, which readers take for the end of a row."""
+def _csv(table: pd.DataFrame, file: Any) -> int:
+    """Write CSV, and return how many cells :func:`inert` changed.
+
+    Python's writer leaves a lone carriage return unquoted, which readers take for the end of a row.
+    """
+    table, changed = inert(table)
     texts = (column for _, column in table.items() if column.dtype.kind not in "biuf")
     returns = any(isinstance(cell, str) and "\r" in cell for column in texts for cell in column)
     table.to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+    return changed
 
 
 def json_line(record: Any) -> str:
@@ -73,8 +78,10 @@ def check_out(out: Path | str, force: bool, file: str | None = None) -> None:
         raise InputError(f"--out would replace {file}, which is read; name another file.")
     try:
         mode = os.lstat(out).st_mode
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return
+    except NotADirectoryError:
+        raise _in_a_file(out) from None
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
         raise InputError(f"--out {out} is not a plain file; name another.")
     if not force:
@@ -82,14 +89,20 @@ def check_out(out: Path | str, force: bool, file: str | None = None) -> None:
         raise InputError(f"{out} {what}; name another file, or replace it with --force.")
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+def _in_a_file(path: Path | str) -> InputError:
+    return InputError(f"{path} cannot be written, because a part of its path is a file and no folder; name another.")
+
+
+def write_whole(path: Path, write: Callable[[Path], Any]) -> Any:
     """Let ``write`` make a temporary file that replaces ``path`` once it is complete. A failure leaves nothing behind.
 
-    Raises InputError when the disk is full or the place cannot be written to.
+    Returns what ``write`` returns. Raises InputError when the disk is full or the place cannot be written to.
     """
     try:
         with replacing(path) as temporary:
-            write(temporary)
+            return write(temporary)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise _in_a_file(path) from error
     except OSError as error:
         reason = "the disk is full" if disk_full(error) else error.strerror or error
         raise InputError(f"{path} could not be written: {reason}.") from error
@@ -97,9 +110,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_table(out: Path, table: pd.DataFrame) -> None:
     """Write a table in the format of its ending, as :func:`write_whole`. Says on stderr what a CSV file holds otherwise."""
-    ending = out.suffix[1:]
-    write_whole(out, lambda path: FORMATS[ending](table, path))
-    if ending == "csv" and (changed := inert(table)[1]):
+    if changed := write_whole(out, lambda path: FORMATS[out.suffix[1:].lower()](table, path)):
         click.echo(formula_note(changed), err=True)
 
 

@@ -209,14 +209,21 @@ def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
 @cli.command()
 @click.option("--csv", is_flag=True, help="Print all columns, comma-separated.")
 def results(csv: bool) -> None:
-    """Print the table of the runs in the store."""
+    """Print the table of the runs in the store.
+
+    Runs with damaged records are left out, and runs that lack a file are named. `rtx doctor --store` checks every file.
+    """
     from rtxlib import paths
     from rtxlib.runs import store
 
-    table = store.runs_table(store.every(paths.runs_dir(), lambda line: click.echo(visible(line), err=True)))
+    runs = store.every(paths.runs_dir(), lambda line: click.echo(visible(line), err=True))
+    for run in runs:
+        if lost := store.lost(run):
+            click.echo(visible(lost), err=True)
+    table = store.runs_table(runs)
     table = table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)  # names of files and models
     if not len(table):
-        click.echo(f"There is no run in {paths.runs_dir()} yet; `rtx train` or `rtx report` makes some.", err=True)
+        click.echo(f"There is no run in {visible(str(paths.runs_dir()))} yet; `rtx train` or `rtx report` makes some.", err=True)
     elif csv:
         table, changed = inert(table)
         click.echo(table.to_csv(index=False), nl=False)
@@ -241,9 +248,9 @@ def doctor(of_store: bool) -> None:
 
     findings = examine_store(paths.runs_dir()) if of_store else examine()
     for finding in findings:
-        click.echo(f"{'ok ' if finding['ok'] else 'BAD'}  {finding['check']:21} {finding['found']}")
+        click.echo(f"{'ok ' if finding['ok'] else 'BAD'}  {visible(finding['check']):21} {visible(finding['found'])}")
     wrong = sum(not finding["ok"] for finding in findings)
     if of_store:
-        click.echo(f"{len(findings)} runs in {paths.runs_dir()}, {wrong} of them damaged")
+        click.echo(f"{len(findings)} runs in {visible(str(paths.runs_dir()))}, {wrong} of them damaged")
     if wrong:
         sys.exit(1)

@@ -65,7 +65,7 @@ def _rule(written: str) -> EarlyExit:
 @cli.command()
 @click.argument("run")
 @click.argument("texts", nargs=-1)
-@click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table.")
+@click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table; - is standard input.")
 @click.option("--text-column", help="A table's column of texts; 'text' by default.")
 @pair_option
 @click.option("--out", type=click.Path(dir_okay=False), help="Write a CSV, JSONL or Parquet file, by its ending.")
@@ -100,7 +100,7 @@ def predict(
     from rtxlib.runs import use
 
     found = find_run(run)
-    if out is not None and Path(out).suffix[1:] not in FORMATS:  # reported before a model is loaded
+    if out is not None and Path(out).suffix[1:].lower() not in FORMATS:  # reported before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     names = found.spec["label_names"]
     texts, file = _file_among(texts, file)
@@ -148,6 +148,8 @@ def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ..
     """The texts and the file that the arguments and ``--file`` of ``rtx predict`` mean."""
     if texts and file is not None:
         raise InputError("Give either texts or --file, not both.")
+    if file == "-":
+        return (), None
     if len(texts) == 1 and _is_file(texts[0]):
         file, texts = texts[0], ()
     if named := [text for text in texts if _is_file_name(text)]:

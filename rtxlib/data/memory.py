@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rtxlib.errors import InputError
-from rtxlib.process import available_memory
+from rtxlib.process import available_memory, short_of_memory
 
 # Bytes of memory, measured and rounded down, so that nothing is refused that would fit.
 READING = 6.0  # for each byte of a CSV, TSV, JSONL or text file
@@ -22,7 +22,9 @@ def require_memory(needed: float, what: str, instead: str) -> None:
         instead: what to do
     """
     if needed > (free := available_memory()):
-        raise InputError(f"{what} takes about {_size(needed)} of memory, and {_size(free)} are free; {instead}.")
+        raise InputError(
+            f"{what} takes about {_size(needed)} of memory, and {short_of_memory()} has {_size(free)} free; {instead}."
+        )
 
 
 def _size(count: float) -> str:

@@ -20,7 +20,7 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import SPLITS
 from rtxlib.data.spec import DataSpec, check
 from rtxlib.data.tokenization import TokenizerFile
-from rtxlib.errors import READ_ONLY, InputError, disk_full
+from rtxlib.errors import READ_ONLY, InputError, disk_full, visible
 
 PUBLISHERS = "https://huggingface.co"  # where publishers put their data; another HF_ENDPOINT is a mirror
 
@@ -135,7 +135,7 @@ def make(
 
 def _say(line: str, progress: bool) -> None:
     if progress:
-        print(f"data: {line}", file=sys.stderr, flush=True)
+        print(f"data: {visible(line)}", file=sys.stderr, flush=True)
 
 
 def _noted(found: Prepared, note: str) -> Prepared:

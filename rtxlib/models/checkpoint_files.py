@@ -91,15 +91,15 @@ def _indexed(folder: Path) -> list[Path]:
         if not isinstance(name, str) or not name.endswith(".safetensors"):
             raise InputError(
                 f"{folder / INDEX} names {name!r}, which is not a .safetensors file; such a file is opened only if you name "
-                "it with weights=."
+                "it with --weights (weights= in Python)."
             )
         try:
-            outside = name != Path(name).name or (folder / name).resolve().parent not in inside
+            outside = len(Path(name).parts) > 1 or (folder / name).resolve().parent not in inside
         except (OSError, ValueError, RuntimeError):  # too long a name, a zero byte, a circle of links
             outside = True
         if outside:
             raise InputError(
-                f"{folder / INDEX} names {name!r}, which lies outside its folder; put a copy of the file beside the index."
+                f"{folder / INDEX} names {name!r}, which is no file of the same folder; put a copy of the file beside the index."
             )
     return [folder / name for name in names]
 
@@ -109,7 +109,7 @@ def _hint(folder: Path) -> str:
     others = sorted(path.name for path in folder.glob("*") if path.suffix in (".safetensors", *PICKLES))
     if not others:
         return ""
-    hint = f" It has {', '.join(others)}; name one with weights=."
+    hint = f" It has {', '.join(others)}; name one with --weights (weights= in Python)."
     if any(name.endswith(PICKLES) for name in others):
         hint += " A pickle can run code when it is opened, so ask for one only if you trust it."
     return hint

@@ -243,6 +243,8 @@ def check_values(
         what, is_one = _KINDS[kind]
         if not is_one(value):
             wanted = f"{what} or None" if "None" in others else what
+            if kind == "int" and isinstance(value, float) and value.is_integer():  # 1e9 is whole, but JSON reads a float
+                wanted += " in digits alone"
             raise InputError(f"{whose}{field} must be {wanted}, not {shown(value)}.")
         for within, fields in ranges.items():
             if field in fields.split() and not _RANGES[within](value):

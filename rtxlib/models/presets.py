@@ -12,9 +12,10 @@ from rtxlib.models.config import ModelConfig, check_names
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.size import WEIGHT_BYTES, require_room
 
-_PATTERN = re.compile(  # of more digits Python makes no number
-    r"standard-(?P<n>\d{1,20})x(?P<width>\d{1,20})|recurrent-(?P<rn>\d{1,20})x(?P<r>\d{1,20})x(?P<rwidth>\d{1,20})"
+_PATTERN = re.compile(
+    r"standard-(?P<n>\d+)x(?P<width>\d+)|recurrent-(?P<rn>\d+)x(?P<r>\d+)x(?P<rwidth>\d+)", re.ASCII
 )
+_MOST_DIGITS = 20  # in a name; of thousands Python makes no number
 
 Settings = dict[str, Any]
 
@@ -115,6 +116,8 @@ def _study(name: str) -> Settings:
             f"There is no model '{shortened(name)}'; write standard-<layers>x<width> or recurrent-<layers>x<passes>x<width>, for "
             f"example {NAMED[0]} or {NAMED[1]}, or take one of {', '.join(PRESETS)}.{nearest(name, NAMED)}"
         )
+    if max(map(len, filter(None, match.groups()))) > _MOST_DIGITS:
+        raise InputError(f"'{shortened(name)}' has a number of more than {_MOST_DIGITS} digits; give a smaller one.")
     layers, width = int(match["n"] or match["rn"]), int(match["width"] or match["rwidth"])
     head = 64 if width >= 128 else 32
     if width % head or not width:

@@ -15,7 +15,7 @@ from rtxlib.models.layers import EncoderLayer
 from rtxlib.models.norms import make_norm
 from rtxlib.models.relaxation import PassParts
 from rtxlib.models.residual import PassResidual
-from rtxlib.process import available_memory
+from rtxlib.process import available_memory, short_of_memory
 
 WEIGHT_BYTES = 4  # of a parameter: weights are float32
 
@@ -81,7 +81,7 @@ def require_room(
     if device.type == "cuda":
         where, room = "the GPU", torch.cuda.mem_get_info(device)[0]
     else:
-        where, room = "this machine", available_memory() if device.type == "cpu" else sys.maxsize
+        where, room = short_of_memory(), available_memory() if device.type == "cpu" else sys.maxsize
     if needed > room:
         raise InputError(
             f"{name} has {_short(count)} parameters; {doing} it needs about {_gigabytes(needed)} GB of memory, and "

@@ -22,7 +22,7 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 from rtxlib import atomic, checksums
 from rtxlib.atomic import replacing
 from rtxlib.checksums import MARK
-from rtxlib.errors import READ_ONLY, InputError, disk_full, nearest
+from rtxlib.errors import READ_ONLY, InputError, disk_full, fact, nearest
 
 _KEY = re.compile("[0-9a-f]{16}")  # of a run
 PARTIAL = ".partial"  # the end of the name of a folder in which a run is being trained
@@ -154,7 +154,7 @@ def load(runs: Path, key: str) -> Run | None:
 
 def damaged(key: str, path: Path, what: object) -> InputError:
     """The error for a damaged run. what: what is wrong, in a few words."""
-    return InputError(f"Run {key} is damaged ({str(what).rstrip('.')}): delete {path} and train it again.")
+    return InputError(f"Run {key} is damaged ({fact(what)}): delete {path} and train it again.")
 
 
 def verify(run: Run, chosen: Callable[[str], bool]) -> None:
@@ -162,7 +162,16 @@ def verify(run: Run, chosen: Callable[[str], bool]) -> None:
     if what := checksums.damage(run.path, lambda name: chosen(name) and not measured_later(name)):
         raise damaged(run.key, run.path, what)
     if what := checksums.damage(run.path, lambda name: chosen(name) and measured_later(name)):
-        raise InputError(f"A table of run {run.key} is damaged ({what}): delete it, then repeat what wrote it.")
+        raise InputError(f"A table of run {run.key} is damaged ({fact(what)}): delete it, then repeat what wrote it.")
+
+
+def lost(run: Run) -> str | None:
+    """Which file of a run is missing, in a sentence; None if none is. The files that are there are not read."""
+    try:
+        verify(run, lambda name: name != CARD and not (run.path / name).is_file())
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def measured_later(name: str) -> bool:
@@ -188,7 +197,7 @@ def find(runs: Path, name: str) -> Run:
     folder = Path(name)
     if (folder / MARK).exists():
         return load(folder.resolve().parent, folder.resolve().name)  # type: ignore[return-value]
-    known = sorted(path.parent.name for path in runs.glob(f"*/{MARK}"))
+    known = sorted(mark.parent.name for mark in _marks(runs))
     matching = [key for key in known if key.startswith(name)] if name else []
     if len(matching) == 1:
         return load(runs, matching[0])  # type: ignore[return-value]
@@ -196,8 +205,13 @@ def find(runs: Path, name: str) -> Run:
         raise InputError(
             f"'{name}' is the start of {len(matching)} runs ({', '.join(matching[:4])} …); write more of it."
         )
-    if folder.is_dir() or partial(runs, name).is_dir():
-        raise InputError(f"'{name}' holds no finished run ({MARK} is missing); train it again and it will go on.")
+    if partial(runs, name).is_dir() or (folder.suffix == PARTIAL and folder.is_dir()):
+        raise InputError(f"'{name}' is no finished run ({MARK} is missing); train it again and it will go on.")
+    if folder.is_dir():
+        raise InputError(f"{name} is a folder without {MARK}, so it is no run; `rtx results` lists the runs there are.")
+    if folder.is_file():
+        whose = f", here {folder.parent}" if (folder.parent / MARK).exists() else ""
+        raise InputError(f"{name} is a file, and a run is named by its key or its folder{whose}.")
     raise InputError(
         f"There is no run '{name}' in {runs}; `rtx results` lists the {len(known)} there are.{nearest(name, known)}"
     )
@@ -205,16 +219,22 @@ def find(runs: Path, name: str) -> Run:
 
 def every(runs: Path, report: Callable[[str], None] = warnings.warn) -> list[Run]:
     """All finished runs of the store, oldest first. Runs that cannot be read are left out and reported."""
-    # A partial folder has the mark if its process was killed before it renamed the folder.
-    marks = [mark for mark in runs.glob(f"*/{MARK}") if mark.parent.suffix != PARTIAL]
-    marks.sort(key=lambda mark: mark.stat().st_mtime)
     found = []
-    for mark in marks:
+    for mark in sorted(_marks(runs), key=lambda mark: mark.stat().st_mtime):
         try:
             found.append(load(runs, mark.parent.name))
         except InputError as error:
             report(f"Left out: {error}")
     return [run for run in found if run]
+
+
+def _marks(runs: Path) -> list[Path]:
+    """The marks of the runs of the store.
+
+    A hidden folder is no run. A partial folder has a mark if its process was killed before it renamed the folder.
+    """
+    marks = runs.glob(f"*/{MARK}")
+    return [mark for mark in marks if mark.parent.suffix != PARTIAL and not mark.parent.name.startswith(".")]
 
 
 def partial(runs: Path, key: str) -> Path:

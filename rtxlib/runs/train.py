@@ -124,7 +124,7 @@ def train_run(
 
 
 def _require_room(spec: RunSpec, data: Prepared) -> None:
-    """Raise InputError, with an estimate, if the training cannot fit into the memory of this machine or of its GPU."""
+    """Raise InputError if the texts do not fit into the model, or the training not into the memory of this machine or its GPU."""
     device, split = pick_device(), data.splits["train"]
     if not len(split):  # told by the trainer
         return
@@ -134,6 +134,12 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
     if spec.conversion:
         config = loop_config(config, **{name: value for name, value in spec.conversion.items() if name != "start"})
+    longest = max(int(tokens.lengths.max()) for tokens in data.splits.values() if len(tokens))
+    if longest > config.max_position_embeddings:
+        raise InputError(
+            f"The longest text has {longest} tokens and the model {config.max_position_embeddings} positions; give it "
+            f"max_position_embeddings={longest}, or cut the texts with --max-length (max_length in Python)."
+        )
     each, activations = cost.training_bytes(config, spec.recipe, tokens, pick_precision(spec.recipe.precision, device))
     advice = "take a smaller model"
     if activations > each * parameter_count(config)["total"]:

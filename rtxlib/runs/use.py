@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import softmax
 from transformers import PreTrainedTokenizerBase
 
-from rtxlib.checksums import opened
+from rtxlib import checksums
 from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.clean import clean_texts
@@ -22,7 +22,7 @@ from rtxlib.data.rows import PAIR, Text, texts_of
 from rtxlib.data.sources import has_pairs
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, fact
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import seen, store
@@ -59,7 +59,8 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
     for path in (run.path, *run.path.glob("*")):  # safetensors reports an unreadable file as missing
         if not os.access(path, os.R_OK):
             raise InputError(f"Run {run.key} cannot be read; ask its owner for permission to read {path}.")
-    store.verify(run, opened)
+    checksums.check_kinds(run.path)
+    store.verify(run, checksums.opened)
     try:
         return load_trained(run.path)
     except Exception as error:
@@ -67,8 +68,7 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
 
 
 def _unreadable(run: Run, part: str, error: Exception) -> InputError:
-    reason = str(error).rstrip(".")
-    return InputError(f"The {part} of run {run.key} cannot be read ({reason}); delete {run.path} and train it again.")
+    return InputError(f"The {part} of run {run.key} cannot be read ({fact(error)}); delete {run.path} and train it again.")
 
 
 def reads_pairs(run: Run) -> bool:

@@ -236,10 +236,11 @@ class Trainer:
 
     def stop_if_diverged(self, kind: str, loss: float) -> None:
         if not math.isfinite(loss):
-            residual = ", or use a smaller residual_scale" if self.model.config.recurrent_depth > 1 else ""
+            residual = ", use a smaller residual_scale" if self.model.config.recurrent_depth > 1 else ""
             raise InputError(
                 f"The {kind} loss is {loss} at step {self.progress.step}: the run has diverged. "
-                f"Lower the learning rate{residual}."
+                f"Lower the learning rate (it is {self.recipe.learning_rate:g}){residual}, or set back what you changed in the "
+                "model, such as initializer_range."
             )
 
     def evaluate(self) -> None:

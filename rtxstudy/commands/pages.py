@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rtxlib.cli.output import write_whole
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, visible
 from rtxlib.process import Terminated
 from rtxstudy.commands import need_extra
+
+if TYPE_CHECKING:
+    from rtxstudy.pages.server import PageServer
 
 PORT = 8765  # taken if it is free and no other is asked for
 
@@ -36,17 +41,17 @@ def pages(out: Path | None, serve: bool, port: int | None, run: str | None) -> N
     if out is None and not serve:
         raise InputError("Say where to: --out DIR writes the pages, --serve shows them.")
     files = _files(run)
-    if out is not None:
-        for name in files:  # another page may well be called index.html
-            path = out / name
-            ours = path.is_file() and not path.is_symlink() and static.MARK in path.read_text(encoding="utf-8", errors="replace")
-            if os.path.lexists(path) and not ours:
-                raise InputError(f"{path} is there and not one of these pages; name another folder with --out.")
-        for name, text in files.items():
-            write_whole(out / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))
-        click.echo("\n".join(str(out / name) for name in files))
-    if serve:
-        _serve(files, port)
+    for path in [] if out is None else [out / name for name in files]:  # another page may well be called index.html
+        ours = path.is_file() and not path.is_symlink() and static.MARK in path.read_text(encoding="utf-8", errors="replace")
+        if os.path.lexists(path) and not ours:
+            raise InputError(f"{path} is there and not one of these pages; name another folder with --out.")
+    with _server(files, port) if serve else nullcontext() as server:  # a port that cannot be had is told before a file is written
+        if out is not None:
+            for name, text in files.items():
+                write_whole(out / name, lambda path, text=text: path.write_text(text, encoding="utf-8"))
+            click.echo("\n".join(visible(str(out / name)) for name in files))
+        if server is not None:
+            _serve(server)
 
 
 def _files(run: str | None) -> dict[str, str]:
@@ -67,12 +72,12 @@ def _files(run: str | None) -> dict[str, str]:
     return files | {"index.html": static.index(titles)}
 
 
-def _serve(files: dict[str, str], port: int | None) -> None:
-    """Serve the files to this machine until Ctrl-C. Raises InputError when the port that was asked for cannot be had."""
+def _server(files: dict[str, str], port: int | None) -> PageServer:
+    """A server of the files that has its port. Raises InputError when the port that was asked for cannot be had."""
     from rtxstudy.pages.server import PageServer
 
     try:
-        server = PageServer(files, PORT if port is None else port)
+        return PageServer(files, PORT if port is None else port)
     except OSError as error:
         if port is not None or error.errno != errno.EADDRINUSE:
             raise InputError(
@@ -80,11 +85,15 @@ def _serve(files: dict[str, str], port: int | None) -> None:
             ) from None
         server = PageServer(files, 0)
         click.echo(f"Port {PORT} is taken, so the pages are at port {server.port}.", err=True)
+        return server
+
+
+def _serve(server: PageServer) -> None:
+    """Serve the pages to this machine until Ctrl-C."""
     click.echo(f"http://127.0.0.1:{server.port}/   (Ctrl-C ends it)")
-    with server:
-        try:
-            server.serve_forever()
-        except Terminated:
-            raise
-        except KeyboardInterrupt:  # the usual way to end it
-            pass
+    try:
+        server.serve_forever()
+    except Terminated:
+        raise
+    except KeyboardInterrupt:  # the usual way to end it
+        pass

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rtxlib.errors import InputError, nearest, shortened
+from rtxlib.errors import InputError, nearest, shortened, visible
 from rtxstudy.commands import need_extra
 
 TITLE = "Recurrent or standard? Transformers for text classification"
@@ -52,10 +52,11 @@ def _run_notebooks(
     executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
     if executed:
         page = html.build(executed, out / "report.html", TITLE, outcomes)
-        click.echo(f"report   {page}\nfigures  {paths.figures_dir(profile)}\nresults  {paths.results_dir(profile)}")
+        made = {"report": page, "figures": paths.figures_dir(profile), "results": paths.results_dir(profile)}
+        click.echo("\n".join(f"{what:8} {visible(str(path))}" for what, path in made.items()))
     failed = [outcome for outcome in outcomes if outcome.status != "done"]
     for outcome in failed:
-        click.echo(f"{outcome.name} {outcome.status}: {outcome.error}", err=True)
+        click.echo(f"{outcome.name} {outcome.status}: {visible(str(outcome.error))}", err=True)
     if failed:
         sys.exit(1)
 
