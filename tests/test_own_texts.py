@@ -88,6 +88,36 @@ def test_texts_that_the_run_has_seen_are_scored_apart(run: SimpleNamespace, tmp_
     }
 
 
+@pytest.mark.parametrize(
+    "changed",
+    ["{}.", "\ufeff{}", "{}\u200b", "“{}”", "`{}`", "({}) !!", "{}\t\n", "- {} …"],
+    ids=["full stop", "mark", "zero width", "quotes", "backquotes", "brackets", "blanks", "dash"],
+)
+def test_a_text_that_is_changed_only_outside_its_words_was_seen(changed: str, run: SimpleNamespace) -> None:
+    given = [changed.format(text) for text in run.train["text"]]
+    assert use.evaluate(store.find(run.folder.parent, run.key), given, run.train["label"].tolist())["in_training"] == 96
+
+
+def test_full_width_letters_and_inner_zero_width_signs_make_no_new_text(run: SimpleNamespace) -> None:
+    wide = [text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}) for text in run.train["text"]]
+    split = [text.replace("i", "i\u200d") for text in run.train["text"]]
+    found = store.find(run.folder.parent, run.key)
+    assert all(use.evaluate(found, given, run.train["label"].tolist())["n"] == 0 for given in (wide, split))
+    other = (run.train["text"] + " twice").tolist()  # another word is another text
+    assert use.evaluate(found, other, run.train["label"].tolist())["in_training"] == 0
+    assert seen._plain("!?") != seen._plain("!!")
+
+
+def test_the_hashes_of_the_first_runs_still_know_exact_copies(run: SimpleNamespace, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run.folder, tmp_path / "copy"))
+    cleaned = [(split, text.lower()) for split in seen.SPLITS for text in getattr(run, split)["text"]]
+    table = pd.DataFrame({"hash": seen._hashes(text for _, text in cleaned), "split": [split for split, _ in cleaned]})
+    table.sort_values("hash").to_parquet(copy / seen.FILE, index=False)
+    (copy / store.MARK).write_text("{}")
+    found = use.evaluate(store.find(tmp_path, str(copy)), run.train["text"].tolist(), run.train["label"].tolist())
+    assert found["in_training"] == 96 and found["overlap_checked"]
+
+
 def test_no_score_is_honest_when_all_texts_were_seen(run: SimpleNamespace, tmp_path: Path) -> None:
     found, said = scores(run.key, run.train, folder=tmp_path)
     assert "accuracy" not in found and "f1" not in found and found["n"] == 0 and 0 <= found["accuracy_seen"] <= 1
@@ -105,7 +135,8 @@ def test_the_test_split_of_the_runs_own_data_was_not_seen(run: SimpleNamespace, 
 def test_a_run_holds_hashes_of_its_texts_and_no_text(run: SimpleNamespace) -> None:
     table = pd.read_parquet(run.folder / seen.FILE)
     assert table["split"].value_counts().to_dict() == {"train": 96, "validation": 12}
-    assert table["hash"].is_monotonic_increasing and table["hash"].is_unique and str(table["hash"].dtype) == "uint64"
+    hashes = table["plain_hash"]
+    assert hashes.is_monotonic_increasing and hashes.is_unique and str(hashes.dtype) == "uint64"
     whole = (run.folder / seen.FILE).read_bytes()
     assert not any(word.encode() in whole for word in (*FINE, *DULL))
 

@@ -36,7 +36,9 @@ def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
     Column names count too. Numbers stay as they are, also those that are written as text ("-5").
     """
-    changed = 0
+    import pandas as pd
+
+    changed, names = 0, list(table.columns)
 
     def quoted(cell: Any) -> Any:
         nonlocal changed
@@ -45,9 +47,9 @@ def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         changed += 1
         return f"'{cell}"
 
-    texts = {name: column.map(quoted) for name, column in table.items() if column.dtype.kind not in "biuf"}
-    table = table.assign(**texts)
-    return table.set_axis([quoted(name) for name in table.columns], axis=1), changed
+    cells = [column if column.dtype.kind in "biuf" else column.map(quoted) for _, column in table.items()]
+    table = pd.DataFrame(dict(enumerate(cells)), index=table.index)  # one by one, thousands of columns would take quadratic time
+    return table.set_axis([quoted(name) for name in names], axis=1), changed
 
 
 def _csv(table: pd.DataFrame, file: Any) -> None:
@@ -98,8 +100,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 def write_table(out: Path, table: pd.DataFrame) -> None:
     """Write a table in the format of its ending, as :func:`write_whole`. Says on stderr what a CSV file holds otherwise."""
     ending = out.suffix[1:]
-    write_whole(out, lambda path: FORMATS[ending](table, path))
-    if ending == "csv" and (changed := inert(table)[1]):
+    written, changed = inert(table) if ending == "csv" else (table, 0)
+    write_whole(out, lambda path: FORMATS[ending](written, path))
+    if changed:
         click.echo(formula_note(changed), err=True)
 
 
