@@ -198,10 +198,40 @@ def test_a_run_no_better_than_the_majority_says_so_last(home: Path, tmp_path: Pa
         assert record["learned"] is False and record["accuracy"] <= record["majority_accuracy"]
         last = said.splitlines()[-1]
         assert "standard-1x32 has not learned to tell the labels apart" in last and "counting words" in last
+        assert "its accuracy on 30 test texts is" in last
         for way in ("without --recipe", "epochs=2", "more rows", "sentence-transformers/all-MiniLM-L6-v2"):
             assert way in last
     metrics = json.loads((Path(record["run"]) / "metrics.json").read_text())
     assert not {"learned", "majority_accuracy", "counting_words_accuracy"} & metrics.keys()  # tables stay as they are
+
+
+def test_what_is_odd_about_a_file_is_said_in_training(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    table = texts(100).assign(label=["Good", "good"] * 50)
+    table.loc[:2, "text"] += " and so on" * 60
+    table.to_csv(file, index=False)
+    for _ in range(2):  # prepared, and then found
+        record, said = trained(file, "--recipe", "default", "--recipe-set", "learning_rate=1e-9", "--max-length", "100")
+        assert "data: The labels 'Good' (50 rows) and 'good' (50 rows) differ only in case or space" in said
+        assert "data: 3 texts are longer than 100 tokens; only the beginning is read" in said
+    last = said.splitlines()[-1]
+    assert record["learned"] or "10 test texts are too few to tell whether standard-1x32 has learned: its accuracy on 10" in last
+
+
+def test_texts_that_are_all_empty_are_called_empty(home: Path, tmp_path: Path) -> None:
+    rows = [(" ", "a"), ("<br>", "b")] * 30
+    for more, says in (([], "All 60 texts are empty once they are cleaned"), ([("x", "a"), ("y", "b")], "texts dropped: 60)")):
+        pd.DataFrame(rows + more, columns=["text", "label"]).to_csv(tmp_path / "e.csv", index=False)
+        done = rtx("train", "--model", "standard-1x32", "--data", tmp_path / "e.csv")
+        assert done.returncode == 2 and says in done.stderr and len(done.stderr.split("rtx: ")) == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_many_labels_warn_of_nothing(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "many.csv"
+    rows = [(f"text {n} of {n % 210}", f"c{n % 210}") for n in range(630)]
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(file, index=False)
+    assert "counting words, to compare; with 210 labels this may take minutes" in trained(file, "--recipe", "smoke")[1]
 
 
 def test_texts_without_words_still_train(home: Path, tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         changed += 1
         return f"'{cell}"
 
-    cells = [column if column.dtype.kind in "biuf" else column.map(quoted) for _, column in table.items()]
+    cells = [
+        column if column.dtype.kind in "biuf" else pd.Series([*map(quoted, column)], table.index)
+        for _, column in table.items()
+    ]
     table = pd.DataFrame(dict(enumerate(cells)), index=table.index)  # one by one, thousands of columns would take quadratic time
     return table.set_axis([quoted(name) for name in names], axis=1), changed
 
@@ -56,7 +59,8 @@ def _csv(table: pd.DataFrame, file: Any) -> None:
     """Write CSV. Python's writer leaves a lone carriage return unquoted, which readers take for the end of a row."""
     texts = (column for _, column in table.items() if column.dtype.kind not in "biuf")
     returns = any(isinstance(cell, str) and "\r" in cell for column in texts for cell in column)
-    table.to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+    quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+    table.to_csv(file, index=False, lineterminator="\n", quoting=quoting, chunksize=1000)  # else five rows of 20,000 columns
 
 
 def json_line(record: Any) -> str:
@@ -100,8 +104,11 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 def write_table(out: Path, table: pd.DataFrame) -> None:
     """Write a table in the format of its ending, as :func:`write_whole`. Says on stderr what a CSV file holds otherwise."""
     ending = out.suffix[1:]
-    written, changed = inert(table) if ending == "csv" else (table, 0)
-    write_whole(out, lambda path: FORMATS[ending](written, path))
+    if ending != "csv":
+        write_whole(out, lambda path: FORMATS[ending](table, path))
+        return
+    written, changed = inert(table)
+    write_whole(out, lambda path: _csv(written, path))
     if changed:
         click.echo(formula_note(changed), err=True)
 
