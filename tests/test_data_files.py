@@ -111,7 +111,7 @@ MISTAKES = {
     "too few fields": (
         "x.csv", 'text,label\n"a\nb",1\nc\n', {}, "Line 4 of x.csv has 1 field and its header has 2; write all of text",
     ),
-    "UTF-16 without a mark": ("x.csv", "text,label\na,1\nb,0\n".encode("utf-16-le"), {}, "x.csv is not UTF-8 but probably UTF-16"),
+    "UTF-16 without a mark": ("x.csv", "text,label\na,1\nb,0\n".encode("utf-16-le"), {}, "not UTF-8 but probably UTF-16"),
     "UTF-16 with a mark": ("x.csv", "文,label\na,1\n".encode("utf-16"), {}, "x.csv is not UTF-8 but probably UTF-16"),
     "a name twice": (
         "x.jsonl", '{"text": "a", "label": 1, "o": {"k": 1, "k": 2}}\n{"text": "a", "label": 1, "text": "b"}\n', {},
@@ -233,12 +233,11 @@ def test_a_small_file_that_holds_much_is_refused_before_it_is_read(
 
 
 def test_more_rows_than_anybody_waits_for_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = pa.table({"text": pa.array(["a"]).take([0] * 11_000_000), "label": pa.array(["x"]).take([0] * 11_000_000)})
-    parquet.write_table(table, tmp_path / "x.parquet")
-    assert (tmp_path / "x.parquet").stat().st_size < 100_000
-    with pytest.raises(InputError, match="x.parquet has more than 10,000,000 rows, which would take hours; take fewer"):
-        read_table(tmp_path / "x.parquet")
     monkeypatch.setattr(files, "MOST_ROWS", 2)
+    parquet.write_table(pa.table({"text": ["a"] * 3}), tmp_path / "x.parquet")
+    with monkeypatch.context() as unread, pytest.raises(InputError, match=r"x.parquet has more than 2 rows, .*; take fewer"):
+        unread.setattr(pd, "read_parquet", lambda *_: pytest.fail("read"))
+        read_table(tmp_path / "x.parquet")
     lines = {"x.csv": "text,label\na,1\nb,0\n", "x.jsonl": '{"text": "a"}\n{"text": "b"}\n'}
     for name, content in lines.items():
         assert len(read_table(write(tmp_path / name, content))) == 2
@@ -248,7 +247,7 @@ def test_more_rows_than_anybody_waits_for_are_refused(tmp_path: Path, monkeypatc
 
 def test_two_columns_of_one_name_are_named_in_parquet_too(tmp_path: Path) -> None:
     parquet.write_table(pa.table([["a"], ["b"], ["x"]], names=["text", "text", "label"]), tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="^x.parquet has more than one column 'text'; rename one.$"):
+    with pytest.raises(InputError, match=r"^x\.parquet has more than one column 'text'; rename one\.$"):
         read_file(tmp_path / "x.parquet")
 
 
