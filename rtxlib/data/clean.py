@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rtxlib.errors import InputError
+
 if TYPE_CHECKING:
     from rtxlib.data.rows import Rows
     from rtxlib.data.spec import DataSpec
@@ -92,4 +94,7 @@ def clean_rows(rows: Rows, spec: DataSpec) -> None:
     rows.table["text"], changed = clean(rows.table["text"], **{switch: getattr(spec, switch) for switch in STEPS})
     for step, count in changed.items():
         rows.changed(step, count)
-    rows.keep("empty texts dropped", (rows.table["text"].str.strip() != "").to_numpy())
+    empty = (rows.table["text"].str.strip() == "").to_numpy()
+    if empty.all():
+        raise InputError(f"All {len(empty):,} texts are empty once they are cleaned; name another column of texts.")
+    rows.keep("empty texts dropped", ~empty)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BERT = "google-bert/bert-base-uncased"
 PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 if trained here
 _ALPHABET = 1000  # characters a trained vocabulary knows
+_BEGINNING = 16  # characters for each token that is kept: enough of a long text, unless its words are very long
 _CHUNK, _CHUNK_CHARACTERS = 4096, 1 << 23  # texts and characters encoded at once: bounds the memory of the encodings
 # Encoding takes time and memory in proportion to the characters of a text. A model reads 512 tokens at most.
 LONGEST_TEXT = 1_000_000  # characters of a text that are tokenised
@@ -329,7 +330,7 @@ def encode(
     parts: list[np.ndarray] = []
     lengths: list[int] = []
     try:
-        for chunk in _chunks(text[:LONGEST_TEXT] for text in texts):
+        for chunk in _chunks(_beginning(text[:LONGEST_TEXT], backend, room) for text in texts):
             flat: list[int] = []
             for encoding in backend.encode_batch_fast(chunk, add_special_tokens=False):
                 ids = encoding.ids[:room]
@@ -346,6 +347,17 @@ def encode(
             backend.enable_truncation(**truncation)
     ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
     return ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+
+def _beginning(text: str, backend: Tokenizer, room: int | None) -> str:
+    """The beginning of a text, if it has the same first ``room`` tokens as the whole text, which takes longer to tokenise.
+
+    Words are tokenised one by one, so only the tokens of the last word can change when the text goes on.
+    """
+    if room is None or len(text) <= _BEGINNING * room:
+        return text
+    words = backend.encode(text[: _BEGINNING * room], add_special_tokens=False).word_ids
+    return text[: _BEGINNING * room] if sum(word != words[-1] for word in words) >= max(room, 1) else text
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
