@@ -92,6 +92,25 @@ def test_a_folder_is_no_file(run: str, tmp_path: Path) -> None:
         ("evaluate", run, tmp_path), ("embed", tmp_path, "--out", out), ("embed", tmp_path / "d.csv", "--out", out),
     ):  # fmt: skip
         assert "is a folder" in refused(*arguments)
+    for texts in ((tmp_path, "x"), ("x", f"{tmp_path}/"), ("..", "x"), (tmp_path / "d.csv", "x")):
+        assert "names a folder; give one file at a time" in refused("predict", run, *texts)
+    assert "is a folder" in refused("predict", run, ".")
+
+
+def test_the_number_of_texts_is_written_as_words_are(run: str, tmp_path: Path) -> None:
+    for many, said in ((1, "1 text labelled"), (2, "2 texts labelled")):
+        done = rtx("predict", run, *["fine"] * many, "--out", tmp_path / f"{many}.csv")
+        assert done.returncode == 0 and done.stderr.startswith(said)
+
+
+def test_a_table_of_many_columns_is_written_whole(run: str, tmp_path: Path) -> None:
+    columns, file, out = [f"c{n}" for n in range(3000)], tmp_path / "wide.csv", tmp_path / "out.csv"
+    file.write_text("\n".join([",".join(["text", *columns]), *[",".join(["a", *["=v"] * 3000])] * 20]) + "\n")
+    done = rtx("predict", run, file, "--out", out)
+    assert done.returncode == 0 and "60,000 cells start like a formula" in done.stderr
+    header, *rows = out.read_text().splitlines()
+    assert header.startswith(",".join(["text", *columns, "predicted,p_"]))
+    assert len(rows) == 20 and all(row.startswith("a,'=v,") and row.count("'=v") == 3000 for row in rows)
 
 
 @pytest.mark.parametrize("name", ["me.csv", "me.txt", "me.jsonl"])
@@ -154,6 +173,14 @@ def test_what_is_not_utf8_is_named(run: str, tmp_path: Path) -> None:
     assert "latin.txt is not UTF-8: byte 0xE9 in line 2" in refused("predict", run, "--file", file)
     assert "latin.txt is not UTF-8" in refused("embed", file, "--out", tmp_path / "out.parquet")
     assert "Standard input is not UTF-8: byte 0xE9 in line 2" in refused("predict", run, given=file.read_bytes())
+
+
+def test_long_texts_are_scored_as_fast_as_they_are_read(run: str, tmp_path: Path) -> None:
+    file = tmp_path / "long.csv"
+    file.write_text("text,label\n" + f"{'a film that number 3 saw, ' * 40_000},3\n".replace(",", " ", 40_000) * 12)
+    started = time.process_time()
+    found, _ = scores(run, file)
+    assert found["n"] == 12 and time.process_time() - started < 3  # without the cut five times as long
 
 
 def test_a_word_of_a_megabyte_is_labelled_at_once(run: str, tmp_path: Path) -> None:

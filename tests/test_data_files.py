@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rtxlib.data import memory
+from rtxlib.data import files, memory
 from rtxlib.data.files import read_file, read_table
 from rtxlib.data.sources import revisions
 from rtxlib.data.spec import DataSpec
@@ -104,7 +104,19 @@ MISTAKES = {
     ),
     "undecodable after a mark": ("x.csv", b"\xef\xbb\xbftext\n\xff", {}, r"byte 0xFF in line 2 \(byte 8"),
     "too many fields": ("x.csv", "text,label\na,b,1\n", {}, "Line 2 of x.csv has 3 fields and its header has 2"),
-    "an open quote": ("x.csv", 'text,label\n"a,1\nb,0\n', {}, "x.csv is malformed"),
+    "an open quote": ("x.csv", 'text,label\n"a,1\nb,0\n', {}, "The row that begins in line 2 of x.csv has a quote that is never"),
+    "a quote that is open until the next": (
+        "x.csv", 'text,label\na,1\n"b,0\nc,1\n"d",0\n', {}, "The row that begins in line 3 of x.csv is malformed in line 5",
+    ),
+    "too few fields": (
+        "x.csv", 'text,label\n"a\nb",1\nc\n', {}, "Line 4 of x.csv has 1 field and its header has 2; write all of text",
+    ),
+    "UTF-16 without a mark": ("x.csv", "text,label\na,1\nb,0\n".encode("utf-16-le"), {}, "not UTF-8 but probably UTF-16"),
+    "UTF-16 with a mark": ("x.csv", "文,label\na,1\n".encode("utf-16"), {}, "x.csv is not UTF-8 but probably UTF-16"),
+    "a name twice": (
+        "x.jsonl", '{"text": "a", "label": 1, "o": {"k": 1, "k": 2}}\n{"text": "a", "label": 1, "text": "b"}\n', {},
+        "Line 2 of x.jsonl has the name 'text' more than once; rename one",
+    ),
     "no JSON": ("x.jsonl", '{"text": "a", "label": 1}\n{"text": \n', {}, "Line 2 of x.jsonl is not JSON"),
     "too deep": ("x.jsonl", '{"text": ' + "[" * 10**5 + "]" * 10**5 + "}\n", {}, "Line 1 of x.jsonl is nested too deeply"),
     "5,000 digits": (
@@ -157,8 +169,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         (pa.array([None, None, None, {"a": ["b"]}]), "a dictionary"),
         (pa.array([None, None, None, [("a", 1)]], pa.map_(pa.string(), pa.int64())), "a list"),
         (pa.array([b"abc"] * 4, pa.binary(3)), "bytes"),
+        (pa.array([1, 2, 1, 2], pa.duration("s")), "a duration"),
     ],
-    ids=["binary", "list", "struct", "map", "fixed"],
+    ids=["binary", "list", "struct", "map", "fixed", "duration"],
 )
 def test_a_column_of_parquet_that_holds_no_texts_is_refused_only_where_it_is_used(
     column: pa.Array, what: str, tmp_path: Path
@@ -217,6 +230,48 @@ def test_a_small_file_that_holds_much_is_refused_before_it_is_read(
     monkeypatch.setattr(pd, "read_parquet", lambda *_: pytest.fail("read"))
     with pytest.raises(InputError, match=r"Reading x.parquet takes about 1\d\d.\d MB .* this .* has 100.0 MB free; take"):
         read_table(path)
+
+
+def test_more_rows_than_anybody_waits_for_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_ROWS", 2)
+    parquet.write_table(pa.table({"text": ["a"] * 3}), tmp_path / "x.parquet")
+    with monkeypatch.context() as unread, pytest.raises(InputError, match=r"x.parquet has more than 2 rows, .*; take fewer"):
+        unread.setattr(pd, "read_parquet", lambda *_: pytest.fail("read"))
+        read_table(tmp_path / "x.parquet")
+    lines = {"x.csv": "text,label\na,1\nb,0\n", "x.jsonl": '{"text": "a"}\n{"text": "b"}\n'}
+    for name, content in lines.items():
+        assert len(read_table(write(tmp_path / name, content))) == 2
+        with pytest.raises(InputError, match=f"{name} has more than 2 rows"):
+            read_table(write(tmp_path / name, content + 2 * content.splitlines(keepends=True)[-1]))
+
+
+def test_two_columns_of_one_name_are_named_in_parquet_too(tmp_path: Path) -> None:
+    parquet.write_table(pa.table([["a"], ["b"], ["x"]], names=["text", "text", "label"]), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"^x\.parquet has more than one column 'text'; rename one\.$"):
+        read_file(tmp_path / "x.parquet")
+
+
+def test_spaces_around_names_of_columns_are_left_out_and_said(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert list(read_table(write(tmp_path / "x.csv", "text, label\na,x\n")).columns) == ["text", "label"]
+    assert capsys.readouterr().err == "x.csv has spaces around names of columns, such as ' label'; they are left out.\n"
+
+
+@pytest.mark.parametrize(
+    ("labels", "notes"),
+    [
+        (("Pos", "pos"), ["The labels 'Pos' (6 rows) and 'pos' (6 rows) differ only in case or space and are taken"]),
+        (("a  b", "a b"), ["The labels 'a  b' (6 rows) and 'a b' (6 rows) differ only in case or space"]),
+        (("nan", "x"), ["'nan' (6 rows) may be a missing value and is taken for a label; --labels can leave its rows out."]),
+        (("N/A", "None"), ["'N/A' (6 rows) may be", "'None' (6 rows) may be"]),
+        ((" x ", "y"), []),
+    ],
+    ids=repr,
+)
+def test_labels_that_may_be_mistakes_are_said(labels: tuple[str, str], notes: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "text,label\n" + "".join(f"a,{label}\n" for label in labels) * 6)
+    found = read_file(path).notes
+    assert len(found) == len(notes) and all(note in said for note, said in zip(notes, sorted(found), strict=True))
+    assert read_file(path, labels={label: label for label in labels}).notes == []  # who maps them means them
 
 
 def test_a_file_of_many_bytes_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

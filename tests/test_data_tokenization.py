@@ -56,6 +56,22 @@ def test_it_agrees_with_transformers_own_call(tokenizer, texts: list[str]) -> No
     assert [ids[a:b].tolist() for a, b in pairwise(offsets)] == theirs
 
 
+def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(tokenizer) -> None:
+    words = " ".join(WORDS * 500)
+    long = [words, "film, " * 9000, "x" * 9000 + words, " " * 9000 + words, "好" * 9000, "a" + "film" * 3000 + words]
+    whole = [encode([text], tokenizer, None)[0].tolist() for text in long]
+    for most in (2, 3, 9, 64):
+        ids, offsets = encode(long, tokenizer, most)
+        cut = [[*tokens[: most - 1], tokens[-1]] for tokens in whole]
+        assert [ids[a:b].tolist() for a, b in pairwise(offsets)] == [
+            kept if len(tokens) > most else tokens for kept, tokens in zip(cut, whole, strict=True)
+        ]
+    backend = tokenizer.backend_tokenizer
+    backend.no_truncation()
+    assert len(tokenization._beginning(words, backend, 62)) < 1000
+    assert tokenization._beginning(long[2], backend, 62) == long[2]  # one word fills the beginning
+
+
 def test_cutting_afterwards_is_cutting_at_once(tokenizer, texts: list[str]) -> None:
     at_once = encode(texts, tokenizer, 8)
     afterwards = truncate(*encode(texts, tokenizer, None), 8)

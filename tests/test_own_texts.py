@@ -88,6 +88,36 @@ def test_texts_that_the_run_has_seen_are_scored_apart(run: SimpleNamespace, tmp_
     }
 
 
+@pytest.mark.parametrize(
+    "changed",
+    ["{}.", "\ufeff{}", "{}\u200b", "“{}”", "`{}`", "({}) !!", "{}\t\n", "- {} …"],
+    ids=["full stop", "mark", "zero width", "quotes", "backquotes", "brackets", "blanks", "dash"],
+)
+def test_a_text_that_is_changed_only_outside_its_words_was_seen(changed: str, run: SimpleNamespace) -> None:
+    given = [changed.format(text) for text in run.train["text"]]
+    assert use.evaluate(store.find(run.folder.parent, run.key), given, run.train["label"].tolist())["in_training"] == 96
+
+
+def test_full_width_letters_and_inner_zero_width_signs_make_no_new_text(run: SimpleNamespace) -> None:
+    wide = [text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}) for text in run.train["text"]]
+    split = [text.replace("i", "i\u200d") for text in run.train["text"]]
+    found = store.find(run.folder.parent, run.key)
+    assert all(use.evaluate(found, given, run.train["label"].tolist())["n"] == 0 for given in (wide, split))
+    other = (run.train["text"] + " twice").tolist()  # another word is another text
+    assert use.evaluate(found, other, run.train["label"].tolist())["in_training"] == 0
+    assert seen._plain("!?") != seen._plain("!!")
+
+
+def test_the_hashes_of_the_first_runs_still_know_exact_copies(run: SimpleNamespace, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run.folder, tmp_path / "copy"))
+    cleaned = [(split, text.lower()) for split in seen.SPLITS for text in getattr(run, split)["text"]]
+    table = pd.DataFrame({"hash": seen._hashes(text for _, text in cleaned), "split": [split for split, _ in cleaned]})
+    table.sort_values("hash").to_parquet(copy / seen.FILE, index=False)
+    (copy / store.MARK).write_text("{}")
+    found = use.evaluate(store.find(tmp_path, str(copy)), run.train["text"].tolist(), run.train["label"].tolist())
+    assert found["in_training"] == 96 and found["overlap_checked"]
+
+
 def test_no_score_is_honest_when_all_texts_were_seen(run: SimpleNamespace, tmp_path: Path) -> None:
     found, said = scores(run.key, run.train, folder=tmp_path)
     assert "accuracy" not in found and "f1" not in found and found["n"] == 0 and 0 <= found["accuracy_seen"] <= 1
@@ -105,7 +135,8 @@ def test_the_test_split_of_the_runs_own_data_was_not_seen(run: SimpleNamespace, 
 def test_a_run_holds_hashes_of_its_texts_and_no_text(run: SimpleNamespace) -> None:
     table = pd.read_parquet(run.folder / seen.FILE)
     assert table["split"].value_counts().to_dict() == {"train": 96, "validation": 12}
-    assert table["hash"].is_monotonic_increasing and table["hash"].is_unique and str(table["hash"].dtype) == "uint64"
+    hashes = table["plain_hash"]
+    assert hashes.is_monotonic_increasing and hashes.is_unique and str(hashes.dtype) == "uint64"
     whole = (run.folder / seen.FILE).read_bytes()
     assert not any(word.encode() in whole for word in (*FINE, *DULL))
 
@@ -167,10 +198,40 @@ def test_a_run_no_better_than_the_majority_says_so_last(home: Path, tmp_path: Pa
         assert record["learned"] is False and record["accuracy"] <= record["majority_accuracy"]
         last = said.splitlines()[-1]
         assert "standard-1x32 has not learned to tell the labels apart" in last and "counting words" in last
+        assert "its accuracy on 30 test texts is" in last
         for way in ("without --recipe", "epochs=2", "more rows", "sentence-transformers/all-MiniLM-L6-v2"):
             assert way in last
     metrics = json.loads((Path(record["run"]) / "metrics.json").read_text())
     assert not {"learned", "majority_accuracy", "counting_words_accuracy"} & metrics.keys()  # tables stay as they are
+
+
+def test_what_is_odd_about_a_file_is_said_in_training(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    table = texts(100).assign(label=["Good", "good"] * 50)
+    table.loc[:2, "text"] += " and so on" * 60
+    table.to_csv(file, index=False)
+    for _ in range(2):  # prepared, and then found
+        record, said = trained(file, "--recipe", "default", "--recipe-set", "learning_rate=1e-9", "--max-length", "100")
+        assert "data: The labels 'Good' (50 rows) and 'good' (50 rows) differ only in case or space" in said
+        assert "data: 3 texts are longer than 100 tokens; only the beginning is read" in said
+    last = said.splitlines()[-1]
+    assert record["learned"] or "10 test texts are too few to tell whether standard-1x32 has learned: its accuracy on 10" in last
+
+
+def test_texts_that_are_all_empty_are_called_empty(home: Path, tmp_path: Path) -> None:
+    rows = [(" ", "a"), ("<br>", "b")] * 30
+    for more, says in (([], "All 60 texts are empty once they are cleaned"), ([("x", "a"), ("y", "b")], "texts dropped: 60)")):
+        pd.DataFrame(rows + more, columns=["text", "label"]).to_csv(tmp_path / "e.csv", index=False)
+        done = rtx("train", "--model", "standard-1x32", "--data", tmp_path / "e.csv")
+        assert done.returncode == 2 and says in done.stderr and len(done.stderr.split("rtx: ")) == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_many_labels_warn_of_nothing(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "many.csv"
+    rows = [(f"text {n} of {n % 210}", f"c{n % 210}") for n in range(630)]
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(file, index=False)
+    assert "counting words, to compare; with 210 labels this may take minutes" in trained(file, "--recipe", "smoke")[1]
 
 
 def test_texts_without_words_still_train(home: Path, tmp_path: Path) -> None:

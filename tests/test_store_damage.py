@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from filelock import Timeout
@@ -25,7 +26,7 @@ from in_process import rtx
 from safetensors.torch import load_file, save_file
 from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 
-from rtxlib import atomic, doctor, paths
+from rtxlib import atomic, checksums, doctor, paths
 from rtxlib.data import prepared
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
@@ -174,6 +175,54 @@ def test_a_run_under_the_key_of_another_is_damaged_but_may_lie_anywhere(run, run
         store.load(runs, other)
     assert not doctor.examine_store(runs)[0]["ok"] and doctor.examine_store(runs)[1]["ok"]
     assert store.find(runs, str(shutil.copytree(runs / run.key, tmp_path / "mine"))).metrics == run.metrics
+
+
+def edited(folder: Path, name: str, change: Callable[[dict], object]) -> None:
+    """Edit a JSON file of a run, and its checksum with it."""
+    record = json.loads((folder / name).read_text())
+    change(record)
+    (folder / name).write_text(json.dumps(record))
+    rehashed(folder)
+
+
+def rehashed(folder: Path) -> None:
+    sums = {name: [checksums.sha256(folder / name)] for name in checksums.names(folder)}
+    (folder / store.MARK).write_text(json.dumps({"key": folder.name, "files": sums}))
+
+
+def other_columns(folder: Path) -> None:
+    pd.DataFrame({"text": ["a"], "split": ["train"]}).to_parquet(folder / "seen_texts.parquet")
+    rehashed(folder)
+
+
+def more_words(folder: Path) -> None:
+    added = {"id": 999, "content": "zzz", **dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)}
+    edited(folder, "tokenizer.json", lambda record: record["added_tokens"].append(added))
+
+
+EDITED = {
+    "one label more": (
+        lambda folder: edited(folder, "spec.json", lambda spec: spec["label_names"].append("mixed")),
+        "spec.json has the 3 labels .*, and config.json has the 2 labels",
+    ),
+    "another label": (
+        lambda folder: edited(folder, "config.json", lambda config: config["id2label"].update({"1": "good"})),
+        r"config.json has the 2 labels \['negative', 'good'\]",
+    ),
+    "no labels": (lambda folder: edited(folder, "spec.json", lambda spec: spec.pop("label_names")), "lacks label_names"),
+    "labels that are no names": (
+        lambda folder: edited(folder, "spec.json", lambda spec: spec.update(label_names=[1, 2])), "label_names of spec.json",
+    ),
+    "more words": (more_words, r"tokenizer of run .*it has [\d,]+ words and the model's configuration [\d,]+"),
+    "other columns": (other_columns, "seen_texts.parquet is no table of hashes and splits"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "said"), EDITED.values(), ids=EDITED.keys())
+def test_files_of_a_run_that_do_not_fit_one_another_are_one_sentence(run, runs: Path, edit, said: str) -> None:
+    edit(runs / run.key)
+    with pytest.raises(InputError, match=f"{said}.*delete"):
+        use.evaluate(store.find(runs, run.key), ["a film zzz"], ["positive"])
 
 
 def test_answers_that_are_no_numbers_are_refused(run, runs: Path) -> None:

@@ -36,7 +36,9 @@ def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
     Column names count too. Numbers stay as they are, also those that are written as text ("-5").
     """
-    changed = 0
+    import pandas as pd
+
+    changed, names = 0, list(table.columns)
 
     def quoted(cell: Any) -> Any:
         nonlocal changed
@@ -45,9 +47,12 @@ def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         changed += 1
         return f"'{cell}"
 
-    texts = {name: column.map(quoted) for name, column in table.items() if column.dtype.kind not in "biuf"}
-    table = table.assign(**texts)
-    return table.set_axis([quoted(name) for name in table.columns], axis=1), changed
+    cells = [
+        column if column.dtype.kind in "biuf" else pd.Series([*map(quoted, column)], table.index)
+        for _, column in table.items()
+    ]
+    table = pd.DataFrame(dict(enumerate(cells)), index=table.index)  # one by one, thousands of columns would take quadratic time
+    return table.set_axis([quoted(name) for name in names], axis=1), changed
 
 
 def _csv(table: pd.DataFrame, file: Any) -> int:
@@ -58,7 +63,8 @@ def _csv(table: pd.DataFrame, file: Any) -> int:
     table, changed = inert(table)
     texts = (column for _, column in table.items() if column.dtype.kind not in "biuf")
     returns = any(isinstance(cell, str) and "\r" in cell for column in texts for cell in column)
-    table.to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+    quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+    table.to_csv(file, index=False, lineterminator="\n", quoting=quoting, chunksize=1000)  # else five rows of 20,000 columns
     return changed
 
 

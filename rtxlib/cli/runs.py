@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rtxlib.data.prepared import Prepared
     from rtxlib.runs.store import Run
 
+FEW_TESTS = 30  # test texts; the accuracy on fewer is uncertain by more than 0.09 (standard error of a half)
+MANY_LABELS = 200  # whose words take a while to count
 COUNTED_ROWS = 100_000  # training rows in which words are counted at most; more take minutes and gigabytes
 
 set_option = click.option(
@@ -122,6 +124,12 @@ def train(
     store.sweep(paths.root())
     source = data_spec(data, **of_data)
     prepared = prepare(source, paths.prepared_dir())
+    for note in prepared.provenance["notes"]:
+        say(f"data: {note}")
+    steps = prepared.filters.set_index("step")
+    if cut := int(steps["rows_changed"].get(f"texts cut to {source.max_length} tokens", 0)):
+        longer = "1 text is longer" if cut == 1 else f"{cut:,} texts are longer"
+        say(f"data: {longer} than {source.max_length} tokens; only the beginning is read (--max-length, at most 512)")
     rows = len(prepared.splits["train"])
     fit = fitting(rows, is_pretrained(model))
     chosen = named_recipe(recipe or fit, **of_recipe)
@@ -152,7 +160,8 @@ def _beside(data: Prepared, say: Callable[[str], None]) -> dict[str, Any]:
         drawn = np.random.default_rng(0).permutation(rows)[:COUNTED_ROWS]
         texts["train"], labels["train"] = [texts["train"][row] for row in drawn], labels["train"][drawn]
     else:
-        say("counting words, to compare")
+        many = len(data.label_names)
+        say("counting words, to compare" + (f"; with {many:,} labels this may take minutes" if many > MANY_LABELS else ""))
     accuracy = {
         "majority_accuracy": majority(labels["train"], labels["test"], data.label_names)["accuracy"],
         "counting_words_accuracy": None,
@@ -178,9 +187,12 @@ def _not_learned(run: Run, beside: Mapping[str, Any], named: str | None) -> str:
         tries.append(f"another learning rate (--recipe-set learning_rate={run.spec['recipe']['learning_rate'] / 2:g})")
     else:
         tries.append(f"a pretrained encoder (--model {CHECKPOINTS['minilm-l6']})")
+    told = f"{of['model']} has not learned to tell the labels apart"
+    if of["n_test"] < FEW_TESTS:
+        told = f"{of['n_test']} test texts are too few to tell whether {of['model']} has learned"
+    texts = "1 test text" if of["n_test"] == 1 else f"{of['n_test']:,} test texts"
     return (
-        f"{of['model']} has not learned to tell the labels apart: its accuracy on {of['n_test']:,} test texts is "
-        f"{of['accuracy']:.3f}, that of the majority class {beside['majority_accuracy']:.3f}"
+        f"{told}: its accuracy on {texts} is {of['accuracy']:.3f}, that of the majority class {beside['majority_accuracy']:.3f}"
         f"{'' if words is None else f', that of counting words {words:.3f}'}. "
         f"Try {', '.join(tries[:-1])} or {tries[-1]}."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from pathlib import Path
@@ -36,8 +37,8 @@ def _is_file_name(text: str) -> bool:
 
 
 def _is_file(text: str) -> bool:
-    """Whether this, as the only argument, names a file (or by mistake a folder)."""
-    return _is_file_name(text) or (bool(Path(text).suffix or os.sep in text) and os.path.exists(text))
+    """Whether this names a file (or by mistake a folder)."""
+    return _is_file_name(text) or (bool(Path(text).suffix or os.sep in text or text in (".", "..")) and os.path.exists(text))
 
 
 def _label_values(names: Sequence[str]) -> dict[str, str]:
@@ -119,7 +120,8 @@ def predict(
     if out is not None:
         whole = answers if table is None else table.join(answers.loc[:, named:])
         write_table(Path(out), whole)
-        click.echo(f"{len(answers)} texts labelled, written to {visible(out)}", err=True)
+        many = "1 text" if len(answers) == 1 else f"{len(answers):,} texts"
+        click.echo(f"{many} labelled, written to {visible(out)}", err=True)
     elif as_json:
         given = answers.loc[:, :named].drop(columns=named) if table is None else table
         answers = answers.astype({f"p_{name}": float for name in names})
@@ -134,14 +136,15 @@ def predict(
 
 def _check_columns(table: pd.DataFrame, ours: list[str]) -> None:
     """Raise InputError when a table has a column that its answers would have a second time."""
-    columns = list(table.columns)
+    columns, added = list(table.columns), set(ours)
     for name in columns:
-        if name in ours:
+        if name in added:
             raise InputError(
                 f"The file has a column '{shortened(name)}' of its own, and the answers would add another; rename it."
             )
-        if columns.count(name) > 1:
-            raise InputError(f"The file has more than one column '{shortened(name)}'; rename one.")
+    if len(set(columns)) < len(columns):
+        name = next(name for name, times in Counter(columns).items() if times > 1)
+        raise InputError(f"The file has more than one column '{shortened(name)}'; rename one.")
 
 
 def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ...], str | None]:
@@ -152,8 +155,9 @@ def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ..
         return (), None
     if len(texts) == 1 and _is_file(texts[0]):
         file, texts = texts[0], ()
-    if named := [text for text in texts if _is_file_name(text)]:
-        raise InputError(f"'{named[0]}' names a file; give one file at a time, and no texts beside it.")
+    if named := [text for text in texts if _is_file(text)]:
+        what = "folder" if os.path.isdir(named[0]) else "file"
+        raise InputError(f"'{shortened(named[0])}' names a {what}; give one file at a time, and no texts beside it.")
     return texts, file
 
 

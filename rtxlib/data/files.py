@@ -9,7 +9,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,13 @@ from pyarrow import parquet
 from rtxlib.checksums import regular
 from rtxlib.data import memory
 from rtxlib.data.rows import FEWEST, PAIR, Rows, as_text, label_text, labelled
-from rtxlib.errors import InputError, nearest, shortened
+from rtxlib.errors import InputError, nearest, shortened, shown, visible
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
-_NO_TEXT = {bytes: "bytes", list: "a list", np.ndarray: "a list", dict: "a dictionary"}  # types of values → their name
+# types of values → their name
+_NO_TEXT = {bytes: "bytes", list: "a list", np.ndarray: "a list", dict: "a dictionary", pd.Timedelta: "a duration"}
+MOST_ROWS = 10_000_000  # of a file; more are refused, because nobody would wait for them
+_MISSING = ("nan", "nat", "none", "null", "nil", "n/a", "na", "#n/a", "<na>", "-", "?")  # what programs write for a missing value
 _RARE = 3  # rows of a label that can be in training, validation and test
 STARS = {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "positive"}  # "" drops the row
 
@@ -70,6 +74,8 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 
 def decode(data: bytes, name: str, what: str = "the file") -> str:
     """UTF-8 as text, without a byte order mark. Raises InputError, which names the file, the bad byte and its line."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or 3 * data[:1000].count(0) > len(data[:1000]):
+        raise InputError(f"{name} is not UTF-8 but probably UTF-16, as some programs write; convert {what} to UTF-8.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -94,14 +100,22 @@ def whole(text: str) -> str:
 
 def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> None:
     """Raises InputError unless the table read from the file ``name`` has exactly one column of that name."""
-    found = list(table.columns).count(column)
-    if not found:
+    if column not in table.columns:
         raise InputError(
             f"{name} has no column '{shortened(column)}' ({option}); it has {', '.join(map(repr, table.columns))}."
             f"{nearest(column, table.columns)}"
         )
-    if found > 1:
-        raise InputError(f"{name} has more than one column '{column}'; rename one.")
+    _require_once(table.columns, column, name)
+
+
+def _require_once(columns: Iterable[str], column: str, name: str) -> None:
+    if list(columns).count(column) > 1:
+        raise InputError(f"{name} has more than one column '{shortened(column)}'; rename one.")
+
+
+def _require_few(rows: int, name: str) -> None:
+    if rows > MOST_ROWS:
+        raise InputError(f"{name} has more than {MOST_ROWS:,} rows, which would take hours; take fewer of them.")
 
 
 def read_table(path: Path | str, used: Collection[str] = ()) -> pd.DataFrame:
@@ -138,7 +152,7 @@ def read_table(path: Path | str, used: Collection[str] = ()) -> pd.DataFrame:
 
 def _parquet(path: Path, used: Collection[str]) -> pd.DataFrame:
     try:
-        _require_memory_of_parquet(path)
+        _require_memory_of_parquet(path, used)
         table = pd.read_parquet(path)
     except InputError:
         raise
@@ -148,14 +162,16 @@ def _parquet(path: Path, used: Collection[str]) -> pd.DataFrame:
     for i, name in enumerate(names):
         for number, value in enumerate(table.iloc[:, i] if name in used else (), 1):
             _require_text(value, name, f"Row {number} of {path.name}")
-    values = {i: [as_text(value) for value in table.iloc[:, i]] for i in range(len(names))}
+    values = {
+        i: [value if type(value) is str else as_text(value) for value in table.iloc[:, i]] for i in range(len(names))
+    }
     table = pd.DataFrame(values, index=pd.RangeIndex(1, len(table) + 1, name="row"), dtype=object)
     table.columns = names
     return table
 
 
-def _require_memory_of_parquet(path: Path) -> None:
-    """Raise InputError for a Parquet file whose values do not fit into memory.
+def _require_memory_of_parquet(path: Path, used: Collection[str]) -> None:
+    """Raise InputError for a Parquet file that has a used column twice, too many rows, or values that do not fit into memory.
 
     A Parquet file keeps a repeated value once, and its metadata count it once: a kilobyte can hold gigabytes. Texts are
     therefore first read as numbers of distinct texts, a part of the file at a time, and their lengths are added up.
@@ -163,6 +179,9 @@ def _require_memory_of_parquet(path: Path) -> None:
     what, instead = f"Reading {path.name}", "take fewer rows or columns of it"
     with parquet.ParquetFile(path) as file:
         metadata, fields = file.metadata, list(file.schema_arrow)
+    for column in used:
+        _require_once([field.name for field in fields], column, path.name)
+    _require_few(metadata.num_rows, path.name)
     chunks = [metadata.row_group(i).column(j) for i in range(metadata.num_row_groups) for j in range(metadata.num_columns)]
     size = memory.VALUE * sum(chunk.num_values for chunk in chunks)
     memory.require_memory(size + sum(chunk.total_uncompressed_size for chunk in chunks), what, instead)
@@ -185,7 +204,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _require_text(value: Any, column: str, where: str) -> None:
-    """Raise InputError for bytes, a list or a dictionary, which are neither a text nor a label."""
+    """Raise InputError for bytes, a duration, a list or a dictionary, which are neither a text nor a label."""
     if type(value) in _NO_TEXT:
         raise InputError(
             f"{where} has {_NO_TEXT[type(value)]} in the column '{shortened(column)}', where a text or a label belongs; write "
@@ -210,6 +229,9 @@ def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
     if not rows:
         raise InputError(f"{name} holds no rows.")
     columns = [column.strip() for column in rows[0]]
+    if columns != rows[0]:
+        spaced = shown(next(column for column in rows[0] if column != column.strip()))
+        print(f"{visible(name)} has spaces around names of columns, such as {spaced}; they are left out.", file=sys.stderr)
     return pd.DataFrame(rows[1:], pd.Index(lines[1:], name="line"), columns, dtype=object)
 
 
@@ -224,27 +246,50 @@ def _fields(text: str, name: str, **dialect: Any) -> tuple[list[list[str]], list
             if not row:
                 continue
             if rows and len(row) != len(rows[0]):
-                raise InputError(
-                    f"Line {reader.line_num} of {name} has {len(row)} fields and its header has {len(rows[0])}; "
-                    "put a text that holds the separator, a quote or a line break in double quotes."
+                many = "1 field" if len(row) == 1 else f"{len(row)} fields"
+                instead = (
+                    f"write all of {shortened(', '.join(rows[0]))}, and nothing between two separators where a value is missing"
+                    if len(row) < len(rows[0])
+                    else "put a text that holds the separator, a quote or a line break in double quotes"
                 )
+                raise InputError(f"Line {begin} of {name} has {many} and its header has {len(rows[0])}; {instead}.")
             rows.append(row)
             lines.append(begin)
+            _require_few(len(rows) - 1, name)
     except csv.Error as error:
-        raise InputError(f"Line {reader.line_num} of {name} is malformed: {error}.") from error
+        where = f"The row that begins in line {end + 1} of {name}"
+        if "unexpected end of data" in str(error):
+            raise InputError(
+                f"{where} has a quote that is never closed; close it, or double it if it is a part of the text."
+            ) from error
+        raise InputError(
+            f"{where} is malformed in line {reader.line_num} ({error}); put its texts in double quotes, and double each quote "
+            "inside."
+        ) from error
     return rows, lines
 
 
 def _jsonl(text: str, name: str, used: Collection[str]) -> pd.DataFrame:
     rows, lines = [], []
+    _require_few(text.count("\n") - 1, name)
+    twice: str | None = None
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice  # the outermost object is the last
+        keys = [key for key, _ in found]
+        twice = next((key for key in keys if keys.count(key) > 1), None) if len(set(keys)) < len(keys) else None
+        return dict(found)
+
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         where = f"Line {number} of {name}"
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=pairs)
             if not isinstance(row, dict):
                 raise InputError(f"{where} is not a JSON object with named values.")
+            if twice is not None:
+                raise InputError(f"{where} has the name '{shortened(twice)}' more than once; rename one.")
             for column in used:
                 _require_text(row.get(column), column, where)
             rows.append({whole(key): whole(as_text(value)) for key, value in row.items()})
@@ -301,7 +346,7 @@ def read_file(
     if not stars and labels is None and (missing := int((values == "").sum())):
         table, values = table[values != ""], values[values != ""]
         steps.append(("rows without a label dropped", len(values) + missing, 0, len(values)))
-    mapping = STARS if stars else labels
+    mapping, notes = STARS if stars else labels, []
     if mapping is None:
         mapping = {value: value for value in values.unique()}
         if len(mapping) > max(20, len(values) / 2):
@@ -310,12 +355,27 @@ def read_file(
                 "is it the label column?"
             )
         _require_frequent(values, name)
+        notes = _doubtful_labels(values)
     texts = {"text": table[text_column]} | ({PAIR: table[text_pair_column]} if text_pair_column else {})
     texts = pd.DataFrame(texts | {"split": "", "domain": ""}).reset_index(drop=True)
     mapping = {label_text(value): str(label).strip() for value, label in mapping.items()}
     rows = labelled(texts, values.reset_index(drop=True), mapping, f"the column '{label_column}' of {name}")
-    rows.steps = steps + rows.steps
+    rows.steps, rows.notes = steps + rows.steps, notes
     return rows
+
+
+def _doubtful_labels(values: pd.Series) -> list[str]:
+    """A sentence for each set of labels that differ only in case or space, and for each label that may be a missing value."""
+    counts = values.value_counts().sort_index()
+    folded = [" ".join(unicodedata.normalize("NFKC", label).casefold().split()) for label in counts.index]
+    notes = []
+    for key, alike in counts.groupby(folded):
+        named = " and ".join(f"'{shortened(label)}' ({n:,} row{'' if n == 1 else 's'})" for label, n in alike.items())
+        if len(alike) > 1:
+            notes.append(f"The labels {named} differ only in case or space and are taken for different; --labels can join them.")
+        if key in _MISSING:
+            notes.append(f"{named} may be a missing value and is taken for a label; --labels can leave its rows out.")
+    return notes
 
 
 def _require_frequent(values: pd.Series, name: str) -> None:

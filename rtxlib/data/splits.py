@@ -120,7 +120,10 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
         rows.table, rows.label_names = rows.table.assign(label=rows.table["domain"]), list(sources.DOMAINS)
     kept = _draw(rows, strata, spec)
     if len(rows.table) < FEWEST:
-        raise InputError(f"Only {len(rows.table)} rows are left to split; at least {FEWEST} are needed.")
+        dropped = ", ".join(f"{step}: {before - after:,}" for step, before, _, after in rows.steps if after < before)
+        raise InputError(
+            f"Only {len(rows.table)} rows are left to split{f' ({dropped})' if dropped else ''}; at least {FEWEST} are needed."
+        )
     if rows.table["label"].nunique() < 2:
         raise InputError(f"Only the class '{rows.table['label'].iloc[0]}' is left; at least two are needed.")
     _require_memory(rows.table["text"])
@@ -217,8 +220,8 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
     for name in SPLITS:
         if not (where == name).any():
             raise InputError(
-                f"{len(codes)} rows in {len(members)} groups of the same or contained texts leave nothing for {name}; give "
-                "more texts."
+                f"The {len(codes):,} rows have only {len(members):,} different texts, which are too few for training, validation "
+                f"and test (a text that lies inside another is no different one); give more texts."
             )
     return where
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BERT = "google-bert/bert-base-uncased"
 PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 if trained here
 _ALPHABET = 1000  # characters a trained vocabulary knows
+_BEGINNING = 16  # characters for each token that is kept: enough of a long text, unless its words are very long
 _CHUNK, _CHUNK_CHARACTERS = 4096, 1 << 23  # texts and characters encoded at once: bounds the memory of the encodings
 # Encoding takes time and memory in proportion to the characters of a text. A model reads 512 tokens at most.
 LONGEST_TEXT = 1_000_000  # characters of a text that are tokenised
@@ -333,7 +334,7 @@ def encode(
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
     try:
-        for chunk in _chunks(_sides(text) for text in texts):
+        for chunk in _chunks(_sides(text, backend, max_length) for text in texts):
             encodings = iter(backend.encode_batch_fast([side for row in chunk for side in row], add_special_tokens=False))
             flat: list[int] = []
             ends = [0]
@@ -358,9 +359,22 @@ def encode(
     return ids, np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
 
 
-def _sides(text: Text) -> tuple[str, ...]:
+def _sides(text: Text, backend: Tokenizer, max_length: int | None) -> tuple[str, ...]:
     """The one text or the two texts of a row, of each only what is read."""
-    return tuple(side[:LONGEST_TEXT] for side in ((text,) if isinstance(text, str) else text))
+    if isinstance(text, str):
+        return (_beginning(text[:LONGEST_TEXT], backend, None if max_length is None else max_length - 2),)
+    return tuple(side[:LONGEST_TEXT] for side in text)
+
+
+def _beginning(text: str, backend: Tokenizer, room: int | None) -> str:
+    """The beginning of a text, if it has the same first ``room`` tokens as the whole text, which takes longer to tokenise.
+
+    Words are tokenised one by one, so only the tokens of the last word can change when the text goes on.
+    """
+    if room is None or len(text) <= _BEGINNING * room:
+        return text
+    words = backend.encode(text[: _BEGINNING * room], add_special_tokens=False).word_ids
+    return text[: _BEGINNING * room] if sum(word != words[-1] for word in words) >= max(room, 1) else text
 
 
 def _chunks(rows: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:

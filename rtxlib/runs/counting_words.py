@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -110,7 +111,9 @@ def baseline(
         train, validation = _counted(train_texts, sides), _counted(validation_texts, sides)
     except ValueError as error:  # scikit-learn's "empty vocabulary"
         raise InputError("The training texts hold no words, only signs.") from error
-    fits = [LogisticRegression(C=strength, max_iter=1000).fit(train, train_labels) for strength in STRENGTHS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn takes hundreds of labels with a few rows each for a mistake
+        fits = [LogisticRegression(C=strength, max_iter=1000).fit(train, train_labels) for strength in STRENGTHS]
     best = int(np.argmax([np.mean(fit.predict(validation) == validation_labels) for fit in fits]))
     seconds = time.perf_counter() - start
     start = time.perf_counter()

@@ -1,5 +1,8 @@
 """Which texts a run has seen: a hash of each training and validation text lies in its folder.
 
+Texts count as the same if they differ only in case, white space, signs that nobody sees, full-width letters, or punctuation and
+quotes around them (:func:`_plain`). The first runs have hashes of the texts as they are; these find exact copies alone.
+
 The run knows its texts by them when the data have moved or are gone. A hash is not the text, so a run can be passed on where its
 data cannot. Whoever has a text can still find out whether the run was trained on it.
 """
@@ -8,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +26,11 @@ from rtxlib.data.rows import Text, texts_of
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
-FILE = "seen_texts.parquet"  # columns hash (uint64) and split ("train" or "validation")
+FILE = "seen_texts.parquet"  # columns plain_hash (in the first runs hash; uint64) and split ("train" or "validation")
 SPLITS = ("train", "validation")  # a text in both counts as a training text
+# Soft hyphen, zero-width characters, marks of direction, variation selectors, byte order mark.
+_UNSEEN = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+")
+_OUTER = "`" + "".join(c for c in map(chr, range(1 << 16)) if unicodedata.category(c)[0] in "PZ")  # punctuation and spaces
 
 
 def write(folder: Path, data: Prepared) -> None:
@@ -36,13 +44,19 @@ def splits_of(run: Run, cleaned: Sequence[Text]) -> np.ndarray | None:
     cleaned: texts that are cleaned as the run's training texts were. Returns None when neither the run's folder nor the
     prepared data on this machine tell, as of a run that an earlier version trained. Raises InputError when the table is damaged.
     """
+    column = "plain_hash"
     if run.path is not None and (run.path / FILE).is_file():
         table = store.read_table(run.path / FILE)
+        column = "hash" if "hash" in table else column
+        kinds = {name: str(kind) for name, kind in table.dtypes.items()}
+        if kinds.get(column) != "uint64" or not set(table.get("split", [""])) <= {*SPLITS} or table[column].duplicated().any():
+            raise store.damaged(run.key, run.path, f"{FILE} is no table of hashes and splits")
     elif (folder := _prepared_folder(run)) is not None:
         table = _table([texts_of(pd.read_parquet(folder / f"{split}.parquet")) for split in SPLITS])
     else:
         return None
-    return pd.Series(_hashes(cleaned)).map(table.set_index("hash")["split"].astype(str)).fillna("").to_numpy(dtype=object)
+    hashes = pd.Series(_hashes(cleaned if column == "hash" else map(_plain, cleaned)))
+    return hashes.map(table.set_index(column)["split"].astype(str)).fillna("").to_numpy(dtype=object)
 
 
 def _prepared_folder(run: Run) -> Path | None:
@@ -59,15 +73,22 @@ def _prepared_folder(run: Run) -> Path | None:
 
 def _table(texts: Sequence[Sequence[Text]]) -> pd.DataFrame:
     """The table of the texts of each of :data:`SPLITS`, sorted by hash, so that the order of the rows tells nothing."""
-    parts = [pd.DataFrame({"hash": _hashes(of), "split": split}) for split, of in zip(SPLITS, texts, strict=True)]
-    return pd.concat(parts, ignore_index=True).drop_duplicates("hash").sort_values("hash", ignore_index=True)
+    parts = [
+        pd.DataFrame({"plain_hash": _hashes(map(_plain, of)), "split": split})
+        for split, of in zip(SPLITS, texts, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True).drop_duplicates("plain_hash").sort_values("plain_hash", ignore_index=True)
 
 
-def _hashes(texts: Sequence[Text]) -> np.ndarray:
-    """64-bit hashes of texts or pairs, (texts,) uint64.
+def _plain(text: Text) -> str:
+    """What texts that count as the same have in common. Of a text of punctuation alone, the punctuation is kept."""
+    if not isinstance(text, str):
+        return "\0".join(map(_plain, text))
+    text = " ".join(unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold().split())
+    return text.strip(_OUTER) or text
 
-    Among 100,000 texts, another text has a known hash with a chance of 10⁻¹⁴.
-    """
-    texts = (text if isinstance(text, str) else "\0".join(text) for text in texts)
+
+def _hashes(texts: Iterable[str]) -> np.ndarray:
+    """64-bit hashes of texts, (texts,) uint64. Among 100,000 texts, another text has a known hash with a chance of 10⁻¹⁴."""
     digests = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)

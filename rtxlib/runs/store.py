@@ -27,7 +27,7 @@ from rtxlib.errors import READ_ONLY, InputError, disk_full, fact, nearest
 _KEY = re.compile("[0-9a-f]{16}")  # of a run
 PARTIAL = ".partial"  # the end of the name of a folder in which a run is being trained
 # the entries that every run's records have
-RECORDS = {"spec.json": ("model", "data", "recipe", "seed"), "metrics.json": ("accuracy", "train_seconds")}
+RECORDS = {"spec.json": ("model", "data", "recipe", "seed", "label_names"), "metrics.json": ("accuracy", "train_seconds")}
 CARD = "README.md"  # for people, who may edit it
 PROGRESS = "progress.txt"  # the last line that a training reported, in its partial folder
 TABLES = (
@@ -144,6 +144,9 @@ def load(runs: Path, key: str) -> Run | None:
         if _KEY.fullmatch(key) and marked != key:
             raise ValueError(f"it holds the run {marked}")
         spec, metrics = (_record(path / name, needed) for name, needed in RECORDS.items())
+        labels = spec["label_names"]
+        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
+            raise ValueError("label_names of spec.json is no list of at least two names")
         return Run(key, spec, metrics, path)
     except PermissionError as error:
         raise InputError(f"Run {key} cannot be read; ask its owner for permission to read {path}.") from error

@@ -311,9 +311,9 @@ def _write(
     store.write_table(folder / "curves.parquet", trained.curve.assign(**identity))
     labels = data.splits["test"].labels
     predictions = pd.DataFrame({"row": np.arange(len(labels)), "label": labels, "prediction": logits.argmax(axis=1)})
-    for name, probability in zip(data.label_names, softmax(logits, axis=1).T, strict=True):
-        predictions[f"p_{name}"] = probability
-    store.write_table(folder / "predictions.parquet", predictions.assign(**identity))
+    p = pd.DataFrame(softmax(logits, axis=1), columns=[f"p_{name}" for name in data.label_names])
+    named = pd.DataFrame(identity, predictions.index)
+    store.write_table(folder / "predictions.parquet", pd.concat([predictions, p, named], axis=1))
     seen.write(folder, data)
     store.write_json(folder / "spec.json", spec.canonical() | {"label_names": data.label_names})
     store.write_json(folder / "metrics.json", metrics)

@@ -22,7 +22,7 @@ from rtxlib.data.rows import PAIR, Text, texts_of
 from rtxlib.data.sources import has_pairs
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
-from rtxlib.errors import InputError, fact
+from rtxlib.errors import InputError, fact, shown
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import seen, store
@@ -36,13 +36,15 @@ from rtxlib.training.predict import predict_logits
 def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedTokenizerBase]:
     """The model (in evaluation mode, on the GPU if there is one) and the tokenizer of a run.
 
-    Raises InputError as :func:`open_model`, or when its tokenizer cannot be read.
+    Raises InputError as :func:`open_model`, or when its tokenizer cannot be read or has words that the model has not.
     """
     model = open_model(run)
     try:
         tokenizer = load_tokenizer(run.path)
         if tokenizer.pad_token_id is None:
             raise ValueError("tokenizer_config.json is missing or names no special tokens")
+        if (words := max(tokenizer.get_vocab().values()) + 1) > model.config.vocab_size:
+            raise ValueError(f"it has {words:,} words and the model's configuration {model.config.vocab_size:,}")
     except Exception as error:
         raise _unreadable(run, "tokenizer", error) from error
     return model.to(pick_device()), tokenizer
@@ -52,7 +54,8 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
     """The model of a run, in evaluation mode, on the CPU.
 
     The checksums of its files are compared, then every tensor is accounted for (:func:`load_trained`). Raises InputError when
-    only the run's record is here, or when a file is not as it was written or cannot be read.
+    only the run's record is here, when a file is not as it was written or cannot be read, or when the labels of spec.json are not
+    those of config.json. Somebody may have edited a file and its checksum.
     """
     if run.path is None:
         raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
@@ -62,9 +65,14 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
     checksums.check_kinds(run.path)
     store.verify(run, checksums.opened)
     try:
-        return load_trained(run.path)
+        model = load_trained(run.path)
     except Exception as error:
         raise _unreadable(run, "weights", error) from error
+    ours, theirs = run.spec["label_names"], [name for _, name in sorted(model.config.id2label.items())]
+    if ours != theirs:
+        what = f"spec.json has the {len(ours)} labels {shown(ours)}, and config.json has the {len(theirs)} labels {shown(theirs)}"
+        raise store.damaged(run.key, run.path, what)
+    return model
 
 
 def _unreadable(run: Run, part: str, error: Exception) -> InputError:
@@ -83,14 +91,17 @@ def probabilities(run: Run, texts: Sequence[Text], **way: Any) -> np.ndarray:
 
     way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`.
     """
+    return _probabilities(run, _cleaned(run, texts), **way)
+
+
+def _probabilities(run: Run, cleaned: list[str], **way: Any) -> np.ndarray:
     model, tokenizer = open_run(run)
-    cleaned = _cleaned(run, texts)
     if cut := cut_texts(cleaned):
         print(cut, file=sys.stderr)
     ids, offsets = encode(cleaned, tokenizer, run.spec["data"]["max_length"])
     device = pick_device()
     separator = tokenizer.sep_token_id if reads_pairs(run) else None
-    tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64), separator)
+    tokens = Tokens(ids, offsets, np.zeros(len(cleaned), dtype=np.int64), separator)
     logits = predict_logits(
         model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
     )
@@ -111,9 +122,9 @@ def predict(run: Run, texts: Sequence[Text], **way: Any) -> pd.DataFrame:
     """One row per text: ``text`` (and ``text_pair``), ``label, p_<label name>…``. Arguments: :func:`probabilities`."""
     names = run.spec["label_names"]
     p = probabilities(run, texts, **way)
-    columns = ["text", PAIR] if reads_pairs(run) else ["text"]
-    table = pd.DataFrame(list(texts), columns=columns).assign(label=[names[i] for i in p.argmax(axis=1)])
-    return table.assign(**{f"p_{name}": p[:, i] for i, name in enumerate(names)})
+    table = pd.DataFrame(list(texts), columns=["text", PAIR] if reads_pairs(run) else ["text"])
+    table["label"] = [names[i] for i in p.argmax(axis=1)]
+    return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in names])], axis=1)
 
 
 def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str, Any]:
@@ -131,8 +142,9 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
     know.
     """
     numbers, names = _label_numbers(run, texts, labels), run.spec["label_names"]
-    guesses = probabilities(run, texts).argmax(axis=1)
-    found = seen.splits_of(run, _cleaned(run, texts))
+    cleaned = _cleaned(run, texts)
+    guesses = _probabilities(run, cleaned).argmax(axis=1)
+    found = seen.splits_of(run, cleaned)
     split = np.full(len(texts), "") if found is None else found
     unseen, counts = split == "", {name: int((split == name).sum()) for name in seen.SPLITS}
     scores: dict[str, Any] = {}
