@@ -19,7 +19,7 @@ from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, paired_difference
 
 
-def _correct(runs: Runs) -> np.ndarray:
+def correct(runs: Runs) -> np.ndarray:
     """Which test texts each run labels correctly: booleans (runs, texts).
 
     Raises InputError when the runs were not tested on the same texts.
@@ -32,6 +32,13 @@ def _correct(runs: Runs) -> np.ndarray:
     return np.stack([(table["prediction"] == labels).to_numpy() for table in tables])
 
 
+def require_same_seeds(a: Runs, b: Runs) -> None:
+    """Raise InputError unless the runs of two arms have the same seeds in the same order."""
+    seeds = [[run.metrics["seed"] for run in runs] for runs in (a, b)]
+    if seeds[0] != seeds[1]:
+        raise InputError(f"Seeds {seeds[0]} of {a.model} cannot be paired with seeds {seeds[1]} of {b.model}.")
+
+
 def compare(a: Runs, b: Runs) -> dict[str, Any]:
     """The accuracy of the runs ``a`` minus that of ``b``, seed by seed and text by text, as a row of a table.
 
@@ -41,11 +48,9 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
 
     Raises InputError when the two arms differ in their seeds or in their test texts.
     """
-    seeds = [[run.metrics["seed"] for run in runs] for runs in (a, b)]
-    if seeds[0] != seeds[1]:
-        raise InputError(f"Seeds {seeds[0]} of {a.model} cannot be paired with seeds {seeds[1]} of {b.model}.")
-    correct = _correct(a + b)
-    pair = correct[: len(a)], correct[len(a) :]
+    require_same_seeds(a, b)
+    right = correct(a + b)
+    pair = right[: len(a)], right[len(a) :]
     lows = []
     if len(a) > 2:
         for seed in range(len(a)):
@@ -71,10 +76,10 @@ def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     seed. Columns: those of :func:`compare`, without ``low_without``.
     """
     words = counting[counting["model"] == NAME].iloc[0]
-    correct = _correct(runs)
-    of_words = np.broadcast_to(np.asarray(words["correct"], dtype=bool), correct.shape)
+    right = correct(runs)
+    of_words = np.broadcast_to(np.asarray(words["correct"], dtype=bool), right.shape)
     row = {"comparison": f"{runs.model} − {NAME}", "data": runs[0].metrics["data"]}
-    return pd.DataFrame([row | paired_difference(correct, of_words)._asdict()])
+    return pd.DataFrame([row | paired_difference(right, of_words)._asdict()])
 
 
 def over_blocks(runs: Runs) -> pd.DataFrame:
@@ -94,13 +99,13 @@ def over_blocks(runs: Runs) -> pd.DataFrame:
     """
     axes = ("num_hidden_layers", "recurrent_depth", "hidden_size", "seed")
     places = [tuple(run.metrics[axis] for axis in axes) for run in runs]
-    correct = dict(zip(places, _correct(runs).astype(float), strict=True))
+    by_place = dict(zip(places, correct(runs).astype(float), strict=True))
     rows = []
-    for passes in sorted({passes for _, passes, _, _ in correct if passes > 1}):
+    for passes in sorted({passes for _, passes, _, _ in by_place if passes > 1}):
         for against, growth in (("one pass", 1), ("layers of their own", passes)):
             differences: dict[tuple[int, int], list[np.ndarray]] = {}
-            for (layers, own_passes, width, seed), own in correct.items():
-                other = correct.get((layers * growth, 1, width, seed))
+            for (layers, own_passes, width, seed), own in by_place.items():
+                other = by_place.get((layers * growth, 1, width, seed))
                 if own_passes == passes and other is not None:
                     differences.setdefault((layers, width), []).append(own - other)
             if differences:

@@ -1,0 +1,94 @@
+"""What depth gains, what a loop gains, and what share of the depth gain the loop keeps.
+
+On one task three encoders of one width are compared: ``deep`` has N·R layers of its own, ``shallow`` has N, and ``loop`` passes
+through the same N layers R times.
+
+- depth gain D = accuracy of deep − accuracy of shallow
+- loop gain L = accuracy of loop − accuracy of shallow
+- kept L / D, the share of the depth gain that the loop keeps; only where depth pays, so where the interval of D lies above zero
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from rtxlib.errors import InputError
+from rtxstudy.evaluation.comparisons import correct, require_same_seeds
+from rtxstudy.evaluation.finished import Runs
+from rtxstudy.evaluation.statistics import mean_difference
+
+
+class Kept(NamedTuple):
+    """L / D with its 95 % interval; all are NaN where depth does not pay."""
+
+    share: float
+    low: float
+    high: float
+
+
+def depth_gain(deep: Runs, shallow: Runs, loop: Runs) -> dict[str, Any]:
+    """D, L and L / D of one task, as a row of a table. The three arms have the same seeds.
+
+    Columns: ``data``; ``deep``, ``shallow`` and ``loop`` (mean accuracies); ``depth_gain`` with ``depth_low`` and ``depth_high``,
+    ``loop_gain`` with ``loop_low`` and ``loop_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
+    :func:`rtxstudy.evaluation.statistics.mean_difference`); ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`);
+    ``n_seeds``, ``n_items``; ``deep_parameters``, ``shallow_parameters`` and ``loop_parameters``, without the token table.
+
+    Raises InputError when the arms differ in their seeds or in their test texts.
+    """
+    arms = {"deep": deep, "shallow": shallow, "loop": loop}
+    for arm in (deep, loop):
+        require_same_seeds(arm, shallow)
+    right = correct(deep + shallow + loop).astype(float).reshape(3, len(shallow), -1)  # (arms, seeds, texts)
+    of_depth, of_loop = right[0] - right[1], right[2] - right[1]
+    found, row = kept(of_loop, of_depth), {"data": shallow[0].metrics["data"]}
+    for name, d in (("depth", of_depth), ("loop", of_loop)):
+        gain = mean_difference(d)
+        row |= {f"{name}_gain": gain.difference, f"{name}_low": gain.low, f"{name}_high": gain.high}
+    return {
+        **row,
+        "kept": found.share,
+        "kept_low": found.low,
+        "kept_high": found.high,
+        **{name: float(part.mean()) for name, part in zip(arms, right, strict=True)},
+        **{f"{name}_parameters": int(arm[0].metrics["non_embedding_parameters"]) for name, arm in arms.items()},
+        "n_seeds": len(shallow),
+        "n_items": right.shape[-1],
+    }
+
+
+def kept(of_loop: np.ndarray, of_depth: np.ndarray) -> Kept:
+    """L / D with the interval of Fieller (1954), from paired differences (seeds, items) to the shallow arm.
+
+    A share θ lies in the interval if the interval of the mean of ``of_loop − θ·of_depth`` contains zero. L and D share the
+    shallow arm, and their covariance is a part of that difference. The interval is bounded, because that of D lies above zero.
+
+    Raises InputError when the shapes differ.
+    """
+    if of_loop.shape != of_depth.shape:
+        raise InputError(f"The gains of loop and depth need the same seeds × items, not {of_loop.shape} and {of_depth.shape}.")
+    depth = mean_difference(of_depth)
+    if not depth.low > 0:
+        return Kept(np.nan, np.nan, np.nan)
+    share = float(of_loop.mean()) / depth.difference
+
+    def beyond(theta: float) -> float:
+        """Above zero where θ lies outside the interval."""
+        left = mean_difference(of_loop - theta * of_depth)
+        return max(left.low, -left.high)
+
+    return Kept(share, *(_end(beyond, share, direction) for direction in (-1, 1)))
+
+
+def _end(beyond: Callable[[float], float], start: float, direction: int) -> float:
+    """The value nearest to ``start`` in this direction at which ``beyond`` rises above zero."""
+    if beyond(start) > -1e-12:  # nothing varies
+        return start
+    step = 0.1
+    while beyond(start + direction * step) <= 0:
+        step *= 2
+    return float(brentq(beyond, *sorted((start, start + direction * step)), xtol=1e-6))
