@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from rtxlib.errors import InputError
 
@@ -30,6 +30,7 @@ SETTINGS = {
 LEAST_FILES = 64  # that a process must be allowed to have open
 LEAST_MEMORY = 2 << 30  # bytes of address space for a small training; with less, torch and OpenBLAS end the process
 THREAD_MEMORY = 1 << 27  # bytes of address space that each thread may take: glibc reserves a heap for it
+AGAIN = 0.5  # seconds after which an interrupt in the middle of an import comes again
 _KEPT = 1 << 30  # bytes of freed memory that stay with the process
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
@@ -142,20 +143,34 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM raises Terminated in the block. Only the main thread can set this, and only where nobody else has set it."""
-    here = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if here:
-        signal.signal(signal.SIGTERM, _terminated)
+def signals_as_interrupts() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt in the block, and SIGTERM Terminated.
+
+    Only the main thread can set this, and only where nobody else has set it. An interrupt in the middle of an import comes
+    again until the block ends, because some libraries take any error in an import for a missing package and go on.
+    """
+    here = threading.current_thread() is threading.main_thread()
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    ours = {number: old for number, old in usual.items() if here and signal.getsignal(number) == old}
+    for number in ours:
+        signal.signal(number, _interrupt)
     try:
         yield
     finally:
-        if here:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if ours and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, old in ours.items():
+            signal.signal(number, old)
 
 
-def _terminated(*_: Any) -> None:
-    raise Terminated
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    within = frame
+    while within is not None and not within.f_code.co_filename.startswith("<frozen importlib"):
+        within = within.f_back
+    if within is not None and hasattr(signal, "setitimer"):  # not on Windows
+        signal.signal(signal.SIGALRM, lambda _, later: _interrupt(number, later))
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def exit_status(stop: BaseException) -> int:

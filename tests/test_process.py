@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -202,6 +204,27 @@ def test_a_signal_while_the_command_is_loading_is_one_sentence(sent: str, module
     environment = os.environ | {"RTX_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", INTERRUPTED + "\n")
+
+
+@pytest.mark.parametrize("sent, raised", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, process.Terminated)])
+def test_an_interrupt_that_an_import_swallows_comes_again(
+    sent: int, raised: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"swallows_{sent}"
+    (tmp_path / f"{module}.py").write_text(
+        "import os, time\ntry:\n"
+        f"    os.kill(os.getpid(), {int(sent)})\n    time.sleep(9)\nexcept BaseException:\n    swallowed = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(process, "AGAIN", 0.05)
+    before = signal.getsignal(sent)
+    with pytest.raises(raised), process.signals_as_interrupts():
+        swallows = importlib.import_module(module)
+        assert swallows.swallowed
+        time.sleep(9)
+        pytest.fail("the interrupt did not come again")
+    assert signal.getsignal(sent) == before
+    time.sleep(0.1)  # and it does not come once the block has ended
 
 
 @pytest.mark.parametrize("name", ["click", "filelock"])

@@ -36,7 +36,7 @@ def _run() -> None:
     from rtxlib import process
 
     process.replace_closed_streams()
-    with process.sigterm_as_interrupt():
+    with process.signals_as_interrupts():
         from rtxlib.cli.commands import cli
         from rtxlib.errors import InputError
 

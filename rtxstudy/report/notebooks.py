@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest, shortened
-from rtxlib.process import exit_status, sigterm_as_interrupt
+from rtxlib.process import exit_status, signals_as_interrupts
 from rtxstudy.report.execution import Kernel, RunningInterpreter, execute
 from rtxstudy.report.outcomes import Outcome, read_outcomes, save_outcomes
 from rtxstudy.report.parameters import Parameter, check, pairs, read_parameters
@@ -147,7 +147,7 @@ def run(
     }
     report = _Report(sources, plans, out, lanes, timeout, progress)
     try:
-        with _environment(variables), sigterm_as_interrupt():
+        with _environment(variables), signals_as_interrupts():
             (out / "notebooks").mkdir(parents=True, exist_ok=True)
             report.run()
     except KeyboardInterrupt as stop:
