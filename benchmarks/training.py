@@ -19,8 +19,8 @@ from benchmarks.peers import Peer, save_training
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
+from rtxlib.data.tokenization import special_ids
 from rtxlib.models import build
-from rtxlib.runs.train import special_ids
 from rtxlib.training.device import DTYPES, pick_device, pick_precision
 from rtxlib.training.recipe import recipe
 from rtxlib.training.trainer import Trainer
@@ -44,7 +44,7 @@ def subset(tokens: Tokens, rows: int) -> Tokens:
 def ours(model: PreTrainedModel, tokens: Tokens, data: Prepared, precision: str) -> float:
     """Rows per second of our training loop over ``tokens`` once, in batches of similar length."""
     plan = dataclasses.replace(recipe("default"), precision=precision, evaluations_per_epoch=1)
-    trained = Trainer(model, tokens, subset(tokens, 1), plan, 0, special_ids(data), pick_device()).run()
+    trained = Trainer(model, tokens, subset(tokens, 1), plan, 0, special_ids(data.tokenizer), pick_device()).run()
     return trained.rows_per_second
 
 

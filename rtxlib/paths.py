@@ -47,6 +47,11 @@ def runs_dir() -> Path:
     return root() / "data" / "runs"
 
 
+def pretrained_dir() -> Path:
+    """Encoders that runs of the study start from, one folder per key; ignored by git."""
+    return root() / "data" / "pretrained"
+
+
 def results_dir(profile: str) -> Path:
     """Tidy Parquet tables of a profile's results."""
     return root() / "data" / "results" / profile

@@ -200,7 +200,8 @@ def test_with_all_of_the_loss_from_the_teacher_the_labels_do_not_matter(made: tu
         model = train.fresh_model(whole, data)
         splits = data.splits["train"], data.splits["validation"]
         taught = dataclasses.replace(whole.recipe, distillation=share)
-        Trainer(model, *splits, taught, 0, train.special_ids(data), device, teacher=logits[: len(splits[0])]).run()
+        ids = tokenization.special_ids(data.tokenizer)
+        Trainer(model, *splits, taught, 0, ids, device, teacher=logits[: len(splits[0])]).run()
         found.append(model.classifier.weight)
     assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -237,16 +237,24 @@ def load_trained(folder: Path) -> EncoderForSequenceClassification:
     return model.eval()
 
 
-def save(encoder: Encoder, folder: Path | str, tokenizer: PreTrainedTokenizerBase | None = None) -> None:
+def save(
+    encoder: Encoder,
+    folder: Path | str,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    beside: Mapping[str, str] | None = None,
+) -> None:
     """Write an encoder as its reference implementation would, so that transformers opens it without this package.
 
-    A loop has no reference implementation. It is written in this package's format, which transformers opens once
-    ``rtxlib.models`` is imported. With [CLS] or mean pooling sentence-transformers opens it too. Q, K and V are split where the
-    reference keeps them apart. The folder is written whole or not at all, last of all SHA256SUMS with the checksum of each file.
-    Raises InputError if a model without a loop has no counterpart in :data:`REFERENCES`, or if the folder exists.
+    An encoder without a reference implementation, such as a loop, is written in this package's format, which transformers opens
+    once ``rtxlib.models`` is imported. With [CLS] or mean pooling sentence-transformers opens it too. Q, K and V are split where
+    the reference keeps them apart. beside: names and contents of further files. The folder is written whole or not at all, last
+    of all SHA256SUMS with the checksum of each file. Raises InputError if the folder exists.
     """
     folder, config = Path(folder), encoder.config
-    theirs = config if config.recurrent_depth > 1 or config.prelude_layers else their_config(config)
+    try:
+        theirs = their_config(config)
+    except InputError:  # it has no reference implementation
+        theirs = config
     if folder.exists():
         raise InputError(f"{folder} exists already; name a new folder.")
     state, tensors = encoder.state_dict(), {}
@@ -260,4 +268,6 @@ def save(encoder: Encoder, folder: Path | str, tokenizer: PreTrainedTokenizerBas
             tokenizer.save_pretrained(aside)
         if config.pooling in ("cls", "mean"):
             write_pooling(aside, config)
+        for name, content in (beside or {}).items():
+            (aside / name).write_text(content, encoding="utf-8")
         checksums.write(aside)

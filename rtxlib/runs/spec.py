@@ -15,6 +15,7 @@ from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.config import OF_DATA, ModelConfig, check_names
 from rtxlib.models.presets import CHECKPOINTS, preset
+from rtxlib.runs.pretraining import Pretraining
 from rtxlib.training.recipe import FOR_PRETRAINED, Recipe
 
 # Raise this when a change of the code changes the result of a spec. Runs of earlier generations then no longer count.
@@ -53,6 +54,7 @@ class RunSpec:
     ``overrides`` are ModelConfig fields that differ from the preset's. ``conversion`` holds the arguments of
     :func:`rtxlib.models.convert.to_loop` if a pretrained encoder is made into a loop first. ``teacher`` is a run
     whose probabilities the model learns beside the labels (Hinton et al. 2015); ``recipe.distillation`` says how much.
+    ``pretraining`` is a pretraining of the same model, after which the run starts; it is done first where it is missing.
 
     The number of CPU ``threads`` is a part of a run: another number of threads rounds sums differently. So is the number of
     ``processes`` that train together (:mod:`rtxlib.training.parallel`). Raises InputError when either number is
@@ -69,6 +71,7 @@ class RunSpec:
     processes: int = 1
     conversion: dict[str, Any] = field(default_factory=dict, hash=False)
     teacher: RunSpec | None = None
+    pretraining: Pretraining | None = None
 
     def __post_init__(self) -> None:
         if self.threads < 1:
@@ -80,6 +83,8 @@ class RunSpec:
         check_overrides(self.overrides)
         if self.conversion and not self.pretrained:
             raise InputError(f"Only a pretrained encoder is made into a loop; write recurrent-… in place of {self.model}.")
+        if self.pretraining and (self.pretraining.model, self.pretraining.overrides) != (self.model, self.overrides):
+            raise InputError("A run starts from a pretraining of the same model with the same settings.")
         if (self.teacher is None) != (self.recipe.distillation == 0):
             raise InputError("A teacher and a recipe with distillation above 0 go together; give both or neither.")
 
@@ -134,6 +139,8 @@ class RunSpec:
             whole["conversion"] = self.conversion
         if self.teacher is not None:
             whole["teacher"] = self.teacher.canonical()
+        if self.pretraining is not None:
+            whole["pretraining"] = self.pretraining.canonical()
         return whole
 
     @classmethod
@@ -152,6 +159,7 @@ class RunSpec:
             record.get("processes", 1),
             record.get("conversion", {}),
             cls.from_canonical(record["teacher"]) if "teacher" in record else None,
+            Pretraining.from_canonical(record["pretraining"]) if "pretraining" in record else None,
         )
 
     def key(self, fingerprint: str) -> str:
@@ -176,6 +184,7 @@ class RunSpec:
         """The model's name in tables and figures: the preset, and the settings that differ from it."""
         changed = (value if isinstance(value, str) else f"{field}={value}" for field, value in self.overrides.items())
         parts = [self.model.rstrip("/").rsplit("/", 1)[-1], *self._conversion_words(), *changed]
+        parts += ["pretrained here"] * (self.pretraining is not None)
         parts += ["frozen"] * self.recipe.freeze_encoder + ["distilled"] * (self.teacher is not None)
         return " ".join(parts)
 

@@ -21,6 +21,7 @@ from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.sources import has_pairs
+from rtxlib.data.tokenization import load_tokenizer, special_ids
 from rtxlib.errors import InputError
 from rtxlib.models.convert import loop_config, to_loop
 from rtxlib.models.heads import EncoderForSequenceClassification
@@ -30,6 +31,7 @@ from rtxlib.process import release_freed_memory
 from rtxlib.runs import cost, seen, store, use
 from rtxlib.runs.card import model_card
 from rtxlib.runs.metrics import classification_report
+from rtxlib.runs.pretraining import pretrain
 from rtxlib.runs.spec import RunSpec, check_weights, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training import parallel
@@ -41,22 +43,17 @@ from rtxlib.training.trainer import Trained, Trainer
 TURN_SECONDS = 60.0  # seconds that process 0 waits for the lock between two messages to the other processes
 
 
-def special_ids(data: Prepared) -> dict[str, int]:
-    """The token ids that training treats specially: padding, unknown, mask, and the two around every text."""
-    tokenizer = data.tokenizer
-    named = {
-        "pad": tokenizer.pad_token_id,
-        "unk": tokenizer.unk_token_id,
-        "mask": tokenizer.mask_token_id,
-        "cls": tokenizer.cls_token_id,
-        "sep": tokenizer.sep_token_id,
-    }
-    return {name: number for name, number in named.items() if number is not None}
-
-
-def fresh_model(spec: RunSpec, data: Prepared) -> EncoderForSequenceClassification:
-    """The model of a run before its first step. The seed decides its random weights."""
+def fresh_model(
+    spec: RunSpec, data: Prepared, report: Callable[[str], None] = lambda line: None
+) -> EncoderForSequenceClassification:
+    """The model of a run before its first step. The seed decides its random weights. A missing pretraining is done first."""
     config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
+    if spec.pretraining is not None:
+        folder = pretrain(spec.pretraining, spec.pretraining.folder, report)
+        torch.manual_seed(spec.seed)
+        if load_tokenizer(folder).get_vocab() != data.tokenizer.get_vocab():
+            raise InputError(f"{spec.title}: the data and the pretraining have different tokenizers; give both the same one.")
+        return with_head(load(str(folder), config=config))
     torch.manual_seed(spec.seed)
     if not spec.pretrained:
         return EncoderForSequenceClassification(config)
@@ -89,7 +86,8 @@ def train_run(
             them, data out of reach, a diverged loss, a damaged run, a store that cannot be written, or a full disk. What was
             trained so far is kept, and the next call resumes it.
     """
-    check_weights(spec.model, spec.recipe)
+    if spec.pretraining is None:
+        check_weights(spec.model, spec.recipe)
     data = data or prepare(spec.data, paths.prepared_dir())
     key, first = spec.key(data.fingerprint), parallel.rank() == 0
     if spec.processes != parallel.processes():
@@ -199,11 +197,12 @@ def _train_into(folder: Path, key: str, spec: RunSpec, data: Prepared, report: C
         torch.cuda.init()
         torch.cuda.empty_cache()  # memory cached by an earlier run of this process must not count as this run's
         torch.cuda.reset_peak_memory_stats(device)
-    model = fresh_model(spec, data)
+    model = fresh_model(spec, data, report)
     checkpoint = folder / "checkpoint.safetensors"
     splits = data.splits["train"], data.splits["validation"]
     taught = None if spec.teacher is None else _teaching(spec.teacher, folder.parent, data, report)
-    trained = Trainer(model, *splits, spec.recipe, spec.seed, special_ids(data), device, checkpoint, report, taught).run()
+    ids = special_ids(data.tokenizer)
+    trained = Trainer(model, *splits, spec.recipe, spec.seed, ids, device, checkpoint, report, taught).run()
     if parallel.rank() > 0:  # process 0 evaluates and writes
         return
     logits = predict_logits(model, data.splits["test"], data.tokenizer.pad_token_id, device, trained.precision)

@@ -138,6 +138,17 @@ RECIPES: dict[str, Recipe] = {
         ),
         # For training from scratch on some ten thousand rows, where eight epochs take too long.
         Recipe("medium", learning_rate=5e-4, epochs=2, batch_rows=32, weight_decay=0.05, beta2=0.98, word_dropout=0.1),
+        # For predicting hidden tokens of packed rows: 64 rows of 128 tokens in a step.
+        Recipe(
+            name="pretrain",
+            learning_rate=1e-3,
+            epochs=10,
+            batch_rows=64,
+            weight_decay=0.05,
+            beta2=0.98,
+            schedule="linear",
+            keep="last",
+        ),
         # For pretrained encoders. Low layers change little, high layers more, and the untrained head most. The rate falls to
         # zero and the last weights are kept, as in Devlin et al. 2019.
         Recipe(

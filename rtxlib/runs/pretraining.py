@@ -1,0 +1,142 @@
+"""Pretraining as a part of a run: hidden tokens are predicted on texts without labels, before the run is trained on its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rtxlib import paths
+from rtxlib.checksums import SUMS
+from rtxlib.data.corpus import corpus_texts, packed
+from rtxlib.data.prepare import prepare
+from rtxlib.data.spec import DataSpec
+from rtxlib.data.tokenization import special_ids
+from rtxlib.errors import InputError
+from rtxlib.models import pretrained
+from rtxlib.models.checkpoint_files import read_json
+from rtxlib.models.masked import EncoderForMaskedLM
+from rtxlib.models.presets import preset
+from rtxlib.process import release_freed_memory
+from rtxlib.runs import store
+from rtxlib.training import parallel
+from rtxlib.training.device import device_name, pick_device
+from rtxlib.training.pretrainer import Pretrainer
+from rtxlib.training.recipe import Recipe
+
+RECORD = "pretraining.json"  # in the folder of a pretrained encoder: what it is, and how its training went
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """Everything that defines a pretraining: the model from nothing, the texts, the recipe and the seed.
+
+    The texts are the training splits of ``data`` without their labels. No validation or test text of ``data`` or of ``kept_out``
+    is among them (:func:`rtxlib.data.corpus.corpus_texts`). All have one tokenizer.
+    """
+
+    model: str
+    data: tuple[DataSpec, ...]
+    recipe: Recipe
+    kept_out: tuple[DataSpec, ...] = ()
+    seed: int = 0
+    overrides: dict[str, Any] = field(default_factory=dict, hash=False)
+    length: int = 128  # tokens of a row
+    share: float = 0.15  # of the tokens that are hidden
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.data:
+            raise InputError("A pretraining needs texts; name at least one source of data.")
+        if not 0 < self.share < 1:
+            raise InputError(f"The share of hidden tokens is above 0 and below 1, not {self.share}.")
+        if not 16 <= self.length <= 512:
+            raise InputError(f"A row of a pretraining has 16 to 512 tokens, not {self.length}.")
+
+    def canonical(self) -> dict[str, Any]:
+        """All of it as plain JSON values."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    @classmethod
+    def from_canonical(cls, record: Mapping[str, Any]) -> Pretraining:
+        """The pretraining of a record that :meth:`canonical` made."""
+        data, kept_out = (tuple(DataSpec(**spec) for spec in record[name]) for name in ("data", "kept_out"))
+        return cls(**{**record, "data": data, "kept_out": kept_out, "recipe": Recipe(**record["recipe"])})
+
+    @property
+    def key(self) -> str:
+        """Sixteen hex digits, the hash of what defines it. Where the texts lie is no part of it."""
+        return hashlib.sha256(json.dumps(self.canonical(), sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def folder(self) -> Path:
+        """Where the encoder lies once it is pretrained."""
+        return paths.pretrained_dir() / self.key
+
+
+def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = lambda line: None) -> Path:
+    """Pretrain an encoder and save it with its tokenizer into ``folder``, unless it is there already.
+
+    An unfinished training lies beside it in ``<folder>.partial``, and the next call goes on from there. Two processes that want
+    the same encoder wait for each other.
+
+    Raises InputError when the folder holds something else, when the sources have different tokenizers, or as ``prepare``.
+    """
+    if parallel.processes() > 1:
+        raise InputError("An encoder is pretrained in one process; start without torchrun.")
+    partial = folder.with_name(f"{folder.name}{store.PARTIAL}")
+    with store.lock(folder.parent, folder.name):
+        if folder.exists():
+            if (folder / SUMS).is_file() and read_json(folder / RECORD)["pretraining"] == what.canonical():
+                return folder
+            raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
+        partial.mkdir(parents=True, exist_ok=True)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(what.threads)
+        try:
+            _pretrain_into(folder, partial / "checkpoint.safetensors", what, report)
+        finally:
+            torch.set_num_threads(threads)
+            release_freed_memory()
+        (partial / "checkpoint.safetensors").unlink(missing_ok=True)
+        partial.rmdir()
+    return folder
+
+
+def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Callable[[str], None]) -> None:
+    sources, kept_out = ([prepare(spec, paths.prepared_dir()) for spec in specs] for specs in (what.data, what.kept_out))
+    tokenizer = sources[0].tokenizer
+    if any(source.tokenizer.get_vocab() != tokenizer.get_vocab() for source in sources[1:]):
+        raise InputError("The texts have different tokenizers; give all of them one, as with tokenizer='bert'.")
+    texts = corpus_texts(sources, kept_out)
+    training, validation = packed(texts, tokenizer, what.length, what.seed)
+    report(f"{len(texts):,} texts, {len(training):,} rows of {what.length} tokens")
+    sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": 512}
+    config = preset(what.model, **(sizes | what.recipe.model_overrides() | what.overrides))
+    torch.manual_seed(what.seed)
+    model, device = EncoderForMaskedLM(config), pick_device()
+    arguments = (model, training, validation, what.recipe, what.seed, special_ids(tokenizer), device, checkpoint, report)
+    trained = Pretrainer(*arguments, share=what.share).run()
+    record = {
+        "pretraining": what.canonical(),
+        "texts": len(texts),
+        "words": sum(len(text.split()) for text in texts),
+        "rows": len(training),
+        "tokens_seen": int(trained.curve["step"].iloc[-1]) * what.recipe.batch_rows * what.length,
+        "val_loss": float(trained.curve["val_loss"].iloc[-1]),
+        "val_accuracy": float(trained.curve["val_accuracy"].iloc[-1]),
+        "seconds": trained.seconds,
+        "rows_per_second": trained.rows_per_second,
+        "device": device_name(device),
+        "dtype": trained.precision,
+        "torch": torch.__version__,
+        "curve": trained.curve.to_dict("records"),
+    }
+    beside = {RECORD: json.dumps(record, indent=1, sort_keys=True) + "\n"}
+    pretrained.save(model.to("cpu").encoder, folder, tokenizer, beside)

@@ -1,0 +1,83 @@
+"""Pretraining: the training loop with hidden tokens in place of labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from rtxlib.data.batching import Tokens, batches, collate
+from rtxlib.models.masked import NOT_PREDICTED
+from rtxlib.training.device import autocast
+from rtxlib.training.trainer import Trainer
+
+VALIDATION_ROWS = 64  # of a batch
+
+
+def hide(
+    ids: Tensor, share: float, mask_id: int, vocabulary: int, special: Tensor, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor]:
+    """Hide a share of the tokens as BERT does (Devlin et al. 2019): ids to read, and labels, both (batch, length).
+
+    Of the chosen tokens 80 % become [MASK], 10 % a random token, and 10 % stay as they are. Labels are the true ids of the chosen
+    tokens and −100 elsewhere. Special tokens are never chosen.
+    """
+
+    def chance() -> Tensor:
+        return torch.rand(ids.shape, generator=generator).to(ids.device)
+
+    chosen = (chance() < share) & ~torch.isin(ids, special)
+    kind = chance()
+    others = torch.randint(vocabulary, ids.shape, generator=generator).to(ids.device)
+    read = torch.where(chosen & (kind < 0.8), mask_id, ids)
+    read = torch.where(chosen & (kind >= 0.9), others, read)
+    return read, torch.where(chosen, ids, NOT_PREDICTED)
+
+
+class Pretrainer(Trainer):
+    """Trains an :class:`rtxlib.models.masked.EncoderForMaskedLM` on packed rows (:func:`rtxlib.data.corpus.packed`).
+
+    Arguments as :class:`Trainer` takes them, and ``share``: the share of tokens that are hidden, drawn anew in every epoch.
+    The curve's accuracy is that of the predicted tokens.
+    """
+
+    def __init__(self, model: Any, training: Tokens, validation: Tokens, *rest: Any, share: float, **further: Any) -> None:
+        self.share = share
+        super().__init__(model, training, validation, *rest, **further)
+
+    def loss_and_gradients(self, index: np.ndarray, rows: int) -> Tensor:
+        """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows.
+
+        The sum of the losses is divided by the expected number of hidden tokens, which is the same in every micro-batch.
+        """
+        ids = collate(self.training, index, self.pad_id)["input_ids"]
+        self.progress.tokens += ids.numel()
+        self.progress.computed += ids.numel()
+        loss, _ = self._loss(ids, None)
+        loss = loss / (rows * self.share * (ids.shape[1] - 2))
+        self.scaler.scale(loss).backward()
+        return loss.detach()
+
+    def validate(self) -> tuple[float, float]:
+        """Mean loss (nats) and accuracy of the hidden tokens of the validation rows; the same tokens are hidden each time."""
+        training, generator = self.model.training, torch.Generator().manual_seed(self.seed)
+        self.model.eval()
+        loss, right, count = 0.0, 0, 0
+        with torch.inference_mode():
+            for index in batches(self.validation.lengths, None, VALIDATION_ROWS, seed=None, epoch=0):
+                part, correct = self._loss(collate(self.validation, index, self.pad_id)["input_ids"], generator)
+                loss, right, count = loss + float(part), right + int(correct.sum()), count + len(correct)
+        self.model.train(training)
+        return loss / max(count, 1), right / max(count, 1)
+
+    def _loss(self, ids: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """The summed loss of the hidden tokens of a batch, and which of them are predicted right (predicted,)."""
+        ids, vocabulary = ids.to(self.device), self.model.config.vocab_size
+        read, labels = hide(ids, self.share, self.mask_id, vocabulary, self.special_ids, generator)
+        with autocast(self.precision, self.device):
+            logits = self.model(read, labels=labels).logits
+        true = labels[labels != NOT_PREDICTED]
+        return F.cross_entropy(logits.float(), true, reduction="sum"), logits.argmax(dim=-1) == true
