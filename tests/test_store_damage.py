@@ -543,7 +543,7 @@ def test_who_waits_for_another_process_says_so_once(tmp_path) -> None:
         assert lines == []
         with pytest.raises(Timeout):
             store.hold(tmp_path, "k", 0.1, lines.append)
-    assert lines == ["waiting for another process that trains this run"]
+    assert lines == ["waiting for another process that trains the same"]
 
     other = store.lock(tmp_path, "k")
     begun = threading.Event()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from rtxlib.data.corpus import corpus_texts, packed
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, disk_full
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.masked import EncoderForMaskedLM
@@ -91,21 +92,25 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     if parallel.processes() > 1:
         raise InputError("An encoder is pretrained in one process; start without torchrun.")
     partial = folder.with_name(f"{folder.name}{store.PARTIAL}")
-    with store.lock(folder.parent, folder.name):
-        if folder.exists():
-            if (folder / SUMS).is_file() and read_json(folder / RECORD)["pretraining"] == what.canonical():
-                return folder
-            raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
-        partial.mkdir(parents=True, exist_ok=True)
-        threads = torch.get_num_threads()
-        torch.set_num_threads(what.threads)
-        try:
-            _pretrain_into(folder, partial / "checkpoint.safetensors", what, report)
-        finally:
-            torch.set_num_threads(threads)
-            release_freed_memory()
-        (partial / "checkpoint.safetensors").unlink(missing_ok=True)
-        partial.rmdir()
+    try:
+        with store.hold(partial, "training", -1, report):
+            if not folder.exists():
+                threads = torch.get_num_threads()
+                torch.set_num_threads(what.threads)
+                try:
+                    _pretrain_into(folder, partial / "checkpoint.safetensors", what, report)
+                finally:
+                    torch.set_num_threads(threads)
+                    release_freed_memory()
+            shutil.rmtree(partial)
+    except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
+        if disk_full(error) and not isinstance(error, InputError):
+            raise InputError(
+                f"The disk is full while pretraining into {folder}; free some space and give the same command again."
+            ) from error
+        raise
+    if not (folder / SUMS).is_file() or read_json(folder / RECORD)["pretraining"] != what.canonical():
+        raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
     return folder
 
 

@@ -91,7 +91,7 @@ def hold(runs: Path, key: str, patience: float, report: Callable[[str], None]) -
         except Timeout:
             if patience == 0:
                 raise
-            report("waiting for another process that trains this run")
+            report("waiting for another process that trains the same")
             return ours.acquire(timeout=patience)
     except OSError as error:
         if error.errno not in READ_ONLY:  # Timeout is an OSError too; other errors pass through

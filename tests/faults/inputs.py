@@ -146,6 +146,9 @@ OPTIONS = {  # a command and those of its options that take a value
     ("embed", "good.txt", "--out", "v.parquet"): "--model --weights --text-column",
     ("predict",): "--out",
     ("evaluate", "{run}"): "--labels --text-pair-column",
+    ("pretrain", "--model", "standard-1x32", "--data", "few.csv", "--recipe-set", "epochs=1", "--out", "encoder"): (
+        "--model --data --keep-out --tokenizer --text-column --label-column --length --share --seed --threads --out"
+    ),
     ("convert", "{encoder}", "--layers", "1", "--passes", "1", "--out", "loop"): (
         "--layers --passes --start --rank --vocabulary --out"
     ),
@@ -393,6 +396,8 @@ def play_settings(at: Place, key: str, example: tuple[str, ...], cold: bool) -> 
     if any("\x00" in word for word in example):
         return
     (at.work / "good.txt").write_text("a fine film\n")
+    rows = [f"{word} film number {n},{label}" for n in range(30) for word, label in (("fine", "a"), ("dull", "b"))]
+    (at.work / "few.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     before = sums(at.work, at.runs)
     known = {"{run}": key, "{encoder}": str(encoder() / "encoder")}
     told(at, [known.get(word, word) for word in example], cold)

@@ -61,6 +61,12 @@ KILLS = [
         ("convert", "{encoder}", "--layers", "1", "--passes", "2", "--vocabulary", "texts.csv", "--out", "loop"),
         refusal="exists already",
     ),
+    Kill(
+        name="pretrain",
+        cases=10,
+        arguments=("pretrain", "--model", "standard-1x32", "--data", "embedded", "--recipe-set", "epochs=1", "--out", "encoder"),
+        first=checkpoints_often,
+    ),
     Kill("generate", 10, ("data", "generate", "--task", "sentiment", "--rows", "20000")),
 ]
 
@@ -139,6 +145,7 @@ WHAT = {
     "embed": "`rtx embed --out FILE …`",
     "predict": "`rtx predict --out FILE …`",
     "convert": "`rtx convert`",
+    "pretrain": "`rtx pretrain`",
     "generate": "`rtx data generate`",
 }
 CHECKS = [
