@@ -197,6 +197,8 @@ def test_rtx_pretrain_goes_on_and_is_fine_tuned(file: Path, tmp_path: Path) -> N
     [
         (("--length", 8), "16 to 512"),
         (("--share", 1), "above 0 and below 1"),
+        (("--length", 512), "too few rows"),
+        (("--threads", 999), "too many for this machine"),
         (("--set", "hidden_sise=2"), "no setting"),
         (("--recipe-set", "epochs=0"), "epochs must be"),
     ],

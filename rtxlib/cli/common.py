@@ -78,6 +78,13 @@ def data_spec(data: str, **fields: Any) -> Any:
     raise InputError(f"There is no data '{shown}'; name a file, or one of {', '.join(known)}.{nearest(shown, known)}")
 
 
+def require_threads(threads: int) -> None:
+    """Raise InputError for more threads than a machine can use: a few too many are slow, very many end the process."""
+    most = 4 * (os.cpu_count() or 1)
+    if threads > most:
+        raise InputError(f"--threads {threads} is too many for this machine's {most // 4} cores; give at most {most}.")
+
+
 _PYTHON = {"True": True, "False": False, "None": None}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rtxlib.cli.common import cli, data_spec, json_option, settings_of, show
+from rtxlib.cli.common import cli, data_spec, json_option, require_threads, settings_of, show
 from rtxlib.cli.runs import set_option
 from rtxlib.errors import InputError, visible
 
@@ -58,6 +58,7 @@ def pretrain(
     from rtxlib.runs.spec import check_overrides
     from rtxlib.training.recipe import recipe
 
+    require_threads(threads)
     settings = settings_of(overrides)
     check_overrides(settings)
     preset(model, **settings)  # a mistake is reported before any data are fetched

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtxlib.cli.common import cli, data_spec, find_run, json_option, parse_labels, settings_of, show
+from rtxlib.cli.common import cli, data_spec, find_run, json_option, parse_labels, require_threads, settings_of, show
 from rtxlib.cli.output import formula_note, inert
 from rtxlib.errors import InputError, visible
 
@@ -95,9 +94,7 @@ def train(
     from rtxlib.training.recipe import fitting
     from rtxlib.training.recipe import recipe as named_recipe
 
-    most = 4 * (os.cpu_count() or 1)  # a few too many threads are slow, very many end the process
-    if threads > most:
-        raise InputError(f"--threads {threads} is too many for this machine's {most // 4} cores; give at most {most}.")
+    require_threads(threads)
     settings, of_recipe = settings_of(overrides), settings_of(changes)
     taught_by = None
     if teacher is not None:

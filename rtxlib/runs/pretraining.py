@@ -92,23 +92,27 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     if parallel.processes() > 1:
         raise InputError("An encoder is pretrained in one process; start without torchrun.")
     partial = folder.with_name(f"{folder.name}{store.PARTIAL}")
+    checkpoint = partial / "checkpoint.safetensors"
     try:
         with store.hold(partial, "training", -1, report):
             if not folder.exists():
                 threads = torch.get_num_threads()
                 torch.set_num_threads(what.threads)
                 try:
-                    _pretrain_into(folder, partial / "checkpoint.safetensors", what, report)
+                    _pretrain_into(folder, checkpoint, what, report)
                 finally:
                     torch.set_num_threads(threads)
                     release_freed_memory()
-            shutil.rmtree(partial)
+                checkpoint.unlink(missing_ok=True)
     except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
         if disk_full(error) and not isinstance(error, InputError):
             raise InputError(
                 f"The disk is full while pretraining into {folder}; free some space and give the same command again."
             ) from error
         raise
+    finally:
+        if not checkpoint.exists():  # there is nothing to go on from
+            shutil.rmtree(partial, ignore_errors=True)
     if not (folder / SUMS).is_file() or read_json(folder / RECORD)["pretraining"] != what.canonical():
         raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
     return folder
