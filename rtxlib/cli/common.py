@@ -69,7 +69,7 @@ def data_spec(data: str, **fields: Any) -> Any:
     from rtxlib.data.spec import of_source
 
     given = {field: value for field, value in fields.items() if value is not None}
-    known = ("embedded", "domains", *HUB)
+    known = ("embedded", "domains", "composed", *HUB)
     if data in known:
         return of_source(data, **given)
     if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or os.path.exists(data):

@@ -1,4 +1,4 @@
-"""``rtx data generate``: labelled files from the embedded generator."""
+"""``rtx data generate`` and ``rtx data compose``: labelled files from the embedded generator, and of real phrases."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from rtxlib.cli.common import Commands, cli
-from rtxlib.cli.output import FORMATS, write_whole
-from rtxlib.errors import InputError, nearest, visible
+from rtxlib.cli.output import FORMATS, check_out, force_option, write_table, write_whole
+from rtxlib.errors import InputError, nearest, shortened, visible
 
 
 @cli.group(cls=Commands)
@@ -62,3 +62,32 @@ def generate(
             write_whole(path, lambda temporary, content=contents[path]: temporary.write_bytes(content))
         counts = ", ".join(f"{label} {count:,}" for label, count in table["label"].value_counts().sort_index().items())
         click.echo(f"{visible(str(path))}  {len(table):,} rows: {counts}{' (there already)' if path in same else ''}")
+
+
+@data.command()
+@click.option("--task", required=True, help="same or pointer.")
+@click.option("--rows", default=20_000, show_default=True, type=click.IntRange(20, 10**6), help="Rows of all splits together.")
+@click.option("--steps", default=3, show_default=True, help="The most steps of a pointer text (0 to 8).")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1), help="One seed, the same rows.")
+@click.option("--out", required=True, type=click.Path(dir_okay=False), help="A CSV, JSONL or Parquet file, by its ending.")
+@force_option
+def compose(task: str, rows: int, steps: int, seed: int, out: str, force: bool) -> None:
+    """Write pairs of texts composed of SST-2's phrases, whose label must be computed.
+
+    "same" asks whether two phrases share their sentiment. "pointer" asks for the sentiment of the phrase that is k steps from the
+    start, among ten that point to one another. The columns are text, text_pair, label, split, depth (k) and sentence.
+    """
+    from rtxlib.data.sources import TASKS, read_composed
+    from rtxlib.data.spec import check, of_source
+
+    known = TASKS["composed"]
+    if task not in known:
+        raise InputError(f"There is no task '{shortened(task)}'; there are {', '.join(known)}.{nearest(task, known)}")
+    if Path(out).suffix[1:].lower() not in FORMATS:
+        raise InputError(f"'{visible(out)}' must end in .{', .'.join(FORMATS)}.")
+    check_out(out, force)
+    spec = of_source("composed", task=task, rows=rows, depth=steps, seed=seed)
+    check(spec)
+    table = read_composed(spec).table.drop(columns="domain")
+    write_table(Path(out), table)
+    click.echo(f"{visible(out)}  {len(table):,} rows", err=True)

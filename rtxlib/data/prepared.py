@@ -22,7 +22,7 @@ from rtxlib.data.batching import Tokens
 from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, texts_of
 from rtxlib.data.spec import DataSpec
 
-COLUMNS = ("text", PAIR, "label", "label_name", "domain", "words", "tokens", "depth")  # depth: of embedded rows
+COLUMNS = ("text", PAIR, "label", "label_name", "domain", "words", "tokens", "depth", "sentence")  # not all data have all
 FILTERS = ("step", "rows_in", "rows_changed", "rows_out")
 _ARRAYS = ("ids", "offsets", "labels")
 _RECORD = "data.json"

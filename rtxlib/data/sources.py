@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rtxlib.data import files, synthetic
+from rtxlib.data import compose, files, synthetic
 from rtxlib.data.rows import PAIR, Rows, labelled
 from rtxlib.errors import InputError
 from rtxlib.hub import revision, unreachable
@@ -34,6 +34,7 @@ INFERENCE = {"0": "entailment", "1": "neutral", "2": "contradiction", "-1": ""} 
 ACCEPTABLE = {"0": "unacceptable", "1": "acceptable"}
 SENTIMENTS, DOMAINS = ["negative", "positive"], ["movies", "local business", "online shopping"]
 EMBEDDED_ROWS = 6000  # unless a spec says how many
+COMPOSED_ROWS = 20_000  # likewise
 POOLED_ROWS = 67_000  # of the Hub's pooled sources, unless a spec says how many: about the size of SST-2
 INSTEAD = "use your own file (source='file') or the embedded data (source='embedded')"
 
@@ -86,12 +87,14 @@ HUB: dict[str, HubSource] = {
         splits=("train", "validation"),
     ),
 }  # fmt: skip
+PHRASES = "sst2"  # what source="composed" takes its phrases from
 THREE_DOMAINS = ("sst2", "yelp_polarity", "amazon_polarity")  # what source="domains" pools
-NAMES = ("embedded", "file", "domains", *HUB)
+NAMES = ("embedded", "file", "domains", "composed", *HUB)
 # The first task is the default. 'file' has no entry because the user names its labels.
 TASKS: dict[str, tuple[str, ...]] = {
     "embedded": ("sentiment", "domain", "spam"),
     "domains": ("domain", "sentiment"),
+    "composed": ("same", "pointer"),
     **{name: (source.task,) for name, source in HUB.items()},
 }
 ALL_TASKS = tuple(dict.fromkeys(task for tasks in TASKS.values() for task in tasks))
@@ -101,6 +104,8 @@ def hub_names(spec: DataSpec) -> tuple[str, ...]:
     """The keys of ``HUB`` that a spec reads; empty where it reads nothing from the Hub."""
     if spec.source == "domains":
         return tuple(name for name in THREE_DOMAINS if spec.domain in (None, HUB[name].domain))
+    if spec.source == "composed":
+        return (PHRASES,)
     return (spec.source,) if spec.source in HUB else ()
 
 
@@ -125,7 +130,8 @@ def revisions(spec: DataSpec) -> dict[str, str]:
         path = Path(spec.path or "").expanduser()
         return {path.name: "sha256:" + files.sha256(path)}
     wanted = {HUB[name].repo: HUB[name].config for name in hub_names(spec)}
-    return {repo: revision(repo) or _load(repo, config)[1] for repo, config in wanted.items()}
+    found = {repo: revision(repo) or _load(repo, config)[1] for repo, config in wanted.items()}
+    return found | ({"composition": compose.VERSION} if spec.source == "composed" else {})
 
 
 def read(spec: DataSpec) -> Rows:
@@ -141,6 +147,8 @@ def read(spec: DataSpec) -> Rows:
         return files.read_file(
             path, spec.text_column, spec.label_column, spec.labels, spec.stars, spec.text_pair_column
         )
+    if spec.source == "composed":
+        return read_composed(spec)
     parts = []
     for name in hub_names(spec):
         most = None if HUB[name].test else 4 * (spec.rows or POOLED_ROWS)  # leaves room for balancing
@@ -172,6 +180,18 @@ def read_embedded(spec: DataSpec) -> Rows:
     rows = Rows(table[["text", "domain", "label", "depth"]].assign(split=""), list(synthetic.LABELS[spec.task]))
     rows.changed("generated", 0)
     return rows
+
+
+def read_composed(spec: DataSpec) -> Rows:
+    """Rows composed of SST-2's training phrases (``rtxlib.data.compose``), split already. Raises InputError as ``read_hub``."""
+    phrases = read_hub(PHRASES, None, spec.seed)
+    training = phrases.part("train")
+    pool = compose.phrase_pool(training["text"], training["label"], spec.seed)
+    rows = COMPOSED_ROWS if spec.rows is None else spec.rows
+    table = compose.compose(spec.task, pool, rows, spec.depth if spec.task == "pointer" else 0, spec.seed)
+    composed = Rows(table, list(compose.LABELS[spec.task]), notes=phrases.notes)
+    composed.changed(f"composed of {len(pool):,} phrases of {HUB[PHRASES].repo}", 0)
+    return composed
 
 
 def read_hub(name: str, most: int | None, seed: int) -> Rows:

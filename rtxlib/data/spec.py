@@ -14,7 +14,7 @@ from rtxlib.errors import InputError, nearest
 class DataSpec:
     """Everything that determines the data of a run."""
 
-    source: str = "embedded"  # "embedded", "file", "domains" (three sources pooled) or a key of sources.HUB
+    source: str = "embedded"  # "embedded", "file", "domains" (three sources pooled), "composed" or a key of sources.HUB
     task: str = "sentiment"  # "sentiment", "domain", "spam", "inference" or "acceptability"
     rows: int | None = None  # at most this many, balanced first, sized second; sst2 has its official test set besides
     domain: str | None = None  # embedded and domains only: rows of this domain alone
@@ -29,7 +29,7 @@ class DataSpec:
     tokenizer: str = "auto"
     vocab_size: int = 8000  # of a trained tokenizer, at most
     seed: int = 0  # of sampling, splits and the generator, not of training
-    depth: int = 3  # embedded only: composition depth
+    depth: int = 3  # embedded: composition depth; composed: the most steps of a pointer
     noise: float = 0.02  # embedded only: share of wrong labels
     path: str | None = None  # file only, and so are the next five
     text_column: str | None = None  # None: "text"
@@ -53,12 +53,12 @@ _RANGES = {
     "rows": (FEWEST, 10**9), "max_length": (8, 512), "vocab_size": (64, 10**6), "leak_words": (1, 10**6),
     "seed": (0, 2**63 - 1),
 }  # fmt: skip
-_MOST_EMBEDDED = 10**7  # rows, because the generator writes them in memory
+_MOST_MADE = {"embedded": 10**7, "composed": 10**6}  # rows, because they are made in memory
 # the sources that use a field; for any other source it is a mistake
 _ONLY = {
     "path": ("file",), "text_column": ("file",), "text_pair_column": ("file",), "label_column": ("file",),
     "labels": ("file",), "stars": ("file",),
-    "depth": ("embedded",), "noise": ("embedded",), "domain": ("embedded", "domains"),
+    "depth": ("embedded", "composed"), "noise": ("embedded",), "domain": ("embedded", "domains"),
 }  # fmt: skip
 
 
@@ -83,8 +83,8 @@ def check(spec: DataSpec) -> None:
         value = getattr(spec, name)
         if name == "rows" and value is None:
             continue
-        if name == "rows" and spec.source == "embedded":
-            high = _MOST_EMBEDDED
+        if name == "rows":
+            high = _MOST_MADE.get(spec.source, high)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise InputError(f"{name} is a whole number from {low:,} to {high:,}, not {value!r}.")
     if not 0 < spec.train_fraction <= 1:

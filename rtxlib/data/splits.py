@@ -35,6 +35,8 @@ def split_rows(rows: Rows, spec: DataSpec) -> None:
     Raises:
         InputError: too few rows or classes are left.
     """
+    if spec.source == "composed":  # it is split already, by the sentences of its phrases
+        return
     if sources.has_published_splits(spec):
         split = _split_phrases if sources.HUB[spec.source].phrases else _split_published
         split(rows, spec)

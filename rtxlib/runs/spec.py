@@ -218,6 +218,8 @@ def data_label(data: DataSpec) -> str:
     parts = [name]
     if data.task != TASKS.get(data.source, ("sentiment",))[0]:  # another task than the source's own
         parts.append(data.task)
+    if data.task == "pointer":
+        parts.append(f"{data.depth} steps")
     if data.domain is not None:
         parts.append(data.domain)
     if data.train_fraction < 1:

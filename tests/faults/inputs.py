@@ -140,6 +140,7 @@ OPTIONS = {  # a command and those of its options that take a value
     TINY: "--seed --rows --max-length --threads --task --recipe --labels --text-column --text-pair-column --model "
     "--data --teacher",
     ("data", "generate"): "--rows --depth --noise --seed --task --format --out",
+    ("data", "compose", "--task", "same", "--out", "x.csv"): "--task --rows --steps --seed --out",
     ("report", "--dry-run"): "--profile --notebooks --executor",
     ("predict", "{run}", "a fine film"): "--passes --early-exit --text-column --file --out",
     ("notebook",): "--profile --executor -p",

@@ -1,0 +1,116 @@
+"""Tasks composed of real phrases: the words and their sentiment are people's, but the answer has to be computed.
+
+- *same*: do two phrases of different sentences share their sentiment? It is an exclusive or: each phrase occurs as often with
+  either answer, so counting words stays at chance.
+- *pointer*: ten numbered phrases, half of them positive, each pointing to the next in one cycle. What is the sentiment of the
+  phrase that is k steps from the start? At k = 0 a phrase has to be looked up and judged; each step is one more look-up.
+
+The phrases are short ones of SST-2's training set. Its sentences are split first, and a phrase that occurs in sentences of two
+splits is left out, so no phrase is on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.data.containment import occurrences, words_key
+from rtxlib.data.rows import PAIR, SPLITS
+from rtxlib.errors import InputError
+
+VERSION = "1"  # of the composition; part of the name of prepared data
+LABELS = {"same": ["different", "same"], "pointer": ["negative", "positive"]}
+SHARES = (0.8, 0.1, 0.1)  # of the sentences, and of the rows, in each of SPLITS
+SHORT = (2, 5)  # words of a phrase
+ITEMS = 10  # phrases of a pointer text
+MOST_STEPS = 8
+
+
+def phrase_pool(texts: Sequence[str], labels: Sequence[str], seed: int) -> pd.DataFrame:
+    """Short phrases by split: columns text, label, split, and sentence, the number of a sentence that holds the phrase.
+
+    texts, labels: (n,) phrases of sentences and their sentiments. A phrase that lies in no other counts as a sentence. Phrases
+    with conflicting labels, and phrases in sentences of two splits, are left out. Case and punctuation do not count.
+    """
+    table = pd.DataFrame({"text": [" ".join(text.split()) for text in texts], "label": list(labels)})
+    table["key"] = [words_key(text) for text in table["text"]]
+    one_label = table.groupby("key")["label"].transform("nunique") == 1
+    table = table[one_label].drop_duplicates("key").reset_index(drop=True)
+    found = occurrences(table["key"].to_numpy(), table["key"].to_numpy())
+    inner, outer = (np.concatenate(side) for side in zip(*found, strict=True))
+    inside = np.zeros(len(table), bool)
+    inside[inner[inner != outer]] = True
+    sentences = np.flatnonzero(~inside)
+    drawn = np.random.default_rng(seed).choice(len(SPLITS), len(sentences), p=SHARES)
+    split = np.full(len(table), -1)
+    split[sentences] = drawn
+    whole = ~inside[outer]  # of each pair: the text that holds the other is a sentence
+    held = pd.DataFrame({"phrase": inner[whole], "sentence": outer[whole], "split": split[outer[whole]]})
+    of_phrase = held.groupby("phrase").agg(splits=("split", "nunique"), split=("split", "first"), sentence=("sentence", "first"))
+    words = table["text"].str.split().str.len()
+    table = table.join(of_phrase)
+    table = table[words.between(*SHORT) & (table["splits"] == 1)].drop(columns=["splits", "key"])
+    return table.assign(split=[SPLITS[int(number)] for number in table["split"]]).reset_index(drop=True)
+
+
+def compose(task: str, pool: pd.DataFrame, rows: int, steps: int, seed: int) -> pd.DataFrame:
+    """Composed rows: columns text, text_pair, label, split, domain, depth (the steps k; 0 for "same"), and sentence.
+
+    Args:
+        task: "same" or "pointer"
+        pool: of :func:`phrase_pool`
+        rows: of all splits together
+        steps: the largest k of "pointer"; each from 0 on is equally frequent
+        seed: of the draws
+
+    ``sentence`` is the number of the sentence that the deciding phrase comes from ("same": the first phrase).
+
+    Raises InputError when a split has too few phrases, or for more than ``MOST_STEPS`` steps.
+    """
+    if not 0 <= steps <= MOST_STEPS:
+        raise InputError(f"A pointer text asks for 0 to {MOST_STEPS} steps, not {steps}.")
+    rng, parts = np.random.default_rng((seed, rows)), []
+    for split, share in zip(SPLITS, SHARES, strict=True):
+        groups = pool[pool["split"] == split].groupby("label")
+        by_label = {label: (part["text"].to_numpy(), part["sentence"].to_numpy()) for label, part in groups}
+        if len(by_label) < 2 or min(len(set(sentences)) for _, sentences in by_label.values()) < ITEMS:
+            raise InputError(f"The {split} sentences hold too few short phrases to compose texts of.")
+        draw = _same if task == "same" else _pointer
+        made = [draw(by_label, rng, number % (steps + 1)) for number in range(round(rows * share))]
+        parts.append(pd.DataFrame(made, columns=["text", PAIR, "label", "depth", "sentence"]).assign(split=split, domain=""))
+    return pd.concat(parts, ignore_index=True)
+
+
+Phrases = dict[str, tuple[np.ndarray, np.ndarray]]  # label -> texts and sentences of its phrases, each (phrases,)
+
+
+def _pick(phrases: tuple[np.ndarray, np.ndarray], rng: np.random.Generator, count: int) -> list[tuple[str, int]]:
+    """Phrases of different sentences: (text, sentence)."""
+    picked: dict[int, str] = {}
+    while len(picked) < count:
+        row = rng.integers(len(phrases[0]))
+        picked.setdefault(int(phrases[1][row]), phrases[0][row])
+    return [(text, sentence) for sentence, text in picked.items()]
+
+
+def _same(by_label: Phrases, rng: np.random.Generator, _: int) -> tuple[str, str, str, int, int]:
+    names = list(by_label)
+    first, second = (names[int(rng.integers(2))] for _ in range(2))
+    while True:
+        (a, of_a), (b, of_b) = _pick(by_label[first], rng, 1)[0], _pick(by_label[second], rng, 1)[0]
+        if of_a != of_b:
+            return a, b, LABELS["same"][first == second], 0, of_a
+
+
+def _pointer(by_label: Phrases, rng: np.random.Generator, k: int) -> tuple[str, str, str, int, int]:
+    phrases = [(text, label, sentence) for label, part in by_label.items() for text, sentence in _pick(part, rng, ITEMS // 2)]
+    phrases = [phrases[i] for i in rng.permutation(ITEMS)]
+    cycle = rng.permutation(ITEMS)  # the order in which the pointers visit the phrases
+    follows = {int(at): int(cycle[(place + 1) % ITEMS]) for place, at in enumerate(cycle)}
+    start = at = int(rng.integers(ITEMS))
+    for _ in range(k):
+        at = follows[at]
+    text = " ".join(f"{number + 1} : {phrase} → {follows[number] + 1}" for number, (phrase, _, _) in enumerate(phrases))
+    return text, f"start at {start + 1} , {k} steps", phrases[at][1], k, phrases[at][2]
