@@ -31,10 +31,11 @@ class LoopStudy:
 
 @dataclass(frozen=True)
 class DepthTask:
-    """A task on which a pretrained encoder, its lower layers, and a loop of them are compared."""
+    """A task on which a deep encoder, a shallow one and a loop are compared."""
 
     data: DataSpec
-    recipe: Recipe  # how all of them are fine-tuned
+    recipe: Recipe  # how encoders with pretrained weights are fine-tuned
+    scratch: Recipe  # how encoders are trained from nothing
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Profile:
 _MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _SST2 = DataSpec(source="sst2")
 _DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
+_TWO_EPOCHS = named_recipe("finetune", epochs=2)
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 
 PROFILES: dict[str, Profile] = {
@@ -220,14 +222,14 @@ PROFILES: dict[str, Profile] = {
             random_depth="recurrent-3x4x256",
             random_depth_seeds=5,
             depth_tasks=(
-                DepthTask(of_source("multi_nli"), named_recipe("finetune", epochs=2)),
-                DepthTask(of_source("snli"), named_recipe("finetune", epochs=2)),
-                DepthTask(of_source("cola"), RECIPES["finetune"]),
-                DepthTask(_SST2, named_recipe("finetune", epochs=2)),
-                DepthTask(of_source("yelp_review_full", rows=16_000), named_recipe("finetune", epochs=2)),
-                DepthTask(of_source("amazon_polarity", rows=16_000), named_recipe("finetune", epochs=2)),
-                DepthTask(of_source("yelp_polarity", rows=16_000), named_recipe("finetune", epochs=2)),
-                DepthTask(of_source("domains", rows=6000), named_recipe("finetune", epochs=2)),
+                DepthTask(of_source("multi_nli"), _TWO_EPOCHS, RECIPES["medium"]),
+                DepthTask(of_source("snli"), _TWO_EPOCHS, RECIPES["medium"]),
+                DepthTask(of_source("cola"), RECIPES["finetune"], RECIPES["small"]),
+                DepthTask(_SST2, _TWO_EPOCHS, RECIPES["default"]),
+                DepthTask(of_source("yelp_review_full", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
+                DepthTask(of_source("amazon_polarity", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
+                DepthTask(of_source("yelp_polarity", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
+                DepthTask(of_source("domains", rows=6000), _TWO_EPOCHS, RECIPES["small"]),
             ),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest
@@ -205,6 +205,13 @@ CANDIDATES: tuple[dict[str, Any], ...] = (
     {"layers": 1, "passes": 6, "start": "lower"},
 )
 LOOP = CANDIDATES[0]  # the one that validation data chose
+# Arm → model and settings of an encoder from nothing. Without a residual across passes a loop differs from a stack in
+# sharing alone.
+FROM_NOTHING: dict[str, tuple[str, dict[str, Any]]] = {
+    "deep": ("standard-6x256", {}),
+    "shallow": ("standard-3x256", {}),
+    "loop": ("recurrent-3x2x256", {"residual": "none"}),
+}
 
 
 def _fine_tuned(profile: Profile, task: DepthTask, seed: int, **conversion: Any) -> RunSpec:
@@ -222,27 +229,37 @@ def arms_of_depth(profile: Profile) -> dict[str, dict[str, Any]]:
     return {"deep": {}, "shallow": LOOP | {"passes": 1}, "loop": LOOP}
 
 
-def converted(profile: Profile) -> list[RunSpec]:
-    """Notebook 09: the three arms on every task."""
-    return [
-        _fine_tuned(profile, task, seed, **conversion)
-        for task in profile.depth_tasks
-        for seed in range(profile.depth_seeds)
-        for conversion in arms_of_depth(profile).values()
-    ]
+class Trio(NamedTuple):
+    """The three arms of one task in one regime, with the same seeds."""
+
+    regime: str
+    deep: list[RunSpec]
+    shallow: list[RunSpec]
+    loop: list[RunSpec]
 
 
-def distilled(profile: Profile) -> list[RunSpec]:
-    """Notebook 09: the lower layers once and in a loop, which also learn from the logits of the whole encoder of their seed."""
-    return [
-        dataclasses.replace(student, recipe=dataclasses.replace(task.recipe, distillation=0.5), teacher=teacher)
-        for task in profile.depth_tasks
-        for seed in range(profile.depth_seeds)
-        for teacher in [_fine_tuned(profile, task, seed)]
-        for arm, conversion in arms_of_depth(profile).items()
-        if arm != "deep"
-        for student in [_fine_tuned(profile, task, seed, **conversion)]
-    ]
+def trios(profile: Profile) -> list[Trio]:
+    """Notebook 09: the arms of every task, from nothing and made from a pretrained encoder, plainly and with a teacher."""
+    found = []
+    for task in profile.depth_tasks:
+        seeds = range(profile.depth_seeds)
+        arms = arms_of_depth(profile)
+        made = {arm: [_fine_tuned(profile, task, seed, **how) for seed in seeds] for arm, how in arms.items()}
+        nothing = {
+            arm: [RunSpec(model, task.data, task.scratch, seed, words) for seed in seeds]
+            for arm, (model, words) in FROM_NOTHING.items()
+        }
+        taught = dataclasses.replace(task.recipe, distillation=0.5)
+        students = {
+            arm: [dataclasses.replace(s, recipe=taught, teacher=t) for s, t in zip(made[arm], made["deep"], strict=True)]
+            for arm in ("shallow", "loop")
+        }
+        found += [
+            Trio("from nothing", **nothing),
+            Trio("made from a pretrained encoder", **made),
+            Trio("… and taught by it", made["deep"], **students),
+        ]
+    return found
 
 
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from rtxlib.errors import InputError
+from rtxstudy import profiles, studies, words
 from rtxstudy.evaluation.depth_gain import kept
+from rtxstudy.figures.depth_gain import depth_gains
 
 
 def answers(rng: np.random.Generator, share: float, seeds: int, items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,3 +56,46 @@ def test_a_loop_that_is_the_deep_encoder_keeps_all() -> None:
     assert kept(deep, deep) == pytest.approx((1, 1, 1), abs=1e-6)
     with pytest.raises(InputError, match="same seeds × items"):
         kept(deep, deep[:2])
+
+
+def gains(**changes) -> dict:
+    row = {"regime": "from nothing", "data": "x", "depth_gain": 0.04, "depth_low": 0.03, "depth_high": 0.05, "loop_gain": 0.03}
+    row |= {"loop_low": 0.02, "loop_high": 0.04, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98, "n_seeds": 3, "n_items": 900}
+    return row | changes
+
+
+def test_the_words_follow_from_the_intervals() -> None:
+    nothing = gains(data="y", depth_low=-0.01, kept=np.nan, kept_low=np.nan, kept_high=np.nan)
+    rows = pd.DataFrame([gains(), nothing, gains(data="z", kept_high=1.2), gains(data="few", n_seeds=2)])
+    assert "keeps 75 % of it (50 to 98 %)." in words.kept(rows.iloc[0])
+    assert "depth does not pay here" in words.kept(rows.iloc[1])
+    assert "settle nothing" in words.kept(rows.iloc[3])
+    said = words.where_depth_pays(rows)
+    assert "Depth pays in 2 of 3 comparisons." in said and "It may keep all of it: z (from nothing)." in said
+    assert "It loses some of it: x (from nothing)." in said and "Depth does not pay: y (from nothing)." in said
+    assert "few" not in said
+    assert words.where_depth_pays(rows[3:]) == "Fewer than 3 seeds settle nothing."
+
+
+def test_marks_are_filled_where_depth_pays() -> None:
+    table = pd.DataFrame([gains(), gains(data="y", depth_gain=0.01, depth_low=-0.01), gains(regime="taught", loop_gain=0.04)])
+    figure = depth_gains(table)
+    faces = [line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
+    assert [face == "white" for face in faces] == [False, True, False]
+
+
+def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
+    profile = profiles.load("full")
+    for trio in studies.trios(profile):
+        arms = (trio.deep, trio.shallow, trio.loop)
+        assert {len(arm) for arm in arms} == {profile.depth_seeds}
+        assert len({(spec.data, dataclasses.replace(spec.recipe, distillation=0.0)) for arm in arms for spec in arm}) == 1
+        for deep, shallow, loop in zip(*arms, strict=True):
+            assert deep.seed == shallow.seed == loop.seed
+            if loop.conversion:
+                assert loop.conversion | {"passes": 1} == shallow.conversion and not deep.conversion
+                assert (shallow.teacher, loop.teacher) in ((None, None), (deep, deep))
+            else:
+                sizes = [(spec.config(100, 0, ["a", "b"])) for spec in (deep, shallow, loop)]
+                assert sizes[2].effective_depth == sizes[0].num_hidden_layers == 2 * sizes[1].num_hidden_layers
+                assert len({config.hidden_size for config in sizes}) == 1 and sizes[2].residual == "none"

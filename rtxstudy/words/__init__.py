@@ -5,6 +5,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.data`: the data of a notebook, and what their audit found
 - :mod:`~rtxstudy.words.comparisons`: one model against another, or against an aim
 - :mod:`~rtxstudy.words.costs`: what accuracy costs
+- :mod:`~rtxstudy.words.depth_gain`: where depth pays, and how much of it a loop keeps
 - :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
 - :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
 - :mod:`~rtxstudy.words.answers`: the answer of the whole study
@@ -22,6 +23,8 @@ from rtxstudy.words.costs import cost_ratio as cost_ratio
 from rtxstudy.words.costs import frontiers as frontiers
 from rtxstudy.words.data import overlap as overlap
 from rtxstudy.words.data import setting as setting
+from rtxstudy.words.depth_gain import kept as kept
+from rtxstudy.words.depth_gain import where_depth_pays as where_depth_pays
 from rtxstudy.words.limitations import data_used as data_used
 from rtxstudy.words.limitations import limits as limits
 from rtxstudy.words.loop import leaving_early as leaving_early

@@ -1,0 +1,61 @@
+"""The figure that carries the study: where depth pays, and how much of it a loop keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from rtxstudy.figures.shared.checks import one_row_each, require
+from rtxstudy.figures.shared.labels import place
+from rtxstudy.figures.shared.looks import DASHED, GREY, ink, square
+from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.style import canvas, styled
+
+# Okabe and Ito's colours, which colour-blind readers tell apart, with a marker each
+LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"))
+
+
+@styled
+def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how much of it does a loop keep?") -> Figure:
+    """One mark per task and regime: what depth gains across, what a loop gains up, both with their 95 % intervals.
+
+    ``table``: ``regime``, ``data``, ``depth_gain``, ``depth_low``, ``depth_high``, ``loop_gain``, ``loop_low``, ``loop_high``
+    (0.01 = one percentage point), as :func:`rtxstudy.evaluation.depth_gain.depth_gain` gives them, one row for each pair of the
+    first two. A mark is filled where the interval of the depth gain lies above zero, so where depth pays. Raises ``InputError``
+    for a missing column, an empty table, or a pair that occurs twice.
+    """
+    ends = ("depth_gain", "depth_low", "depth_high", "loop_gain", "loop_low", "loop_high")
+    require(table, ("regime", "data", *ends), "depth_gains")
+    one_row_each(table, ("regime", "data"), "depth_gains")
+    regimes = dict(zip(table["regime"].unique(), LOOKS, strict=False))
+    figure, axes = canvas(
+        title,
+        "Points of accuracy. On the diagonal a loop keeps all that depth gains; on the level line it keeps nothing. "
+        "Filled: depth pays (its interval lies above zero). Lines: 95 % intervals over new seeds and new texts.",
+        4.6,
+        key=[square(colour, regime, marker) for regime, (colour, marker) in regimes.items()],
+    )
+    ax = axes[0, 0]
+    for row in table.itertuples(index=False):
+        colour, marker = regimes[row.regime]
+        ax.plot([row.depth_low, row.depth_high], [row.loop_gain] * 2, color=colour, linewidth=1.2, alpha=0.5)
+        ax.plot([row.depth_gain] * 2, [row.loop_low, row.loop_high], color=colour, linewidth=1.2, alpha=0.5)
+        face = colour if row.depth_low > 0 else "white"
+        ax.plot(row.depth_gain, row.loop_gain, marker, color=colour, markersize=7.5, markerfacecolor=face, zorder=3)
+    ax.margins(0.08)
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    low, high = min(left, bottom), max(right, top)
+    ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
+    ax.axhline(0, color=GREY, linewidth=1, zorder=1)
+    ax.axvline(0, color=GREY, linewidth=0.8, alpha=0.6, zorder=1)
+    ax.set(xlim=(left, right), ylim=(bottom, top))
+    for axis, words in ((ax.xaxis, "depth gain: deep − shallow (points)"), (ax.yaxis, "loop gain: loop − shallow (points)")):
+        axis.set_major_formatter(Percent())
+        axis.set_label_text(words)
+    grid(ax, "both")
+    colours = [ink(regimes[regime][0]) for regime in table["regime"]]
+    segments = [((low, low), (high, high)), ((left, 0), (right, 0))]
+    x, y = table["depth_gain"].to_numpy(), table["loop_gain"].to_numpy()
+    place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), colours, segments=segments)
+    return figure

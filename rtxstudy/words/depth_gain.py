@@ -1,0 +1,52 @@
+"""Sentences on where depth pays, and how much of its gain a loop keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.words.numbers import counted, number, points, signed
+
+
+def kept(row: Mapping[str, Any]) -> str:
+    """One sentence on a row of :func:`rtxstudy.evaluation.depth_gain.depth_gain`: what depth gains, and what a loop keeps."""
+    n = f"{counted(row['n_seeds'], 'seed')} × {row['n_items']:,} texts"
+    depth, loop = (
+        f"{points(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})" for of in ("depth", "loop")
+    )
+    measured = f"**{row['data']}**: depth gains {depth}, the loop {loop}, {n}"
+    if math.isnan(row["kept"]):
+        return f"{measured}: depth does not pay here, so there is no gain to keep."
+    ends = f"{number(100 * row['kept_low'], '.0f')} to {number(100 * row['kept_high'], '.0f')} %"
+    shown = f"the loop keeps {number(100 * row['kept'], '.0f')} % of it ({ends})"
+    if row["n_seeds"] < FEWEST_SEEDS:
+        shown += f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
+    return f"{measured}: {shown}."
+
+
+def where_depth_pays(rows: pd.DataFrame) -> str:
+    """The answer of all rows in a few sentences: where depth pays, where a loop keeps it, and where it does not."""
+    settled = rows[rows["n_seeds"] >= FEWEST_SEEDS]
+    pays = settled[settled["kept"].notna()]
+    if settled.empty:
+        return f"Fewer than {FEWEST_SEEDS} seeds settle nothing."
+    lines = [f"Depth pays in {len(pays)} of {counted(len(settled), 'comparison')}."]
+    for words, chosen in (
+        ("A loop keeps some of the gain", pays["kept_low"] > 0),
+        ("It may keep all of it", (pays["kept_low"] > 0) & (pays["kept_high"] >= 1)),
+        ("It loses some of it", pays["kept_high"] < 1),
+        ("No gain of the loop is shown", pays["kept_low"] <= 0),
+    ):
+        if chosen.any():
+            lines.append(f"{words}: {_named(pays[chosen])}.")
+    if len(settled) > len(pays):
+        lines.append(f"Depth does not pay: {_named(settled[settled['kept'].isna()])}.")
+    return " ".join(lines)
+
+
+def _named(rows: pd.DataFrame) -> str:
+    return ", ".join(f"{data} ({regime})" for data, regime in zip(rows["data"], rows["regime"], strict=True))
