@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
@@ -84,7 +86,9 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
             if missing and rate is None:
                 # This probe uses all cores. Real runs on a CPU share them.
                 rate = flops_per_second(missing[0], data[missing[0].data])
-            seconds = sum(training_flops(spec, data[spec.data]) for spec in missing) / rate if missing else 0.0
+            alike = Counter(dataclasses.replace(spec, seed=0) for spec in missing)  # a seed changes no arithmetic
+            flops = sum(training_flops(spec, data[spec.data]) * count for spec, count in alike.items())
+            seconds = flops / rate if missing else 0.0
             rows.append(
                 {
                     "notebook": notebook,
