@@ -194,17 +194,21 @@ def _waiter(process: subprocess.Popen) -> Callable[[float], None]:
 
 
 def _send(pid: int, number: int) -> None:
-    """To the process group, or to the process where it has none of its own yet."""
-    for send in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError):
-            return send(pid, number)
-    return None
+    """To the process group, once the process has begun: before that it ignores SIGINT, as the harness's own processes may."""
+    own = Path("/proc/self/cmdline").read_bytes()  # a fork of this process shows it until it becomes another program
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            if os.getpgid(pid) == pid and Path(f"/proc/{pid}/cmdline").read_bytes() != own:
+                break
+            time.sleep(0.002)
+        os.killpg(pid, number)
 
 
 def _begin(first: Callable[[], object] | None) -> None:
-    """Before the command: a group of its own, Ctrl-C as in a terminal, and no more memory than the machine can spare."""
-    os.setsid()
+    """Before the command: Ctrl-C as in a terminal, a group of its own, and no more memory than the machine can spare."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setsid()  # by this the harness knows that a signal would meet the command
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     if first is not None:
         first()
