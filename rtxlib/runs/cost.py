@@ -160,8 +160,9 @@ def latency(
 
 def inputs(batch: Batch, device: torch.device) -> Batch:
     """The entries of a batch that a model reads, on the device."""
-    mask = batch.get("attention_mask")
-    return {"input_ids": batch["input_ids"].to(device), "attention_mask": None if mask is None else mask.to(device)}
+    mask, types = batch.get("attention_mask"), batch.get("token_type_ids")  # the types are of pairs alone
+    read = {"input_ids": batch["input_ids"].to(device), "attention_mask": None if mask is None else mask.to(device)}
+    return read if types is None else read | {"token_type_ids": types.to(device)}
 
 
 def synchroniser(device: torch.device) -> Callable[[], object]:

@@ -47,7 +47,7 @@ def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Bat
     for batch in batches:
         moved = inputs(batch, model.device)
         ids, mask = moved["input_ids"], moved["attention_mask"]
-        states = encoder(ids, mask, output_hidden_states=True).pass_states
+        states = encoder(**moved, output_hidden_states=True).pass_states
         views = encoder.views(ids.shape[1], mask, ids.device)
         found = [model.decode(h, mask, views).float() for h in states[1:]]
         pooled = [encoder.summary(h, mask) for h in states]
@@ -100,7 +100,7 @@ def outcome(
     """
     labels, passes = [], []
     for batch in batches:
-        out = model(batch["input_ids"], batch["attention_mask"], **way)
+        out = model(**inputs(batch, model.device), **way)
         labels.append(out.logits.argmax(dim=-1))
         fixed = way.get("recurrent_depth", model.config.recurrent_depth)
         passes.append(torch.full_like(labels[-1], fixed) if out.passes is None else out.passes)
@@ -126,7 +126,7 @@ def milliseconds(
                 wait()
                 started = time.perf_counter()
                 for batch in batches:
-                    model(batch["input_ids"], batch["attention_mask"], **way)
+                    model(**inputs(batch, model.device), **way)
                 wait()
                 taken[turn, number] = time.perf_counter() - started
     return (1000 * np.median(taken[1:], axis=0) / texts).tolist()
