@@ -196,10 +196,11 @@ class Study:
         Raises InputError when a redraw finds no published result.
         """
         from rtxlib.runs.counting_words import counting_words
+        from rtxlib.runs.spec import changed
 
         spec = spec or self.profile.data
         to = tested_on or spec
-        key = json.dumps([vars(spec), vars(to)], sort_keys=True)
+        key = json.dumps([changed(spec), changed(to)], sort_keys=True)  # a new setting does not change old keys
         known = published.read(self.results, "counting_words")
         rows = pd.DataFrame() if known is None else known[known["key"] == key].reset_index(drop=True)
         if self.redraws and rows.empty:

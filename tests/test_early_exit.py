@@ -130,7 +130,7 @@ def test_the_loss_is_the_loss_of_the_logits_at_the_exit(batch: dict) -> None:
         ),
         (
             lambda: small()(torch.ones(1, 9).long(), early_exit=EarlyExit("change", 0.5), offsets=[0, 4, 9]),
-            "neither packed texts",
+            "takes no packed texts",
         ),
         (
             lambda: small(block_sharing="unshared")(

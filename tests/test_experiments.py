@@ -149,7 +149,7 @@ def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> 
     (runs / key).mkdir(parents=True)
     (runs / key / "metrics.json").write_text("{}")
     assert store.load(runs, key) is None and store.every(runs) == []
-    with pytest.raises(InputError, match="no finished run"):
+    with pytest.raises(InputError, match="so it is no run"):
         store.find(runs, str(runs / key))
     lines: list[str] = []
     assert train.train_run(SPEC, runs, lines.append).metrics["accuracy"] >= 0

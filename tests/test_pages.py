@@ -44,7 +44,7 @@ def rtx(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def saved_run(folder: Path, kind: str = "wordpiece", **settings: object) -> Run:
     """A run as the store has it, of a model that was never trained."""
     tokenizer = train(kind, TEXTS, 70)
-    model = build("recurrent-1x2x32", vocab_size=len(tokenizer), num_labels=2, **settings)
+    model = build("recurrent-1x2x32", vocab_size=len(tokenizer), num_labels=2, id2label={0: "bad", 1: "good"}, **settings)
     path = folder / "runs" / "0123456789abcdef"
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)

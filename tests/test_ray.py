@@ -386,7 +386,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
             time.sleep(0.05)  # the two others must run at the same time
         assert time.monotonic() < deadline
         with store.writing(runs, spec.key("f")) as folder:
-            store.write_json(folder / "spec.json", spec.canonical())
+            store.write_json(folder / "spec.json", spec.canonical() | {"label_names": ["a", "b"]})
             memory = {"peak_memory_mb": 3_000.0, "device_memory_mb": 16_000.0}
             store.write_json(folder / "metrics.json", {"accuracy": 0.5, "train_seconds": 1.0, **memory})
 

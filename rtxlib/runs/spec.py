@@ -168,8 +168,8 @@ class RunSpec:
         Settings that have their default value are left out, so that a new setting does not change the keys of old runs.
         """
         named = self.canonical() | {
-            "data": _changed(self.data),
-            "recipe": _changed(self.recipe),
+            "data": changed(self.data),
+            "recipe": changed(self.recipe),
             "fingerprint": fingerprint,
         }
         for count in ("threads", "processes"):
@@ -182,8 +182,8 @@ class RunSpec:
     @property
     def name(self) -> str:
         """The model's name in tables and figures: the preset, and the settings that differ from it."""
-        changed = (value if isinstance(value, str) else f"{field}={value}" for field, value in self.overrides.items())
-        parts = [self.model.rstrip("/").rsplit("/", 1)[-1], *self._conversion_words(), *changed]
+        words = (value if isinstance(value, str) else f"{field}={value}" for field, value in self.overrides.items())
+        parts = [self.model.rstrip("/").rsplit("/", 1)[-1], *self._conversion_words(), *words]
         parts += ["pretrained here"] * (self.pretraining is not None)
         parts += ["frozen"] * self.recipe.freeze_encoder + ["distilled"] * (self.teacher is not None)
         return " ".join(parts)
@@ -203,7 +203,7 @@ class RunSpec:
         return f"{self.name} on {data_label(self.data)}, seed {self.seed}"
 
 
-def _changed(settings: DataSpec | Recipe) -> dict[str, Any]:
+def changed(settings: DataSpec | Recipe) -> dict[str, Any]:
     """The fields of a dataclass that differ from their defaults."""
     return {
         field.name: getattr(settings, field.name)
