@@ -226,7 +226,7 @@ PROFILES: dict[str, Profile] = {
                 DepthTask(of_source("snli"), _TWO_EPOCHS, RECIPES["medium"]),
                 DepthTask(of_source("cola"), RECIPES["finetune"], RECIPES["small"]),
                 DepthTask(_SST2, _TWO_EPOCHS, RECIPES["default"]),
-                DepthTask(of_source("yelp_review_full", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
+                DepthTask(of_source("yelp_five_stars", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
                 DepthTask(of_source("amazon_polarity", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
                 DepthTask(of_source("yelp_polarity", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
                 DepthTask(of_source("domains", rows=6000), _TWO_EPOCHS, RECIPES["small"]),

@@ -49,7 +49,7 @@ set_option = click.option(
     help="CPU threads. The number is part of the run, because another number rounds differently. With 1, as in the study, "
     "the same command is the same run on every machine; with all cores a large model is trained sooner.",
 )
-@click.option("--task", help="sentiment, domain, spam, inference or acceptability.")
+@click.option("--task", help="The task of the data: sentiment, domain, spam, stars, inference, acceptability, same or pointer.")
 @click.option("--text-column", help="A file's column of texts; 'text' by default.")
 @click.option("--text-pair-column", help="A file's column of second texts, where each row is a pair of texts.")
 @click.option("--label-column", help="A file's column of labels; 'label' by default.")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 POLARITY = {"0": "negative", "1": "positive"}
 AMAZON_STARS = {"1": "negative", "2": "", "3": "", "4": "positive", "5": "positive"}  # "" drops the row
 HAM_SPAM = {"0": "ham", "1": "spam"}
+FIVE_STARS = {str(stars): str(stars) for stars in range(1, 6)}
 INFERENCE = {"0": "entailment", "1": "neutral", "2": "contradiction", "-1": ""}  # −1: the annotators did not agree
 ACCEPTABLE = {"0": "unacceptable", "1": "acceptable"}
 SENTIMENTS, DOMAINS = ["negative", "positive"], ["movies", "local business", "online shopping"]
@@ -66,6 +67,9 @@ HUB: dict[str, HubSource] = {
     "yelp_polarity": HubSource("fancyzhx/yelp_polarity", "text", POLARITY, domain=_BUSINESS, escaped=True),
     "yelp_review_full": HubSource(
         "Yelp/yelp_review_full", "text", files.STARS, domain=_BUSINESS, stars=True, escaped=True
+    ),
+    "yelp_five_stars": HubSource(
+        "Yelp/yelp_review_full", "text", FIVE_STARS, task="stars", domain=_BUSINESS, stars=True, escaped=True
     ),
     "amazon_polarity": HubSource("mteb/amazon_polarity", "text", POLARITY, domain=_SHOPPING),
     "amazon_reviews_multi_en": HubSource(

@@ -15,7 +15,7 @@ class DataSpec:
     """Everything that determines the data of a run."""
 
     source: str = "embedded"  # "embedded", "file", "domains" (three sources pooled), "composed" or a key of sources.HUB
-    task: str = "sentiment"  # "sentiment", "domain", "spam", "inference" or "acceptability"
+    task: str = "sentiment"  # "sentiment", "domain", "spam", … see sources.TASKS
     rows: int | None = None  # at most this many, balanced first, sized second; sst2 has its official test set besides
     domain: str | None = None  # embedded and domains only: rows of this domain alone
     train_fraction: float = 1.0  # share of the training rows kept; a smaller share lies inside a larger one
