@@ -51,6 +51,7 @@ def convert(
     """
     from safetensors import SafetensorError
 
+    from rtxlib.data.rows import sides
     from rtxlib.data.tokenization import pretrained_tokenizer
     from rtxlib.models.convert import to_loop, with_vocabulary_of
     from rtxlib.models.pretrained import find, load, save
@@ -64,8 +65,7 @@ def convert(
     before = sum(p.numel() for p in encoder.parameters())
     loop = to_loop(encoder, layers, passes, start, rank, pass_norms, edges)
     if vocabulary is not None:
-        sides = (side for text in texts for side in ((text,) if isinstance(text, str) else text))
-        loop, tokenizer = with_vocabulary_of(loop, tokenizer, sides)
+        loop, tokenizer = with_vocabulary_of(loop, tokenizer, (side for text in texts for side in sides(text)))
     try:
         save(loop, out, tokenizer)
     except (OSError, SafetensorError) as error:

@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from rtxlib.data.batching import Tokens
 from rtxlib.data.containment import occurrences, words_key
 from rtxlib.data.prepared import Prepared
+from rtxlib.data.rows import sides
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 
@@ -46,7 +47,7 @@ def corpus_texts(sources: Sequence[Prepared], kept_out: Sequence[Prepared], leak
 
 
 def _single(data: Prepared, split: str) -> list[str]:
-    return [side for text in data.texts(split) for side in ((text,) if isinstance(text, str) else text)]
+    return [side for text in data.texts(split) for side in sides(text)]
 
 
 def packed(texts: Sequence[str], tokenizer: PreTrainedTokenizerFast, length: int, seed: int) -> tuple[Tokens, Tokens]:

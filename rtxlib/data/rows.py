@@ -65,6 +65,11 @@ def texts_of(table: pd.DataFrame) -> list[Text]:
     return list(zip(table["text"], table[PAIR], strict=True)) if PAIR in table else table["text"].tolist()
 
 
+def sides(text: Text) -> tuple[str, ...]:
+    """The one text or the two texts of a row."""
+    return (text,) if isinstance(text, str) else text
+
+
 def as_text(value: object) -> str:
     """A value of a file as text: 1 and 1.0 are "1", true is "true", a missing value (None, NaN) is "".
 

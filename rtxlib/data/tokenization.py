@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from rtxlib.checksums import check_kinds
 from rtxlib.data import sources
 from rtxlib.data.batching import Tokens
-from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, texts_of
+from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, sides, texts_of
 from rtxlib.data.splits import by_length
 from rtxlib.errors import InputError, disk_full, nearest
 from rtxlib.hub import revision, unreachable
@@ -142,7 +142,7 @@ def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> 
 
 def cut_texts(texts: Iterable[Text]) -> str:
     """The sentence that says how many texts ``encode`` cuts because of their characters; "" if there are none."""
-    long = sum(max(map(len, (text,) if isinstance(text, str) else text)) > LONGEST_TEXT for text in texts)
+    long = sum(max(map(len, sides(text))) > LONGEST_TEXT for text in texts)
     many = "1 text is" if long == 1 else f"{long:,} texts are"
     return f"{many} longer than {LONGEST_TEXT:,} characters; only the beginning is read." if long else ""
 

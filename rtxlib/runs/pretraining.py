@@ -24,10 +24,9 @@ from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.masked import EncoderForMaskedLM
 from rtxlib.models.presets import preset
-from rtxlib.process import release_freed_memory
 from rtxlib.runs import store
 from rtxlib.training import parallel
-from rtxlib.training.device import device_name, pick_device
+from rtxlib.training.device import device_name, pick_device, training_threads
 from rtxlib.training.pretrainer import Pretrainer
 from rtxlib.training.recipe import Recipe
 
@@ -72,7 +71,7 @@ class Pretraining:
 
     @property
     def key(self) -> str:
-        """Sixteen hex digits, the hash of what defines it. Where the texts lie is no part of it."""
+        """Sixteen hex digits, the hash of what defines it."""
         return hashlib.sha256(json.dumps(self.canonical(), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -96,13 +95,8 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     try:
         with store.hold(partial, "training", -1, report):
             if not folder.exists():
-                threads = torch.get_num_threads()
-                torch.set_num_threads(what.threads)
-                try:
+                with training_threads(what.threads):
                     _pretrain_into(folder, checkpoint, what, report)
-                finally:
-                    torch.set_num_threads(threads)
-                    release_freed_memory()
                 checkpoint.unlink(missing_ok=True)
     except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
         if disk_full(error) and not isinstance(error, InputError):

@@ -27,7 +27,6 @@ from rtxlib.models.convert import loop_config, to_loop
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load, with_head
 from rtxlib.models.size import parameter_count, require_room
-from rtxlib.process import release_freed_memory
 from rtxlib.runs import cost, seen, store, use
 from rtxlib.runs.card import model_card
 from rtxlib.runs.metrics import classification_report
@@ -35,7 +34,7 @@ from rtxlib.runs.pretraining import pretrain
 from rtxlib.runs.spec import RunSpec, check_weights, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training import parallel
-from rtxlib.training.device import device_name, pick_device, pick_precision
+from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.step_rows import steps
 from rtxlib.training.trainer import Trained, Trainer
@@ -110,13 +109,8 @@ def train_run(
                     (folder / store.PROGRESS).write_text(line, encoding="utf-8")
                     report(line)
 
-            threads = torch.get_num_threads()
-            torch.set_num_threads(spec.threads)
-            try:
+            with training_threads(spec.threads):
                 _train_into(folder, key, spec, data, note)
-            finally:
-                torch.set_num_threads(threads)
-                release_freed_memory()
         parallel.barrier()  # process 0 has written the run
         return store.load(runs, key)  # type: ignore[return-value]
 

@@ -27,7 +27,7 @@ def exit_losses(scores: np.ndarray, right: np.ndarray, thresholds: np.ndarray) -
     at a higher one" makes the loss fall with the threshold, which conformal risk control needs; it can only make it larger.
     """
     rows = np.arange(len(scores))
-    at = np.stack([right[rows, leave(scores.copy(), threshold) - 1] for threshold in thresholds], axis=1)
+    at = np.stack([right[rows, leave(scores, threshold) - 1] for threshold in thresholds], axis=1)
     lost = right[:, -1:] & ~at
     return np.maximum.accumulate(lost[:, ::-1], axis=1)[:, ::-1].astype(float)
 
@@ -87,7 +87,7 @@ def check_bound(
     for _ in range(splits):
         order = rng.permutation(len(scores))
         held, new = order[: len(order) // 2], order[len(order) // 2 :]
-        taken = leave(scores[new].copy(), rule(losses[held], thresholds, risk))
+        taken = leave(scores[new], rule(losses[held], thresholds, risk))
         lost = right[new, -1] & ~right[new, taken - 1]
         found.append((lost.mean(), taken.mean()))
     risks, passes = np.array(found).T
