@@ -169,6 +169,8 @@ def rtx(
         process = _warm.Process(target=_forked, args=(words, at.environment(), at.work, streams, first))
         with _starting, mock.patch.dict(os.environ, at.environment(), clear=True):
             process.start()
+            # Otherwise a start in another thread polls it, and whoever polls second reads 255 (multiprocessing's _cleanup).
+            multiprocessing.process._children.discard(process)
         join, alive, status = process.join, process.is_alive, lambda: process.exitcode
     killed = False
     if moment is not None:
