@@ -31,11 +31,12 @@ class LoopStudy:
 
 @dataclass(frozen=True)
 class DepthTask:
-    """A task on which a deep encoder, a shallow one and a loop are compared."""
+    """A task on which a deep encoder, a shallow one and a loop are compared, with a recipe for each regime it takes part in."""
 
     data: DataSpec
-    recipe: Recipe  # how encoders with pretrained weights are fine-tuned
-    scratch: Recipe  # how encoders are trained from nothing
+    nothing: Recipe | None = None  # from random weights
+    made: Recipe | None = None  # from the weights of a pretrained encoder
+    taught: Recipe | None = None  # the same, with the fine-tuned deep encoder as the teacher
 
 
 @dataclass(frozen=True)
@@ -71,21 +72,37 @@ class Profile:
     variant: dict[str, Any]  # ModelConfig fields in which the recurrent encoder differs from its preset
     random_depth: str  # the recurrent encoder that is trained with random depth, for early exit and further passes
     random_depth_seeds: int  # training seeds of that encoder
-    depth_tasks: tuple[DepthTask, ...] = ()  # notebook 09: tasks of the converted encoders
-    depth_seeds: int = 3  # training seeds of each of them
+    depth_tasks: tuple[DepthTask, ...]  # notebook 09: where depth may pay; the first one decides among the conversions
+    depth_seeds: int  # training seeds of each arm of notebook 09
+    conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:
         """Every data set of the profile once, the headline data first."""
         of_loops = (loop.data for loop in self.loops)
-        return tuple(dict.fromkeys((self.data, self.domains, self.transfer_from, self.transfer_to, self.spam, *of_loops)))
+        of_depth = (task.data for task in self.depth_tasks)
+        single = (self.data, self.domains, self.transfer_from, self.transfer_to, self.spam)
+        return tuple(dict.fromkeys((*single, *of_loops, *of_depth)))
 
 
 _MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _SST2 = DataSpec(source="sst2")
 _DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
 _TWO_EPOCHS = named_recipe("finetune", epochs=2)
+_TAUGHT = named_recipe("finetune", epochs=2, distillation=0.5)
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+# Arguments of rtxlib.models.convert.to_loop for an encoder of six layers. Notebook 09 trains each with one seed. The first is the
+# one that was chosen by its validation accuracy.
+_CONVERSIONS: tuple[dict[str, Any], ...] = (
+    {"layers": 3, "passes": 2, "start": "lower"},
+    {"layers": 3, "passes": 2, "start": "average"},
+    {"layers": 3, "passes": 2, "start": "spread"},
+    {"layers": 3, "passes": 2, "start": "lower", "pass_norms": True},
+    {"layers": 3, "passes": 2, "start": "lower", "rank": 16},
+    {"layers": 3, "passes": 2, "start": "average", "rank": 16},
+    {"layers": 2, "passes": 3, "start": "lower"},
+    {"layers": 2, "passes": 2, "start": "lower", "edges": True},
+)
 
 PROFILES: dict[str, Profile] = {
     profile.name: profile
@@ -130,6 +147,9 @@ PROFILES: dict[str, Profile] = {
             variant={},
             random_depth="recurrent-1x2x64",
             random_depth_seeds=2,
+            depth_tasks=(DepthTask(_SMOKE, RECIPES["smoke"], named_recipe("finetune", epochs=0.5)),),
+            depth_seeds=2,
+            conversions=_CONVERSIONS[:2],
         ),
         Profile(
             name="demo",
@@ -171,6 +191,9 @@ PROFILES: dict[str, Profile] = {
             variant={},
             random_depth="recurrent-1x3x64",
             random_depth_seeds=3,
+            depth_tasks=(DepthTask(_DEMO, RECIPES["demo"], named_recipe("finetune", epochs=0.5)),),
+            depth_seeds=3,
+            conversions=_CONVERSIONS[:2],
         ),
         Profile(
             name="full",
@@ -222,15 +245,12 @@ PROFILES: dict[str, Profile] = {
             random_depth="recurrent-3x4x256",
             random_depth_seeds=5,
             depth_tasks=(
-                DepthTask(of_source("multi_nli"), _TWO_EPOCHS, RECIPES["medium"]),
-                DepthTask(of_source("snli"), _TWO_EPOCHS, RECIPES["medium"]),
-                DepthTask(of_source("cola"), RECIPES["finetune"], RECIPES["small"]),
-                DepthTask(_SST2, _TWO_EPOCHS, RECIPES["default"]),
-                DepthTask(of_source("yelp_five_stars", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
-                DepthTask(of_source("amazon_polarity", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
-                DepthTask(of_source("yelp_polarity", rows=16_000), _TWO_EPOCHS, RECIPES["medium"]),
-                DepthTask(of_source("domains", rows=6000), _TWO_EPOCHS, RECIPES["small"]),
+                DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS),
+                DepthTask(of_source("cola"), RECIPES["small"], RECIPES["finetune"]),
+                DepthTask(_SST2, RECIPES["default"]),
             ),
+            depth_seeds=3,
+            conversions=_CONVERSIONS,
         ),
     )
 }
@@ -248,6 +268,7 @@ def load(
     grid_seeds: int | None = None,
     loop_seeds: int | None = None,
     random_depth_seeds: int | None = None,
+    depth_seeds: int | None = None,
     variant: Mapping[str, Any] | None = None,
 ) -> Profile:
     """The profile ``name`` with the given settings changed. None leaves the profile's own value.
@@ -264,6 +285,7 @@ def load(
         grid_seeds: seeds of a grid cell; default: the profile's value, at most ``seeds``.
         loop_seeds: seeds of each ablation of the loop.
         random_depth_seeds: seeds of the encoder that is trained with random depth.
+        depth_seeds: seeds of each arm of notebook 09; default: the profile's value, at most ``seeds``.
         variant: ModelConfig fields that change the recurrent encoder.
 
     Raises InputError for an unknown name or a value out of range.
@@ -277,6 +299,7 @@ def load(
         "pretrained_seeds": pretrained_seeds,
         "loop_seeds": loop_seeds,
         "random_depth_seeds": random_depth_seeds,
+        "depth_seeds": depth_seeds,
     }
     for setting, value in counts.items():
         if value is not None and not 1 <= value <= MOST_SEEDS:
@@ -297,6 +320,7 @@ def load(
         grid_seeds=grid_seeds or min(profile.grid_seeds, seeds or profile.grid_seeds),
         pretrained_seeds=pretrained_seeds or min(profile.pretrained_seeds, seeds or profile.pretrained_seeds),
         random_depth_seeds=random_depth_seeds or profile.random_depth_seeds,
+        depth_seeds=depth_seeds or min(profile.depth_seeds, seeds or profile.depth_seeds),
         loops=tuple(dataclasses.replace(loop, seeds=loop_seeds or loop.seeds) for loop in profile.loops),
     )
     if recipe is not None or epochs is not None:
@@ -306,7 +330,8 @@ def load(
             return named_recipe(recipe or usual.name, **changes)
 
         loops = tuple(dataclasses.replace(loop, recipe=other(loop.recipe)) for loop in profile.loops)
-        profile = dataclasses.replace(profile, recipe=other(profile.recipe), loops=loops)
+        tasks = tuple(dataclasses.replace(task, nothing=task.nothing and other(task.nothing)) for task in profile.depth_tasks)
+        profile = dataclasses.replace(profile, recipe=other(profile.recipe), loops=loops, depth_tasks=tasks)
 
     def resized(data: DataSpec, most_rows: int | None = rows) -> DataSpec:
         sizes = {"rows": most_rows, "max_length": max_length}
@@ -321,4 +346,5 @@ def load(
         transfer_to=resized(profile.transfer_to, of_domains),
         spam=resized(profile.spam),
         loops=tuple(dataclasses.replace(loop, data=resized(loop.data)) for loop in profile.loops),
+        depth_tasks=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.depth_tasks),
     )

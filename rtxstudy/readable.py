@@ -94,6 +94,34 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     return table[["study", "comparison", "data", *points.values(), "p", "p (Holm)", *counts.values()]]
 
 
+CONVERSIONS = {  # column of rtxstudy.evaluation.depth_gain.conversions → its readable name and its format
+    "beside": ("what else", "{}"),
+    "val_accuracy": ("validation accuracy", "{:.4f}"),
+    "val_loss": ("validation loss (nats)", "{:.4f}"),
+    "non_embedding_parameters": ("parameters outside the token table", "{:,.0f}"),
+}
+
+
+def conversions(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of the ways to make a loop, in the order of their validation accuracy."""
+    return _written(table.sort_values("val_accuracy", ascending=False)[["layers", "passes", "start", *CONVERSIONS]], CONVERSIONS)
+
+
+ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name and its format
+    "accuracy": ("accuracy", "{:.3f}"),
+    "sd": ("± over seeds", "{:.3f}"),
+    "matthews": ("Matthews", "{:.3f}"),
+    "non_embedding_parameters": ("parameters outside the token table", "{:,.0f}"),
+    "forward_flops": ("billion operations per text", "{:.3f}"),
+    "n_seeds": ("seeds", "{:.0f}"),
+}
+
+
+def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of the deep, the shallow and the looped encoder of each task."""
+    return _written(table[["regime", "data", "arm", "model", *ARMS]], ARMS)
+
+
 def figures(folder: Path) -> pd.DataFrame:
     """The figures in a folder: one row per figure, with its notebook, its drawings and its numbers."""
     return pd.DataFrame(

@@ -10,7 +10,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
 from rtxlib.runs.spec import RunSpec
-from rtxlib.training.recipe import RECIPES
+from rtxlib.training.recipe import RECIPES, Recipe
 from rtxstudy.profiles import DepthTask, LoopStudy, Profile
 
 UNSHARED = {"block_sharing": "unshared"}
@@ -192,74 +192,81 @@ def finetuning(profile: Profile) -> list[RunSpec]:
     ]
 
 
-# How a pretrained encoder of six layers may be made into a loop, by the arguments of rtxlib.models.convert.to_loop.
-CANDIDATES: tuple[dict[str, Any], ...] = (
-    {"layers": 3, "passes": 2, "start": "lower"},
-    {"layers": 3, "passes": 2, "start": "spread"},
-    {"layers": 3, "passes": 2, "start": "average"},
-    {"layers": 3, "passes": 2, "start": "lower", "pass_norms": True},
-    {"layers": 3, "passes": 2, "start": "lower", "rank": 16},
-    {"layers": 3, "passes": 2, "start": "average", "rank": 16},
-    {"layers": 2, "passes": 3, "start": "lower"},
-    {"layers": 2, "passes": 2, "start": "lower", "edges": True},
-    {"layers": 1, "passes": 6, "start": "lower"},
-)
-LOOP = CANDIDATES[0]  # the one that validation data chose
-# Arm → model and settings of an encoder from nothing. Without a residual across passes a loop differs from a stack in
-# sharing alone.
-FROM_NOTHING: dict[str, tuple[str, dict[str, Any]]] = {
-    "deep": ("standard-6x256", {}),
-    "shallow": ("standard-3x256", {}),
-    "loop": ("recurrent-3x2x256", {"residual": "none"}),
-}
-
-
-def _fine_tuned(profile: Profile, task: DepthTask, seed: int, **conversion: Any) -> RunSpec:
-    data = dataclasses.replace(task.data, tokenizer=profile.pretrained)
-    return RunSpec(profile.pretrained, data, task.recipe, seed, conversion=conversion)
-
-
-def conversions(profile: Profile) -> list[RunSpec]:
-    """Notebook 09: every candidate, with one seed on the first task."""
-    return [_fine_tuned(profile, profile.depth_tasks[0], 0, **candidate) for candidate in CANDIDATES]
-
-
-def arms_of_depth(profile: Profile) -> dict[str, dict[str, Any]]:
-    """Arm → its conversion: the whole encoder, the lower layers once (the control), and the same layers in a loop."""
-    return {"deep": {}, "shallow": LOOP | {"passes": 1}, "loop": LOOP}
-
-
 class Trio(NamedTuple):
     """The three arms of one task in one regime, with the same seeds."""
 
     regime: str
-    deep: list[RunSpec]
-    shallow: list[RunSpec]
-    loop: list[RunSpec]
+    deep: list[RunSpec]  # N·R layers of their own
+    shallow: list[RunSpec]  # N layers
+    loop: list[RunSpec]  # the same N layers, passed R times
 
 
-def trios(profile: Profile) -> list[Trio]:
-    """Notebook 09: the arms of every task, from nothing and made from a pretrained encoder, plainly and with a teacher."""
-    found = []
-    for task in profile.depth_tasks:
-        seeds = range(profile.depth_seeds)
-        arms = arms_of_depth(profile)
-        made = {arm: [_fine_tuned(profile, task, seed, **how) for seed in seeds] for arm, how in arms.items()}
-        nothing = {
-            arm: [RunSpec(model, task.data, task.scratch, seed, words) for seed in seeds]
-            for arm, (model, words) in FROM_NOTHING.items()
-        }
-        taught = dataclasses.replace(task.recipe, distillation=0.5)
-        students = {
-            arm: [dataclasses.replace(s, recipe=taught, teacher=t) for s, t in zip(made[arm], made["deep"], strict=True)]
-            for arm in ("shallow", "loop")
-        }
-        found += [
-            Trio("from nothing", **nothing),
-            Trio("made from a pretrained encoder", **made),
-            Trio("… and taught by it", made["deep"], **students),
-        ]
-    return found
+def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """Encoders of one width with random weights.
+
+    Without a residual across passes the loop differs from the deep encoder in sharing alone.
+    """
+    alike = matched(profile)
+    arms = ((alike["compute"], {}), (alike["parameters"], {}), (profile.recurrent, {"residual": "none"}))
+    seeds = range(profile.depth_seeds)
+    return Trio("from nothing", *([RunSpec(model, task.data, recipe, n, words) for n in seeds] for model, words in arms))
+
+
+def _converted(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conversion: Any) -> RunSpec:
+    own = dataclasses.replace(data, tokenizer=profile.pretrained)
+    return RunSpec(profile.pretrained, own, recipe, seed, conversion=conversion)
+
+
+def _made(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The whole pretrained encoder, its lower layers passed once, and the same layers in a loop."""
+    loop, seeds = profile.conversions[0], range(profile.depth_seeds)
+    arms = ({}, loop | {"passes": 1}, loop)
+    regime = "made from a pretrained encoder"
+    return Trio(regime, *([_converted(profile, task.data, recipe, seed, **arm) for seed in seeds] for arm in arms))
+
+
+def _taught(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The same; the shallow encoder and the loop also learn from the fine-tuned deep one with their seed."""
+    plain = _made(profile, task, dataclasses.replace(recipe, distillation=0.0))
+    students = (
+        [dataclasses.replace(spec, recipe=recipe, teacher=teacher) for spec, teacher in zip(arm, plain.deep, strict=True)]
+        for arm in (plain.shallow, plain.loop)
+    )
+    return Trio("made, and taught by the deep one", plain.deep, *students)
+
+
+# Field of DepthTask → the arms of its regime
+REGIMES: dict[str, Callable[[Profile, DepthTask, Recipe], Trio]] = {
+    "nothing": _from_nothing,
+    "made": _made,
+    "taught": _taught,
+}
+
+
+def trios(profile: Profile, regimes: Iterable[str] = REGIMES) -> list[Trio]:
+    """Notebook 09: the arms of every task, regime by regime."""
+    return [
+        REGIMES[regime](profile, task, recipe)
+        for regime in regimes
+        for task in profile.depth_tasks
+        if (recipe := getattr(task, regime)) is not None
+    ]
+
+
+def where_depth_pays(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: encoders from random weights, deep, shallow and looped."""
+    return [spec for trio in trios(profile, ["nothing"]) for arm in trio[1:] for spec in arm]
+
+
+def converted(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: the same arms, made from a pretrained encoder."""
+    return [spec for trio in trios(profile, ["made", "taught"]) for arm in trio[1:] for spec in arm]
+
+
+def conversions(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: every way to make a loop, with one seed on the first task."""
+    task = profile.depth_tasks[0]
+    return [_converted(profile, task.data, task.made, 0, **way) for way in profile.conversions if task.made]
 
 
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
@@ -276,6 +283,7 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
     "06_domain_classification": {"domains": domains, "transfer": transfer},
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
+    "09_where_depth_pays": {"where_depth_pays": where_depth_pays, "converted": converted, "conversions": conversions},
 }
 
 

@@ -196,7 +196,7 @@ class Study:
         Raises InputError when a redraw finds no published result.
         """
         from rtxlib.runs.counting_words import counting_words
-        from rtxlib.runs.spec import changed
+        from rtxlib.runs.keys import changed
 
         spec = spec or self.profile.data
         to = tested_on or spec

@@ -9,10 +9,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
+from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import Run
+from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy import profiles, studies, words
-from rtxstudy.evaluation.depth_gain import kept
+from rtxstudy.evaluation.depth_gain import conversions, kept
+from rtxstudy.evaluation.finished import Runs
 from rtxstudy.figures.depth_gain import depth_gains
+
+
+BASE = {"layers": 3, "passes": 2, "start": "lower"}
 
 
 def answers(rng: np.random.Generator, share: float, seeds: int, items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +94,8 @@ def test_marks_are_filled_where_depth_pays() -> None:
 
 def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
     profile = profiles.load("full")
-    for trio in studies.trios(profile):
+    taught = dataclasses.replace(profile.depth_tasks[0], taught=named_recipe("finetune", distillation=0.5))
+    for trio in studies.trios(dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, taught))):
         arms = (trio.deep, trio.shallow, trio.loop)
         assert {len(arm) for arm in arms} == {profile.depth_seeds}
         assert len({(spec.data, dataclasses.replace(spec.recipe, distillation=0.0)) for arm in arms for spec in arm}) == 1
@@ -99,3 +108,34 @@ def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
                 sizes = [(spec.config(100, 0, ["a", "b"])) for spec in (deep, shallow, loop)]
                 assert sizes[2].effective_depth == sizes[0].num_hidden_layers == 2 * sizes[1].num_hidden_layers
                 assert len({config.hidden_size for config in sizes}) == 1 and sizes[2].residual == "none"
+
+
+def tried(**changes) -> dict:
+    row = {"layers": 3, "passes": 2, "start": "lower", "beside": "", "val_accuracy": 0.70, "non_embedding_parameters": 5_000_000}
+    return row | {"standard_error": 0.01, "texts": 2000, "taken": False} | changes
+
+
+def test_the_sentence_on_the_conversions_names_the_one_that_is_taken() -> None:
+    rank = tried(beside="rank 16", val_accuracy=0.705, non_embedding_parameters=6_000_000)
+    said = words.chosen_conversion(pd.DataFrame([tried(taken=True), rank]))
+    assert said.startswith("Lower layers, 3×2, rank 16 has the highest") and "lower layers, 3×2 has the fewest" in said
+    assert "another one" not in said
+    assert "**The loop of this study is another one:** lower layers, 3×2" in words.chosen_conversion(
+        pd.DataFrame([tried(val_accuracy=0.6), tried(start="average", taken=True)])
+    )
+
+
+def test_of_ways_within_one_standard_error_the_smallest_is_taken(tmp_path) -> None:
+    ways = [({"rank": 16}, 0.72, 6), ({}, 0.712, 5), ({"start": "spread"}, 0.69, 5), ({"layers": 2, "passes": 3}, 0.70, 4)]
+    made = [
+        (
+            Run(f"{n}", {}, {"val_accuracy": accuracy, "val_loss": 0.7, "non_embedding_parameters": size}, None),
+            RunSpec("some/encoder", DataSpec(), named_recipe("finetune"), conversion=BASE | way),
+        )
+        for n, (way, accuracy, size) in enumerate(ways)
+    ]
+    runs = Runs(tuple(run for run, _ in made), tuple(spec for _, spec in made), tmp_path)
+    near, far = conversions(runs, 2000), conversions(runs, 400)  # standard errors of 1.0 and 2.2 points
+    assert near["standard_error"].iloc[0] == pytest.approx((0.72 * 0.28 / 2000) ** 0.5)
+    assert near["taken"].tolist() == [False, True, False, False] and far["taken"].tolist() == [False, False, False, True]
+    assert near["beside"].tolist() == ["rank 16", "", "", ""]

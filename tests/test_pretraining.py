@@ -96,6 +96,14 @@ def test_rows_are_packed_without_padding_and_lose_no_token(data) -> None:
         packed(texts[:5], tokenizer, 128, seed=0)
 
 
+def test_a_new_setting_keeps_the_keys_of_what_was_pretrained_before(spec: DataSpec) -> None:
+    later = dataclasses.make_dataclass("Later", [("more", int, 7)], bases=(Pretraining,), frozen=True)
+    given = ("standard-1x32", (spec,), recipe("pretrain"))
+    assert later(*given).key == Pretraining(*given).key
+    changes = ({"seed": 1}, {"share": 0.3}, {"kept_out": (spec,)}, {"overrides": {"embedding_size": 16}})
+    assert len({Pretraining(*given, **change).key for change in ({}, *changes)}) == 5
+
+
 def test_tokens_are_hidden_as_by_bert() -> None:
     ids = torch.randint(5, 1000, (400, 100), generator=torch.Generator().manual_seed(0))
     ids[:, 0], ids[:, -1] = 2, 3

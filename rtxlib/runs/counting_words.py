@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,16 @@ from rtxlib.errors import InputError
 from rtxlib.runs.metrics import classification_report
 
 NAME = "tf-idf + logistic regression"
+SECOND_ALONE = f"{NAME}, second text alone"
 STRENGTHS = (1.0, 3.0, 10.0)  # of logistic regression: C, the inverse of the L2 penalty
 WORD = r"(?u)\b\w+\b"  # with one-letter words, so that "n't" and "I" are counted
 
 
 def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.DataFrame:
     """Two classifiers without a neural network, trained on these data: one row for each.
+
+    Of pairs there is a third row, :data:`SECOND_ALONE`: the same as the second, without the first texts. In inference data the
+    second text, the hypothesis, gives much of the label away (Gururangan et al. 2018).
 
     tested_on: the data whose test split is used; None: that of ``data``. The columns model, family, seed, accuracy, f1,
     precision, recall, parameters, ms_per_text and n_test are those of :func:`rtxlib.runs.store.runs_table`. Further columns are
@@ -36,18 +40,15 @@ def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.Data
     source = {"train": data, "validation": data, "test": judge}
     texts = {split: of.texts(split) for split, of in source.items()}
     labels = {split: np.asarray(of.splits[split].labels) for split, of in source.items()}
-    rows = [
-        majority(labels["train"], labels["test"], data.label_names),
-        baseline(
-            texts["train"],
-            labels["train"],
-            texts["test"],
-            labels["test"],
-            texts["validation"],
-            labels["validation"],
-            data.label_names,
-        ),
-    ]
+
+    def counted(texts: Mapping[str, Sequence[Text]]) -> dict:
+        of_splits = [part for split in ("train", "test", "validation") for part in (texts[split], labels[split])]
+        return baseline(*of_splits, data.label_names)
+
+    rows = [majority(labels["train"], labels["test"], data.label_names), counted(texts)]
+    if not isinstance(texts["train"][0], str):
+        seconds = {split: _side(pairs, 1) for split, pairs in texts.items()}
+        rows.append(counted(seconds) | {"model": SECOND_ALONE})
     shown = ("model", "family", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "seconds", "C")
     return pd.DataFrame([{name: row.get(name) for name in shown} for row in rows]).assign(
         seed=0, n_test=len(labels["test"]), correct=[row["predictions"] == labels["test"] for row in rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -25,6 +24,7 @@ from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.masked import EncoderForMaskedLM
 from rtxlib.models.presets import preset
 from rtxlib.runs import store
+from rtxlib.runs.keys import GENERATION, changed, hashed
 from rtxlib.training import parallel
 from rtxlib.training.device import device_name, pick_device, training_threads
 from rtxlib.training.pretrainer import Pretrainer
@@ -71,8 +71,8 @@ class Pretraining:
 
     @property
     def key(self) -> str:
-        """Sixteen hex digits, the hash of what defines it."""
-        return hashlib.sha256(json.dumps(self.canonical(), sort_keys=True).encode()).hexdigest()[:16]
+        """Sixteen hex digits, the hash of what defines it. Settings that have their default value are left out."""
+        return hashed(changed(self) | {"generation": GENERATION})
 
     @property
     def folder(self) -> Path:
@@ -107,7 +107,7 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     finally:
         if not checkpoint.exists():  # there is nothing to go on from
             shutil.rmtree(partial, ignore_errors=True)
-    if not (folder / SUMS).is_file() or read_json(folder / RECORD)["pretraining"] != what.canonical():
+    if not (folder / SUMS).is_file() or Pretraining.from_canonical(read_json(folder / RECORD)["pretraining"]) != what:
         raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
     return folder
 

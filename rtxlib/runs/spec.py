@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +13,10 @@ from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.config import OF_DATA, ModelConfig, check_names
 from rtxlib.models.presets import CHECKPOINTS, preset
+from rtxlib.runs.keys import GENERATION, changed, hashed
 from rtxlib.runs.pretraining import Pretraining
 from rtxlib.training.recipe import FOR_PRETRAINED, Recipe
 
-# Raise this when a change of the code changes the result of a spec. Runs of earlier generations then no longer count.
-GENERATION = 1
 LARGEST_SEED = 2**63 - 1
 
 
@@ -177,7 +174,9 @@ class RunSpec:
                 del named[count]
         if self.teacher is not None:
             named["teacher"] = self.teacher.key(fingerprint)
-        return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
+        if self.pretraining is not None:
+            named["pretraining"] = self.pretraining.key
+        return hashed(named)
 
     @property
     def name(self) -> str:
@@ -201,15 +200,6 @@ class RunSpec:
     def title(self) -> str:
         """The run's name in messages: model, data and seed."""
         return f"{self.name} on {data_label(self.data)}, seed {self.seed}"
-
-
-def changed(settings: DataSpec | Recipe) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults."""
-    return {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if getattr(settings, field.name) != field.default
-    }
 
 
 def data_label(data: DataSpec) -> str:

@@ -10,11 +10,14 @@ through the same N layers R times.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import brentq
+from sklearn.metrics import matthews_corrcoef
 
 from rtxlib.errors import InputError
 from rtxstudy.evaluation.comparisons import correct, require_same_seeds
@@ -59,6 +62,57 @@ def depth_gain(deep: Runs, shallow: Runs, loop: Runs) -> dict[str, Any]:
         "n_seeds": len(shallow),
         "n_items": right.shape[-1],
     }
+
+
+def conversions(runs: Runs, texts: int) -> pd.DataFrame:
+    """What ways to make a loop reach on the same validation texts with one seed each, and which one the study takes.
+
+    texts: the number of validation texts. The rule is that of one standard error (Breiman et al. 1984): of all ways that come
+    within one standard error of the best validation accuracy, the one with the fewest parameters; of equals the more accurate.
+
+    Columns: ``layers``, ``passes``, ``start``, ``beside`` (what else distinguishes it, or ""), ``val_accuracy``, ``val_loss``
+    (nats), ``non_embedding_parameters``, ``texts``, ``standard_error`` (of the best accuracy), and ``taken``.
+    """
+    usual = ("layers", "passes", "start")
+    names = {"rank": "rank {}", "pass_norms": "norms of its own for each pass", "edges": "between two edges"}
+    rows = []
+    for run, spec in zip(runs, runs.specs, strict=True):
+        others = (names[name].format(value) for name, value in spec.conversion.items() if name not in usual)
+        shown = ("val_accuracy", "val_loss", "non_embedding_parameters")
+        row = {name: spec.conversion[name] for name in usual} | {"beside": ", ".join(others)}
+        rows.append(row | {name: run.metrics[name] for name in shown} | {"texts": texts})
+    table = pd.DataFrame(rows)
+    best = table["val_accuracy"].max()
+    error = math.sqrt(best * (1 - best) / texts)
+    near = table[table["val_accuracy"] >= best - error]
+    taken = near.sort_values(["non_embedding_parameters", "val_accuracy"], ascending=[True, False]).index[0]
+    return table.assign(standard_error=error, taken=table.index == taken)
+
+
+def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
+    """What the three arms of one task reach and cost, one row each.
+
+    Columns: ``data``, ``arm``, ``model``; ``accuracy`` and ``sd``, mean and standard deviation over seeds; ``matthews``, the mean
+    correlation of Matthews (1975), which is 0 for any guess that does not look at the text; ``non_embedding_parameters``,
+    ``parameters``, ``forward_flops`` of a text, and ``n_seeds``.
+    """
+    rows = []
+    for name, arm in (("deep", deep), ("shallow", shallow), ("loop", loop)):
+        table = arm.table
+        guesses = arm.part("predictions").groupby("key")
+        rows.append(
+            {
+                "data": table["data"].iloc[0],
+                "arm": name,
+                "model": arm.model,
+                "accuracy": table["accuracy"].mean(),
+                "sd": table["accuracy"].std(),
+                "matthews": np.mean([matthews_corrcoef(own["label"], own["prediction"]) for _, own in guesses]),
+                **{cost: table[cost].iloc[0] for cost in ("non_embedding_parameters", "parameters", "forward_flops")},
+                "n_seeds": len(arm),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def kept(of_loop: np.ndarray, of_depth: np.ndarray) -> Kept:

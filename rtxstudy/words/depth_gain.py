@@ -28,6 +28,28 @@ def kept(row: Mapping[str, Any]) -> str:
     return f"{measured}: {shown}."
 
 
+def chosen_conversion(table: pd.DataFrame) -> str:
+    """Which way to make a loop validation accuracy chooses; ``table`` of :func:`rtxstudy.evaluation.depth_gain.conversions`.
+
+    The first row is the loop of the study; the sentence says so if another one is chosen.
+    """
+    best, taken, ours = table.loc[table["val_accuracy"].idxmax()], table[table["taken"]].iloc[0], table.iloc[0]
+    error, n = number(100 * taken["standard_error"], ".1f"), taken["texts"]
+    said = (
+        f"{_way(best).capitalize()} has the highest validation accuracy, {best['val_accuracy']:.3f}. With {n:,} texts its "
+        f"standard error is {error} points. Of all ways within one standard error, {_way(taken)} has the fewest parameters, "
+        "so it is taken."
+    )
+    if not ours["taken"]:
+        said += f" **The loop of this study is another one:** {_way(ours)}, with {ours['val_accuracy']:.3f}."
+    return said
+
+
+def _way(row: pd.Series) -> str:
+    words = f"{row['start']} layers, {row['layers']}×{row['passes']}"
+    return f"{words}, {row['beside']}" if row["beside"] else words
+
+
 def where_depth_pays(rows: pd.DataFrame) -> str:
     """The answer of all rows in a few sentences: where depth pays, where a loop keeps it, and where it does not."""
     settled = rows[rows["n_seeds"] >= FEWEST_SEEDS]

@@ -16,6 +16,7 @@ PARTS = {  # study → what it shows; a report names the studies that its profil
     "domains": "the domain task (06)",
     "transfer": "sentiment on other texts (06)",
     "pretraining": "pretrained encoders (07)",
+    "where_depth_pays": "where depth pays (09)",
 }
 
 
