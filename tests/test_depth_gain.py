@@ -19,7 +19,6 @@ from rtxstudy.evaluation.depth_gain import conversions, kept
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.figures.depth_gain import depth_gains
 
-
 BASE = {"layers": 3, "passes": 2, "start": "lower"}
 
 
