@@ -16,7 +16,7 @@ from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
-FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits")
+FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
 
 
 def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
@@ -81,7 +81,7 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
     """
     found = {name: read(results, name) for name in FINDINGS}
     if absent := [name for name, table in found.items() if table is None]:
-        raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 06 of this profile first.")
+        raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 09 of this profile first.")
     runs = found["studies"].merge(found["runs"], on="key")
     runs["most_epochs"] = [json.loads(spec)["recipe"]["epochs"] for spec in runs["spec"]]
     over_blocks = read(results, "over_blocks")

@@ -113,6 +113,7 @@ ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name 
     "matthews": ("Matthews", "{:.3f}"),
     "non_embedding_parameters": ("parameters outside the token table", "{:,.0f}"),
     "forward_flops": ("billion operations per text", "{:.3f}"),
+    "ms_median": ("one text (ms)", "{:.1f}"),
     "n_seeds": ("seeds", "{:.0f}"),
 }
 

@@ -68,6 +68,7 @@ def test_a_loop_that_is_the_deep_encoder_keeps_all() -> None:
 def gains(**changes) -> dict:
     row = {"regime": "from nothing", "data": "x", "depth_gain": 0.04, "depth_low": 0.03, "depth_high": 0.05, "loop_gain": 0.03}
     row |= {"loop_low": 0.02, "loop_high": 0.04, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98, "n_seeds": 3, "n_items": 900}
+    row |= {"sharing_gain": -0.002, "sharing_low": -0.005, "sharing_high": 0.001}
     return row | changes
 
 
@@ -82,6 +83,17 @@ def test_the_words_follow_from_the_intervals() -> None:
     assert "It loses some of it: x (from nothing)." in said and "Depth does not pay: y (from nothing)." in said
     assert "few" not in said
     assert words.where_depth_pays(rows[3:]) == "Fewer than 3 seeds settle nothing."
+
+
+def test_the_advice_follows_from_what_sharing_costs() -> None:
+    nothing = gains(data="y", kept=np.nan)
+    worse = gains(data="z", sharing_low=-0.03, sharing_high=-0.02)
+    open_ = gains(data="u", sharing_low=-0.02, sharing_high=0.01)
+    said = words.what_to_use(pd.DataFrame([gains(), nothing, worse, open_, gains(data="few", n_seeds=2)])).splitlines()
+    taken = dict(line.removeprefix("- ").split(": ") for line in said)
+    assert list(taken.values()) == [f"{task} (from nothing)." for task in "yxzu"]
+    starts = ("Take the shallow encoder,", "Take the loop if memory counts,", "Take the deep encoder,", "These runs do not settle")
+    assert all(words.startswith(start) for words, start in zip(taken, starts, strict=True)) and "less than 1 point to" in said[1]
 
 
 def test_marks_are_filled_where_depth_pays() -> None:

@@ -92,7 +92,7 @@ def test_each_profile_makes_things_in_its_own_place(report: Path) -> None:
 
 def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     figures = {file.stem for file in (report / "figures/smoke").glob("*.svg")}
-    assert {stem[:2] for stem in figures} == {"01", "02", "03", "04", "05", "06", "07", "08", "99"}
+    assert {stem[:2] for stem in figures} == {"01", "02", "03", "04", "05", "06", "07", "08", "09", "99"}
     assert {"04_bubble", "04_pareto_time", "03_gradient_by_iteration", "01_overlap", "07_spam"} <= figures
     assert {"03_forms_1", "03_accuracy_by_iteration", "03_early_exit", "03_stability", "03_composition", "03_worth"} <= figures
     results = report / "data/results/smoke"
@@ -111,6 +111,7 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
         "transfer",
         "spam",
         "pretraining",
+        "where_depth_pays",
     }
     assert "tf-idf + logistic regression" in set(pd.read_parquet(results / "classical.parquet")["model"])
 

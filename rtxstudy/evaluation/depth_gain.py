@@ -37,7 +37,8 @@ def depth_gain(deep: Runs, shallow: Runs, loop: Runs) -> dict[str, Any]:
     """D, L and L / D of one task, as a row of a table. The three arms have the same seeds.
 
     Columns: ``data``; ``deep``, ``shallow`` and ``loop`` (mean accuracies); ``depth_gain`` with ``depth_low`` and ``depth_high``,
-    ``loop_gain`` with ``loop_low`` and ``loop_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
+    ``loop_gain`` with ``loop_low`` and ``loop_high``, and ``sharing_gain`` (loop − deep, so what sharing costs if it is below
+    zero) with ``sharing_low`` and ``sharing_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
     :func:`rtxstudy.evaluation.statistics.mean_difference`); ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`);
     ``n_seeds``, ``n_items``; ``deep_parameters``, ``shallow_parameters`` and ``loop_parameters``, without the token table.
 
@@ -49,7 +50,7 @@ def depth_gain(deep: Runs, shallow: Runs, loop: Runs) -> dict[str, Any]:
     right = correct(deep + shallow + loop).astype(float).reshape(3, len(shallow), -1)  # (arms, seeds, texts)
     of_depth, of_loop = right[0] - right[1], right[2] - right[1]
     found, row = kept(of_loop, of_depth), {"data": shallow[0].metrics["data"]}
-    for name, d in (("depth", of_depth), ("loop", of_loop)):
+    for name, d in (("depth", of_depth), ("loop", of_loop), ("sharing", of_loop - of_depth)):
         gain = mean_difference(d)
         row |= {f"{name}_gain": gain.difference, f"{name}_low": gain.low, f"{name}_high": gain.high}
     return {
@@ -94,7 +95,7 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
 
     Columns: ``data``, ``arm``, ``model``; ``accuracy`` and ``sd``, mean and standard deviation over seeds; ``matthews``, the mean
     correlation of Matthews (1975), which is 0 for any guess that does not look at the text; ``non_embedding_parameters``,
-    ``parameters``, ``forward_flops`` of a text, and ``n_seeds``.
+    ``parameters`` and ``forward_flops`` of a text; ``ms_median``, the median over seeds of its time; and ``n_seeds``.
     """
     rows = []
     for name, arm in (("deep", deep), ("shallow", shallow), ("loop", loop)):
@@ -109,6 +110,7 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
                 "sd": table["accuracy"].std(),
                 "matthews": np.mean([matthews_corrcoef(own["label"], own["prediction"]) for _, own in guesses]),
                 **{cost: table[cost].iloc[0] for cost in ("non_embedding_parameters", "parameters", "forward_flops")},
+                "ms_median": table["ms_median"].median(),
                 "n_seeds": len(arm),
             }
         )

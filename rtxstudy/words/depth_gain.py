@@ -70,5 +70,25 @@ def where_depth_pays(rows: pd.DataFrame) -> str:
     return " ".join(lines)
 
 
+def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
+    """Which of the three encoders to take on each task, as a list. margin: the accuracy that a replacement may lose."""
+    settled = rows[rows["n_seeds"] >= FEWEST_SEEDS]
+    pays = settled[settled["kept"].notna()]
+    limit = f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
+    groups = (
+        ("Take the shallow encoder, because no gain from depth is shown", settled[settled["kept"].isna()]),
+        (
+            f"Take the loop if memory counts, because it loses less than {limit} to the deep encoder",
+            pays[pays["sharing_low"] > -margin],
+        ),
+        (f"Take the deep encoder, because the loop loses more than {limit}", pays[pays["sharing_high"] < -margin]),
+        (
+            f"These runs do not settle whether the loop loses more than {limit} to the deep encoder",
+            pays[(pays["sharing_low"] <= -margin) & (pays["sharing_high"] >= -margin)],
+        ),
+    )
+    return "\n".join(f"- {words}: {_named(chosen)}." for words, chosen in groups if len(chosen))
+
+
 def _named(rows: pd.DataFrame) -> str:
     return ", ".join(f"{data} ({regime})" for data, regime in zip(rows["data"], rows["regime"], strict=True))
