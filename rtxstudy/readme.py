@@ -20,6 +20,7 @@ from rtxlib.atomic import replacing
 from rtxstudy.evaluation.statistics import mean_difference, mean_interval
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
+from rtxstudy.words import depth_gain
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/findings.md")
@@ -27,6 +28,7 @@ BLOCK = re.compile(r"(?<=<!-- begin: )([\w -]+)( -->\n).*?(?=<!-- end -->)", re.
 
 STANDARD, RECURRENT, ONCE, DEEP = "standard-6x384", "recurrent-3x2x256", "standard-3x256", "standard-6x256"
 WORDS, MINILM = "tf-idf + logistic regression", "all-MiniLM-L6-v2"
+GAINS = ("depth", "loop", "sharing")  # columns of the table depth_gains
 MARGIN = 0.01  # of accuracy that a replacement may lose
 
 
@@ -202,6 +204,17 @@ def depth() -> str:
     return compared(comparison(pair) for pair in pairs)
 
 
+def where_depth_pays() -> str:
+    """Depth gain, loop gain and what the loop keeps, one row per task and regime."""
+    lines = []
+    for row in table("depth_gains").to_dict("records"):
+        gains = [f"{signed(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})" for of in GAINS]
+        kept = "–" if np.isnan(row["kept"]) else f"{row['kept']:.0%} ({row['kept_low']:.0%} to {row['kept_high']:.0%})"
+        lines.append([row["data"], row["regime"], *gains, kept, row["n_seeds"], f"{row['n_items']:,}"])
+    header = ["task", "encoders", "depth gain", "loop gain", "loop − deep", "kept", "seeds", "test texts"]
+    return markdown(header, lines) + f"\n\n{depth_gain.where_depth_pays(table('depth_gains'))}"
+
+
 def grid() -> str:
     cells = table("grid").sort_values("mean")
     worst, best = cells.iloc[0], cells.iloc[-1]
@@ -334,7 +347,7 @@ BLOCKS = {
     block.__name__.replace("_", " "): block
     for block in (
         *(drawing, findings, headline_table, models, replacement, depth, grid, counting_words, less_data),
-        *(passes, early_exit, composed, worth, growth, carried, domains, pretraining, spam),
+        *(where_depth_pays, passes, early_exit, composed, worth, growth, carried, domains, pretraining, spam),
     )
 }
 

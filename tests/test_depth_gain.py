@@ -92,7 +92,7 @@ def test_the_advice_follows_from_what_sharing_costs() -> None:
     said = words.what_to_use(pd.DataFrame([gains(), nothing, worse, open_, gains(data="few", n_seeds=2)])).splitlines()
     taken = dict(line.removeprefix("- ").split(": ") for line in said)
     assert list(taken.values()) == [f"{task} (from nothing)." for task in "yxzu"]
-    starts = ("Take the shallow encoder,", "Take the loop if memory counts,", "Take the deep encoder,", "These runs do not settle")
+    starts = ("Take the shallow encoder,", "Take the loop if memory counts,", "Take the deep encoder,", "These runs do not")
     assert all(words.startswith(start) for words, start in zip(taken, starts, strict=True)) and "less than 1 point to" in said[1]
 
 
