@@ -111,6 +111,13 @@ def shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
+def few(values: Iterable[object], most: int = 5) -> str:
+    """The first of some values, each cut to 30 characters, as a sentence lists them: ``'a', 'b' and 3 more``."""
+    every = list(values)
+    words = ", ".join(shortened(repr(value), 30) for value in every[:most])
+    return f"{words} and {len(every) - most:,} more" if len(every) > most else words
+
+
 def visible(text: str) -> str:
     """The text with characters that steer a terminal written as escapes: ESC becomes ``\\x1b``, a line feed ``\\n``.
 

@@ -252,7 +252,7 @@ def test_a_run_is_scored_on_its_own_training_file(run: str, trained: Path, tmp_p
 def test_a_number_is_a_label_name_before_it_is_an_index(run: str, tmp_path: Path) -> None:
     file = tmp_path / "shifted.csv"
     file.write_text("text,label\n" + "".join(f"text {n},{n}\n" for n in range(5)))
-    assert "The labels '0' are none of 1, 2, 3, 4, very good" in refused("evaluate", run, file)
+    assert "The labels '0' are none of '1', '2', '3', '4', 'very good';" in refused("evaluate", run, file)
     assert _label_values(["ham", "spam"]) == {"0": "ham", "1": "spam", "ham": "ham", "spam": "spam"}
     assert _label_values(["-1", "0.5", "x"]) == {"-1": "-1", "0.5": "0.5", "x": "x"}
 

@@ -96,7 +96,7 @@ MISTAKES = {
     "an empty JSONL": ("x.jsonl", "\n\n", {}, "holds no rows"),
     "one class only": ("x.csv", "text,label\na,x\nb,x\n", {}, "at least two classes .* only 'x'"),
     "outside the mapping": (
-        "x.csv", "text,label\na,x\nb,y\nc,z\n", {"labels": {"x": "p", "y": "n"}}, "outside the mapping.*'z' \\(1 rows\\)",
+        "x.csv", "text,label\na,x\nb,y\nc,z\n", {"labels": {"x": "p", "y": "n"}}, "outside the mapping .*'z'; .* has 'x', 'y'",
     ),
     "no star": ("x.csv", "text,label\na,1\nb,6\n", {"stars": True}, "outside the mapping.*'6'"),
     "undecodable bytes": (
@@ -282,3 +282,14 @@ def test_a_file_of_many_bytes_is_refused_before_it_is_read(tmp_path: Path, monke
         read_table(tmp_path / "x.csv")
     with pytest.raises(InputError, match=r"Reading x.csv takes about 4,398.0 GB of memory"):
         revisions(DataSpec(source="file", path=str(tmp_path / "x.csv")))
+
+
+def test_a_sentence_stays_short_whatever_the_labels_and_columns_are_called(tmp_path: Path) -> None:
+    long = [f"{n} {'aä' * 100}" for n in range(100)]
+    rows = "".join(f"t{n},{label}\n" for n, label in enumerate(long))
+    labels = write(tmp_path / "x.csv", f"text,label\n{rows}")
+    columns = write(tmp_path / "columns.csv", ",".join(long) + "\n" + ",".join("x" * 100) + "\n")
+    for path, given in ((labels, {"labels": dict.fromkeys(long[:50], "p")}), (columns, {})):
+        with pytest.raises(InputError) as told:
+            read_file(path, **given)
+        assert "more" in str(told.value) and len(str(told.value)) <= 600

@@ -15,7 +15,7 @@ import click
 
 from rtxlib.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show
 from rtxlib.cli.output import FORMATS, check_out, force_option, json_line, write_table
-from rtxlib.errors import InputError, shortened, visible
+from rtxlib.errors import InputError, few, shortened, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,7 +233,7 @@ def evaluate(
     values = table[label_column].map(label_text)
     if unknown := sorted(set(values) - {"", *mapping}):
         raise InputError(
-            f"The labels {', '.join(map(repr, unknown[:5]))} are none of {', '.join(mapping)}; map them with --labels."
+            f"The labels {few(unknown)} are none of {few(mapping)}; map them with --labels."
         )
     names = values.map({"": ""} | mapping)
     kept = names != ""

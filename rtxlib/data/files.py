@@ -23,7 +23,7 @@ from pyarrow import parquet
 from rtxlib.checksums import regular
 from rtxlib.data import memory
 from rtxlib.data.rows import FEWEST, PAIR, Rows, as_text, label_text, labelled
-from rtxlib.errors import InputError, nearest, shortened, shown, visible
+from rtxlib.errors import InputError, few, nearest, shortened, shown, visible
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 # types of values → their name
@@ -102,7 +102,7 @@ def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> 
     """Raises InputError unless the table read from the file ``name`` has exactly one column of that name."""
     if column not in table.columns:
         raise InputError(
-            f"{name} has no column '{shortened(column)}' ({option}); it has {', '.join(map(repr, table.columns))}."
+            f"{name} has no column '{shortened(column)}' ({option}); it has {few(table.columns, 12)}."
             f"{nearest(column, table.columns)}"
         )
     _require_once(table.columns, column, name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, few
 
 SPLITS = ("train", "validation", "test")
 PAIR = "text_pair"  # the column of second texts; only pairs have it
@@ -109,10 +109,9 @@ def labelled(table: pd.DataFrame, values: pd.Series, mapping: Mapping[str, str],
     values = values.map({value: label_text(value) for value in values.unique()})
     unknown = values[~values.isin(list(mapping))].value_counts()
     if len(unknown):
-        found = ", ".join(f"'{value}' ({n:,} rows)" for value, n in unknown.head(5).items())
         raise InputError(
-            f"Labels outside the mapping in {where}: {found}{' and more' if len(unknown) > 5 else ''}; the mapping has "
-            f"{', '.join(map(repr, mapping))}. Map every value, to '' those to drop."
+            f"Labels outside the mapping in {where}: {few(unknown.index)}; the mapping has {few(mapping)}. Map every value, "
+            "to '' those to drop."
         )
     names = values.map(mapping)
     label_names = sorted(set(names) - {""}, key=_natural)

@@ -22,7 +22,7 @@ from rtxlib.data.rows import PAIR, Text, texts_of
 from rtxlib.data.sources import has_pairs
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
-from rtxlib.errors import InputError, fact, shown
+from rtxlib.errors import InputError, fact, few, shown
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import seen, store
@@ -169,7 +169,7 @@ def _label_numbers(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> np
     unknown = sorted(set(labels) - set(names))
     if unknown:
         raise InputError(
-            f"The run knows the labels {', '.join(names)}; the file also has {', '.join(map(repr, unknown[:5]))}."
+            f"The run knows the labels {few(names, 12)}; the file also has {few(unknown)}."
         )
     return np.array([names.index(label) for label in labels])
 
