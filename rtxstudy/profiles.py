@@ -160,7 +160,7 @@ PROFILES: dict[str, Profile] = {
             depth_tasks=(DepthTask(_SMOKE, RECIPES["smoke"], named_recipe("finetune", epochs=0.5)),),
             depth_seeds=2,
             conversions=_CONVERSIONS[:2],
-            embeddings=EmbeddingStudy((_SMOKE,), named_recipe("distill", batch_rows=32), 32),
+            embeddings=EmbeddingStudy((_SMOKE,), RECIPES["distill"], 32),
         ),
         Profile(
             name="demo",
@@ -205,7 +205,7 @@ PROFILES: dict[str, Profile] = {
             depth_tasks=(DepthTask(_DEMO, RECIPES["demo"], named_recipe("finetune", epochs=0.5)),),
             depth_seeds=3,
             conversions=_CONVERSIONS[:2],
-            embeddings=EmbeddingStudy((_DEMO,), named_recipe("distill", batch_rows=32), 32),
+            embeddings=EmbeddingStudy((_DEMO,), RECIPES["distill"], 32),
         ),
         Profile(
             name="full",

@@ -154,7 +154,7 @@ RECIPES: dict[str, Recipe] = {
             "distill",
             learning_rate=3e-4,
             epochs=1,
-            batch_rows=64,
+            batch_rows=32,
             schedule="linear",
             warmup=0.1,
             evaluations_per_epoch=4,
