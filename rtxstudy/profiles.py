@@ -40,6 +40,15 @@ class DepthTask:
 
 
 @dataclass(frozen=True)
+class EmbeddingStudy:
+    """How the embeddings of a converted encoder are distilled from the original's, on texts without labels."""
+
+    data: tuple[DataSpec, ...]  # whose training texts are read
+    recipe: Recipe
+    length: int  # tokens of a text that are read
+
+
+@dataclass(frozen=True)
 class Profile:
     """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
@@ -75,6 +84,7 @@ class Profile:
     depth_tasks: tuple[DepthTask, ...]  # notebook 09: where depth may pay; the first one decides among the conversions
     depth_seeds: int  # training seeds of each arm of notebook 09
     conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
+    embeddings: EmbeddingStudy | None = None  # notebook 09: how their embeddings are distilled; None: they are not
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:
@@ -150,6 +160,7 @@ PROFILES: dict[str, Profile] = {
             depth_tasks=(DepthTask(_SMOKE, RECIPES["smoke"], named_recipe("finetune", epochs=0.5)),),
             depth_seeds=2,
             conversions=_CONVERSIONS[:2],
+            embeddings=EmbeddingStudy((_SMOKE,), RECIPES["distill"], 32),
         ),
         Profile(
             name="demo",
@@ -194,6 +205,7 @@ PROFILES: dict[str, Profile] = {
             depth_tasks=(DepthTask(_DEMO, RECIPES["demo"], named_recipe("finetune", epochs=0.5)),),
             depth_seeds=3,
             conversions=_CONVERSIONS[:2],
+            embeddings=EmbeddingStudy((_DEMO,), RECIPES["distill"], 32),
         ),
         Profile(
             name="full",
@@ -338,6 +350,9 @@ def load(
         return dataclasses.replace(data, **{size: value for size, value in sizes.items() if value is not None})
 
     of_domains = rows if domain_rows is None else domain_rows
+    if profile.embeddings is not None:
+        read = tuple(map(resized, profile.embeddings.data))
+        profile = dataclasses.replace(profile, embeddings=dataclasses.replace(profile.embeddings, data=read))
     return dataclasses.replace(
         profile,
         data=resized(profile.data),

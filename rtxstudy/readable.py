@@ -123,6 +123,11 @@ def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
     return _written(table[["regime", "data", "arm", "model", *ARMS]], ARMS)
 
 
+def neighbours(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.evaluation.converted_embeddings.means`: one row per model, one column per panel."""
+    return table.pivot(index="model", columns="panel", values="mean").loc[table["model"].unique(), table["panel"].unique()]
+
+
 def figures(folder: Path) -> pd.DataFrame:
     """The figures in a folder: one row per figure, with its notebook, its drawings and its numbers."""
     return pd.DataFrame(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
+from rtxlib.runs.distillation import Distillation
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxstudy.profiles import DepthTask, LoopStudy, Profile
@@ -267,6 +268,23 @@ def conversions(profile: Profile) -> list[RunSpec]:
     """Notebook 09: every way to make a loop, with one seed on the first task."""
     task = profile.depth_tasks[0]
     return [_converted(profile, task.data, task.made, 0, **way) for way in profile.conversions if task.made]
+
+
+def distillations(profile: Profile) -> list[Distillation]:
+    """Notebook 09: the lower layers passed once, and the loop, learn the embeddings of the whole pretrained encoder.
+
+    The texts that notebook 09 searches are kept out. Without an embedding study in the profile there are none.
+    """
+    how, loop = profile.embeddings, profile.conversions[0]
+    if how is None:
+        return []
+    searched = (profile.domains, profile.data)
+    return [
+        Distillation(
+            profile.pretrained, profile.pretrained, how.data, how.recipe, searched, conversion=conversion, length=how.length
+        )
+        for conversion in (loop | {"passes": 1}, loop)
+    ]
 
 
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.

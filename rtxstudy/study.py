@@ -215,17 +215,22 @@ class Study:
 
     # ---------------------------------------------------------------------------------------------------------- tables
 
-    def table(self, study: str, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    def table(self, study: str, name: str, make: Callable[[], pd.DataFrame], key: str | None = None) -> pd.DataFrame:
         """The table ``name`` of a study, which ``make`` computes from data or weights. It is published, and a redraw reads it.
+
+        ``key``: what the table is made from. It is published in the column ``key``, and a table with this key is not made again.
 
         Raises InputError when a redraw finds no published table.
         """
+        known = published.read(self.results, name) if self.redraws or key else None
+        own = None if known is None else known[known["study"] == study].drop(columns="study").reset_index(drop=True)
         if self.redraws:
-            known = published.read(self.results, name)
-            if known is None:
+            if own is None:
                 raise self._unpublished(f"table '{name}'")
-            return known[known["study"] == study].drop(columns="study").reset_index(drop=True)
-        table = make()
+            return own
+        if own is not None and len(own) and (own["key"] == key).all():
+            return own
+        table = make() if key is None else make().assign(key=key)
         published.publish(study, [], self.results, **{name: table})
         return table
 

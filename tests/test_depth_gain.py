@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
-from rtxstudy import profiles, studies, words
+from rtxstudy import Study, profiles, studies, words
+from rtxstudy.evaluation.converted_embeddings import differences, means
 from rtxstudy.evaluation.depth_gain import conversions, kept
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.figures.depth_gain import depth_gains
@@ -150,3 +152,49 @@ def test_of_ways_within_one_standard_error_the_smallest_is_taken(tmp_path) -> No
     assert near["standard_error"].iloc[0] == pytest.approx((0.72 * 0.28 / 2000) ** 0.5)
     assert near["taken"].tolist() == [False, True, False, False] and far["taken"].tolist() == [False, False, False, True]
     assert near["beside"].tolist() == ["rank 16", "", "", ""]
+
+
+def searched() -> pd.DataFrame:
+    """Precisions of an original that finds most, a student that finds less, and the same students after a distillation."""
+    rng = np.random.default_rng(0)
+    share = {"chance": 0.5, "tf-idf": 0.6, "e": 0.9, "e 3×1": 0.6, "e 3×1 distilled": 0.9, "e 3×2": 0.7, "e 3×2 distilled": 0.9}
+    ease = rng.normal(0, 0.1, 400)
+    parts = [
+        pd.DataFrame({"panel": "p", "model": model, "text": range(400), "precision": np.clip(mean + ease, 0, 1)})
+        for model, mean in share.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_differences_of_neighbours_are_paired_by_the_text_that_searches() -> None:
+    table = searched()
+    rows = differences(table.sample(frac=1, random_state=0).sort_values("model", kind="stable"), "e").set_index("comparison")
+    assert set(rows.index) == {f"{made} − e" for made in set(table["model"]) - {"chance", "tf-idf", "e"}} | {
+        "e 3×2 distilled − e 3×1 distilled"
+    }
+    worse, same = rows.loc["e 3×1 − e"], rows.loc["e 3×2 distilled − e 3×1 distilled"]
+    assert worse["high"] < 0 and worse["high"] - worse["low"] < 0.02  # unpaired it would be wider than 0.02
+    assert same["difference"] == 0 and len(means(table)) == 7
+    said = [words.found_by_embeddings(row) for row in rows.reset_index().to_dict("records")]
+    assert any("e finds more" in one for one in said) and any("no difference is shown" in one for one in said)
+
+
+def test_the_students_of_a_study_share_all_but_their_passes_and_read_no_text_that_searches() -> None:
+    once, loop = studies.distillations(profiles.load("smoke", rows=200))
+    assert once.conversion | {"passes": 2} == loop.conversion and dataclasses.replace(once, conversion=loop.conversion) == loop
+    assert set(loop.kept_out) == {profiles.load("smoke", rows=200).data, profiles.load("smoke", rows=200).domains}
+    assert {spec.rows for spec in loop.data} == {200}
+
+
+def test_a_table_of_the_same_key_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    study, made = Study.open("smoke"), []
+
+    def make() -> pd.DataFrame:
+        made.append(1)
+        return pd.DataFrame({"n": [len(made)]})
+
+    found = [study.table("s", "t", make, key)["n"].item() for key in ("a", "a", "b", "b")]
+    assert found == [1, 1, 2, 2]
+    monkeypatch.setenv("RTX_NO_TRAINING", "1")
+    assert Study.open("smoke").table("s", "t", make)["n"].item() == 2

@@ -46,8 +46,9 @@ def convert(
 ) -> None:
     """Make a pretrained encoder (SOURCE, a Hub id or folder) into a loop of fewer layers.
 
-    The loop is not yet as good as its source: fine-tune it with `rtx train --model OUT --data FILE`. With one pass the folder
-    opens in transformers alone; a loop opens there after `import rtxlib.models`.
+    The loop is not yet as good as its source: fine-tune it with `rtx train --model OUT --data FILE`, or teach it the source's
+    embeddings with `rtx distill`. With one pass the folder opens in transformers alone; a loop opens there after
+    `import rtxlib.models`.
     """
     from safetensors import SafetensorError
 

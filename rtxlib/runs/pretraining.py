@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,15 +17,14 @@ from rtxlib.data.corpus import corpus_texts, packed
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
-from rtxlib.errors import InputError, disk_full
+from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.masked import EncoderForMaskedLM
 from rtxlib.models.presets import preset
-from rtxlib.runs import store
 from rtxlib.runs.keys import GENERATION, changed, hashed
-from rtxlib.training import parallel
-from rtxlib.training.device import device_name, pick_device, training_threads
+from rtxlib.runs.once import train_once
+from rtxlib.training.device import device_name, pick_device
 from rtxlib.training.pretrainer import Pretrainer
 from rtxlib.training.recipe import Recipe
 
@@ -79,37 +77,17 @@ class Pretraining:
         """Where the encoder lies once it is pretrained."""
         return paths.pretrained_dir() / self.key
 
+    def made(self, folder: Path) -> bool:
+        """Whether ``folder`` holds the encoder of this pretraining."""
+        return (folder / SUMS).is_file() and Pretraining.from_canonical(read_json(folder / RECORD)["pretraining"]) == self
+
 
 def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = lambda line: None) -> Path:
-    """Pretrain an encoder and save it with its tokenizer into ``folder``, unless it is there already.
-
-    An unfinished training lies beside it in ``<folder>.partial``, and the next call goes on from there. Two processes that want
-    the same encoder wait for each other.
+    """Pretrain an encoder and save it with its tokenizer into ``folder``, unless it is there already; see :func:`train_once`.
 
     Raises InputError when the folder holds something else, when the sources have different tokenizers, or as ``prepare``.
     """
-    if parallel.processes() > 1:
-        raise InputError("An encoder is pretrained in one process; start without torchrun.")
-    partial = folder.with_name(f"{folder.name}{store.PARTIAL}")
-    checkpoint = partial / "checkpoint.safetensors"
-    try:
-        with store.hold(partial, "training", -1, report):
-            if not folder.exists():
-                with training_threads(what.threads):
-                    _pretrain_into(folder, checkpoint, what, report)
-                checkpoint.unlink(missing_ok=True)
-    except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
-        if disk_full(error) and not isinstance(error, InputError):
-            raise InputError(
-                f"The disk is full while pretraining into {folder}; free some space and give the same command again."
-            ) from error
-        raise
-    finally:
-        if not checkpoint.exists():  # there is nothing to go on from
-            shutil.rmtree(partial, ignore_errors=True)
-    if not (folder / SUMS).is_file() or Pretraining.from_canonical(read_json(folder / RECORD)["pretraining"]) != what:
-        raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
-    return folder
+    return train_once(what, folder, lambda checkpoint: _pretrain_into(folder, checkpoint, what, report), report)
 
 
 def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Callable[[str], None]) -> None:

@@ -54,26 +54,41 @@ def embed(
         )
     if cut := cut_texts(texts):
         print(cut, file=sys.stderr)
-    device = pick_device()
     ids, offsets = encode(texts, tokenizer, config.max_seq_length or config.max_position_embeddings)
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
-    embeddings = np.empty((len(texts), config.hidden_size), dtype=np.float32)
+    embeddings = embed_tokens(tokens, encoder, tokenizer.pad_token_id, pick_device(), report)
+    if not np.isfinite(embeddings).all():
+        raise InputError("The embeddings are not finite numbers, so the weights are damaged; fetch the model again.")
+    return embeddings
+
+
+def embed_tokens(
+    tokens: Tokens,
+    encoder: Encoder,
+    pad_id: int,
+    device: torch.device,
+    report: Callable[[int, int], object] | None = None,
+) -> np.ndarray:
+    """Sentence embeddings (texts, hidden) in float32 of tokenised texts, in their order.
+
+    The encoder is moved to ``device`` and stays there; its train/eval mode stays as it was. report: is called with (texts done,
+    all texts) after each batch.
+    """
+    embeddings = np.empty((len(tokens), encoder.config.hidden_size), dtype=np.float32)
     training = [module for module in encoder.modules() if module.training]
     encoder.eval().to(device)  # moved here, because weights that are moved in inference mode cannot be trained later
     groups = fitting_batches(tokens.lengths, device)
     done = 0
     with torch.inference_mode(), prepacked(encoder) if len(groups) > 1 else nullcontext():
         for index in reversed(groups):  # longest first, so that a batch too large for memory fails at once
-            batch = moved(collate(tokens, index, tokenizer.pad_token_id), device)
+            batch = moved(collate(tokens, index, pad_id), device)
             states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))
             embeddings[index] = states.float().cpu().numpy()
             done += len(index)
             if report is not None:
-                report(done, len(texts))
+                report(done, len(tokens))
     for module in training:
         module.training = True
-    if not np.isfinite(embeddings).all():
-        raise InputError("The embeddings are not finite numbers, so the weights are damaged; fetch the model again.")
     return embeddings
 
 

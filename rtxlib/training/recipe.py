@@ -149,6 +149,18 @@ RECIPES: dict[str, Recipe] = {
             schedule="linear",
             keep="last",
         ),
+        # For learning the sentence embeddings of another encoder. Without dropout, because the teacher has none.
+        Recipe(
+            "distill",
+            learning_rate=3e-4,
+            epochs=1,
+            batch_rows=32,
+            schedule="linear",
+            warmup=0.1,
+            evaluations_per_epoch=4,
+            keep="last",
+            dropout=0.0,
+        ),
         # For pretrained encoders. Low layers change little, high layers more, and the untrained head most. The rate falls to
         # zero and the last weights are kept, as in Devlin et al. 2019.
         Recipe(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
+from scipy.sparse import spmatrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from transformers import PreTrainedTokenizerBase
 
@@ -88,11 +90,15 @@ def neighbours(pools: Mapping[str, Prepared], rows: int, embedder: Embedder | No
     parts = []
     for panel, pool in pools.items():
         texts = pool.rows("test").groupby("label").head(rows)
-        kinds = {"tf-idf": TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True).fit_transform(texts["text"])}
-        if embedder is not None:
-            kinds[embedder.name] = embedder.vectors(texts["text"].tolist())
+        kinds = representations(texts["text"].tolist(), [] if embedder is None else [embedder])
         parts.append(retrieval.compare(kinds, texts["label"].to_numpy(), ks=(1, 10)).assign(panel=panel))
     return pd.concat(parts, ignore_index=True)
+
+
+def representations(texts: Sequence[str], embedders: Iterable[Embedder]) -> dict[str, np.ndarray | spmatrix]:
+    """Name → vectors (texts, width) of the texts: TF-IDF of words and pairs of words, and each embedder's embeddings."""
+    kinds = {"tf-idf": TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True).fit_transform(texts)}
+    return kinds | {embedder.name: embedder.vectors(texts) for embedder in embedders}
 
 
 def best_matches(queries: Sequence[str], texts: Sequence[str], embedder: Embedder) -> pd.DataFrame:

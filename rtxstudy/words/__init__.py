@@ -24,6 +24,7 @@ from rtxstudy.words.costs import frontiers as frontiers
 from rtxstudy.words.data import overlap as overlap
 from rtxstudy.words.data import setting as setting
 from rtxstudy.words.depth_gain import chosen_conversion as chosen_conversion
+from rtxstudy.words.depth_gain import found_by_embeddings as found_by_embeddings
 from rtxstudy.words.depth_gain import kept as kept
 from rtxstudy.words.depth_gain import what_to_use as what_to_use
 from rtxstudy.words.depth_gain import where_depth_pays as where_depth_pays

@@ -45,6 +45,17 @@ def chosen_conversion(table: pd.DataFrame) -> str:
     return said
 
 
+def found_by_embeddings(row: Mapping[str, Any]) -> str:
+    """One sentence on a row of :func:`rtxstudy.evaluation.converted_embeddings.differences`: whose neighbours fit better."""
+    a, b = row["comparison"].split(" − ")
+    if row["low"] <= 0 <= row["high"]:
+        shown = "the interval contains zero, so no difference is shown"
+    else:
+        shown = f"{a if row['low'] > 0 else b} finds more"
+    ends = f"95 % interval {signed(row['low'])} to {points(row['high'])}, {row['n']:,} texts"
+    return f"**{a}** minus **{b}**, {row['panel']}: {points(row['difference'])} ({ends}): {shown}."
+
+
 def _way(row: pd.Series) -> str:
     words = f"{row['start']} layers, {row['layers']}×{row['passes']}"
     return f"{words}, {row['beside']}" if row["beside"] else words
