@@ -23,7 +23,8 @@ def bounded_exit(row: Mapping[str, Any]) -> str:
     interval = "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
     return (
         f"{leaves}: {row['passes']:.2f} of {row['most']} passes on average, {row['throughput']:.2f} times the throughput of all "
-        f"passes ({row['throughput_least']:.2f} times in the slowest seed). The accuracy is {higher(row['difference'])}{interval}."
+        f"passes ({row['throughput_least']:.2f} times in the slowest seed). "
+        f"The accuracy is {higher(row['difference'])}{interval}."
     )
 
 
