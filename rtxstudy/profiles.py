@@ -163,7 +163,7 @@ PROFILES: dict[str, Profile] = {
             depth_tasks=(DepthTask(_SMOKE, RECIPES["smoke"], named_recipe("finetune", epochs=0.5)),),
             depth_seeds=2,
             conversions=_CONVERSIONS[:2],
-            exit_studies=(ExitStudy(_SMOKE, named_recipe("finetune", epochs=0.5), _READ_EARLY, seeds=1),),
+            exit_studies=(ExitStudy(_SMOKE, named_recipe("finetune", epochs=0.5), _READ_EARLY | {"layers": 1}, seeds=1),),
         ),
         Profile(
             name="demo",
