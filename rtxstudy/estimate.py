@@ -20,7 +20,7 @@ from rtxlib.models.pretrained import out_of_reach
 from rtxlib.runs.cost import forward_flops
 from rtxlib.runs.execute import lookup
 from rtxlib.runs.spec import RunSpec
-from rtxlib.runs.train import fresh_model
+from rtxlib.runs.train import fresh_model, model_config
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
 from rtxlib.training.step_rows import steps
 from rtxstudy import published
@@ -34,7 +34,7 @@ PROBE_STEPS = 3
 def training_flops(spec: RunSpec, data: Prepared) -> float:
     """Floating-point operations of the whole training, without padding and without an early stop."""
     lengths = pd.Series(data.splits["train"].lengths).value_counts()
-    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
+    config = model_config(spec, data)
     depths = range(1, config.recurrent_depth + 1) if config.depth_sampling == "uniform" else [config.recurrent_depth]
     epoch = np.mean(
         [sum(forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()) for r in depths]

@@ -49,6 +49,16 @@ class EmbeddingStudy:
 
 
 @dataclass(frozen=True)
+class ExitStudy:
+    """A task on which a loop made of pretrained layers is trained with random depth, to measure early exit on it."""
+
+    data: DataSpec
+    recipe: Recipe
+    conversion: dict[str, Any]  # arguments of rtxlib.models.convert.to_loop, with depth_sampling="uniform"
+    seeds: int  # training seeds
+
+
+@dataclass(frozen=True)
 class Profile:
     """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
@@ -84,13 +94,14 @@ class Profile:
     depth_tasks: tuple[DepthTask, ...]  # notebook 09: where depth may pay; the first one decides among the conversions
     depth_seeds: int  # training seeds of each arm of notebook 09
     conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
+    exit_studies: tuple[ExitStudy, ...]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
     embeddings: EmbeddingStudy | None = None  # notebook 09: how their embeddings are distilled; None: they are not
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:
         """Every data set of the profile once, the headline data first."""
         of_loops = (loop.data for loop in self.loops)
-        of_depth = (task.data for task in self.depth_tasks)
+        of_depth = (task.data for task in (*self.depth_tasks, *self.exit_studies))
         single = (self.data, self.domains, self.transfer_from, self.transfer_to, self.spam)
         return tuple(dict.fromkeys((*single, *of_loops, *of_depth)))
 
@@ -113,6 +124,8 @@ _CONVERSIONS: tuple[dict[str, Any], ...] = (
     {"layers": 2, "passes": 3, "start": "lower"},
     {"layers": 2, "passes": 2, "start": "lower", "edges": True},
 )
+# A loop whose state can be read after each of its passes, because training draws the passes of each batch
+_READ_EARLY: dict[str, Any] = {"layers": 3, "passes": 4, "start": "lower", "depth_sampling": "uniform"}
 
 PROFILES: dict[str, Profile] = {
     profile.name: profile
@@ -161,6 +174,7 @@ PROFILES: dict[str, Profile] = {
             depth_seeds=2,
             conversions=_CONVERSIONS[:2],
             embeddings=EmbeddingStudy((_SMOKE,), RECIPES["distill"], 32),
+            exit_studies=(ExitStudy(_SMOKE, named_recipe("finetune", epochs=0.5), _READ_EARLY | {"layers": 1}, seeds=1),),
         ),
         Profile(
             name="demo",
@@ -206,6 +220,7 @@ PROFILES: dict[str, Profile] = {
             depth_seeds=3,
             conversions=_CONVERSIONS[:2],
             embeddings=EmbeddingStudy((_DEMO,), RECIPES["distill"], 32),
+            exit_studies=(ExitStudy(_DEMO, named_recipe("finetune", epochs=0.5), _READ_EARLY, seeds=3),),
         ),
         Profile(
             name="full",
@@ -263,6 +278,7 @@ PROFILES: dict[str, Profile] = {
             ),
             depth_seeds=3,
             conversions=_CONVERSIONS,
+            exit_studies=(),
         ),
     )
 }
@@ -334,6 +350,9 @@ def load(
         random_depth_seeds=random_depth_seeds or profile.random_depth_seeds,
         depth_seeds=depth_seeds or min(profile.depth_seeds, seeds or profile.depth_seeds),
         loops=tuple(dataclasses.replace(loop, seeds=loop_seeds or loop.seeds) for loop in profile.loops),
+        exit_studies=tuple(
+            dataclasses.replace(one, seeds=depth_seeds or min(one.seeds, seeds or one.seeds)) for one in profile.exit_studies
+        ),
     )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
@@ -362,4 +381,5 @@ def load(
         spam=resized(profile.spam),
         loops=tuple(dataclasses.replace(loop, data=resized(loop.data)) for loop in profile.loops),
         depth_tasks=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.depth_tasks),
+        exit_studies=tuple(dataclasses.replace(one, data=resized(one.data)) for one in profile.exit_studies),
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
+from rtxstudy.words.numbers import signed
+
 COSTS = {  # column of the runs table → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
     "embedding_parameters": ("… in the token table", "{:,.0f}"),
@@ -126,6 +128,31 @@ def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of :func:`rtxstudy.evaluation.converted_embeddings.means`: one row per model, one column per panel."""
     return table.pivot(index="model", columns="panel", values="mean").loc[table["model"].unique(), table["panel"].unique()]
+
+
+EXITS = {  # column of rtxstudy.evaluation.bounded_exits.against_all_passes → its readable name and its format
+    "passes": ("passes", "{:.2f}"),
+    "accuracy": ("accuracy", "{:.4f}"),
+    "risk": ("risk", "{:.2%}"),
+    "mean_risk": ("risk, mean over splits", "{:.2%}"),
+    "share_above": ("splits above the bound", "{:.0%}"),
+    "share_all_above": ("… judged on all texts", "{:.0%}"),
+    "ms_per_text": ("ms per text", "{:.2f}"),
+    "throughput": ("throughput, all passes = 1", "{:.2f}"),
+    "n_seeds": ("seeds", "{:.0f}"),
+}
+_BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected risk bounded", "certified": "risk certified"}
+
+
+def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of fixed passes and early exits, with the difference to all passes in percentage points."""
+    ends = table[["difference", "low", "high"]].map(signed).where(table[["difference", "low", "high"]].notna(), "–")
+    named = table.assign(
+        **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
+        **{"difference (points)": ends["difference"], "95 % from": ends["low"], "to": ends["high"]},
+    )
+    shown = ["data", "leave by", "kind", "passes", "accuracy", "difference (points)", "95 % from", "to"]
+    return _written(named[[*shown, *(name for name in EXITS if name not in shown)]], EXITS)
 
 
 def figures(folder: Path) -> pd.DataFrame:

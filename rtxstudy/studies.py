@@ -287,6 +287,15 @@ def distillations(profile: Profile) -> list[Distillation]:
     ]
 
 
+def leaving_early(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: loops made of pretrained layers, trained with random depth, which texts may leave early."""
+    return [
+        _converted(profile, one.data, one.recipe, seed, **one.conversion)
+        for one in profile.exit_studies
+        for seed in range(one.seeds)
+    ]
+
+
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "02_baseline": {"baseline": baseline},
@@ -301,7 +310,12 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
     "06_domain_classification": {"domains": domains, "transfer": transfer},
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
-    "09_where_depth_pays": {"where_depth_pays": where_depth_pays, "converted": converted, "conversions": conversions},
+    "09_where_depth_pays": {
+        "where_depth_pays": where_depth_pays,
+        "converted": converted,
+        "conversions": conversions,
+        "leaving_early": leaving_early,
+    },
 }
 
 

@@ -104,6 +104,22 @@ def test_a_new_addition_changes_nothing_and_learns() -> None:
     assert all(part.b.grad.abs().sum() > 0 for layer in relaxed.encoder.stack.of_pass[1] for part in layer.children())
 
 
+def test_a_loop_of_random_depth_trains_every_pass_and_runs_all_of_them_afterwards(six: Encoder, tmp_path: Path) -> None:
+    drawn, plain = to_loop(six, 2, 4, depth_sampling="uniform"), to_loop(six, 2, 4)
+    drawn.save_pretrained(tmp_path)
+    opened = AutoModel.from_pretrained(tmp_path)
+    assert torch.equal(states(opened), states(plain))
+    by_depth = {depth: states(plain, recurrent_depth=depth) for depth in (1, 2, 3, 4)}
+    torch.manual_seed(0)
+    seen = []
+    for part in opened.train().modules():
+        part.training = part is opened  # passes are drawn, and nothing is dropped
+    for _ in range(40):
+        found = states(opened)
+        seen += [depth for depth, state in by_depth.items() if torch.allclose(found, state, atol=1e-6)]
+    assert len(seen) == 40 and set(seen) == {1, 2, 3, 4}
+
+
 @pytest.fixture(scope="module")
 def words() -> PreTrainedTokenizerFast:
     return train("wordpiece", ["the film was wonderful and the actors were fine", "nothing of it was funny"] * 3, 120)
@@ -137,6 +153,7 @@ def test_what_cannot_be_converted_is_said(six: Encoder) -> None:
         ({"layers": 4, "passes": 2, "start": "average"}, "cannot be averaged into 4"),
         ({"layers": 2, "passes": 2, "rank": 4}, "2 × 2 must be 6"),
         ({"layers": 3, "passes": 0}, "recurrent_depth must be from 1"),
+        ({"layers": 3, "passes": 1, "depth_sampling": "uniform"}, "has none of them"),
     ):
         with pytest.raises(InputError, match=sentence):
             to_loop(six, **wrong)

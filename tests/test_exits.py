@@ -45,6 +45,21 @@ def test_leaving_on_paper_is_leaving_in_the_model(criterion: str, batches: list)
         assert exits.leave(decoded.scores[criterion], threshold).tolist() == real.tolist()
 
 
+@pytest.mark.parametrize("criterion", exits.CRITERIA)
+def test_pairs_leave_a_model_that_reads_the_mean_as_on_paper(criterion: str, batches: list) -> None:
+    model = small("recurrent-2x4x64", pooling="mean", residual="none", norm_placement="post")
+    types = (torch.arange(11) > 1).long().expand(6, -1)
+    pairs = [batch | {"token_type_ids": types[:, : batch["input_ids"].shape[1]]} for batch in batches]
+    decoded, single = exits.decode_passes(model, pairs), exits.decode_passes(model, batches)
+    assert not np.allclose(decoded.logits, single.logits, atol=1e-3)  # the segments are read
+    for threshold in (0.3, 0.5, 0.7):
+        left = [model(**batch, early_exit=EarlyExit(criterion, threshold)) for batch in pairs]
+        taken = exits.leave(decoded.scores[criterion], threshold)
+        assert torch.cat([one.passes for one in left]).tolist() == taken.tolist()
+        on_paper = decoded.logits[np.arange(len(taken)), taken - 1]
+        np.testing.assert_allclose(torch.cat([one.logits for one in left]).detach(), on_paper, atol=1e-4)
+
+
 def test_calibration_takes_the_lowest_threshold_that_keeps_its_promise() -> None:
     scores = np.array([[0.9, 1.0], [0.8, 1.0], [0.7, 1.0], [0.6, 1.0]])
     predictions = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])  # leaving early changes the third text alone

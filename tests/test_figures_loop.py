@@ -121,6 +121,17 @@ def leaving(seeds: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).assign(model="recurrent-1x6x128")
 
 
+def bounded(seeds: int = 3) -> pd.DataFrame:
+    """Four fixed numbers of passes, and an exit for each criterion and bound."""
+    rows = [("fixed_" + str(r), "fixed", "", r, 0.7 - 0.06 / r) for r in range(1, 5)] + [("fixed", "fixed", "validated", 3, 0.68)]
+    for i, criterion in enumerate(("confidence", "agreement", "change")):
+        for j, bound in enumerate(("controlled", "certified")):
+            rows.append((f"{criterion}_{bound}", criterion, bound, 2 + 0.5 * i + 0.2 * j, 0.682 + 0.002 * j))
+    table = pd.DataFrame(rows, columns=["way", "criterion", "bound", "passes", "accuracy"])
+    ends = {"low": table["accuracy"] - 0.685 - 0.003, "high": table["accuracy"] - 0.685 + 0.003}
+    return table.assign(model="m", data="mnli", ms_per_text=1 + 2 * table["passes"], at_most=0.005, n_seeds=seeds, **ends)
+
+
 def with_data(table: pd.DataFrame, *names: str) -> pd.DataFrame:
     return pd.concat([table.assign(data=name) for name in names], ignore_index=True)
 
@@ -155,6 +166,8 @@ CASES = {
     "worth, three data": (depth.worth, errors(["a", "b", "c"], 3), {"fits": fitted(["a", "b", "c"])}),
     "exits, three data": (exits.exits, with_data(leaving(3), "sst2", "yelp", "amazon"), {}),
     "exits, two data": (exits.exits, with_data(leaving(3), "sst2", "yelp"), {}),
+    "bounded_exits": (exits.bounded_exits, bounded(), {}),
+    "bounded_exits, two data": (exits.bounded_exits, with_data(bounded(), "mnli", "cola"), {}),
 }
 NEEDED = {
     gradients.gradient_by_layer: ("model", "seed", "depth", "iteration", "norm"),
@@ -165,6 +178,7 @@ NEEDED = {
     depth.composition: ("arm", "iterations", "layers", "depth", "seed", "accuracy"),
     depth.worth: ("data", "model", "layers", "iterations", "seed", "error"),
     exits.exits: ("model", "seed", "criterion", "setting", "passes", "ms_per_text", "accuracy", "chosen"),
+    exits.bounded_exits: ("data", "model", "way", "criterion", "bound", "passes", "ms_per_text", "accuracy", "low", "at_most"),
 }
 
 
@@ -409,6 +423,22 @@ def test_a_choice_that_is_one_of_the_settings_is_no_second_point_of_its_line() -
     line = next(line for line in ax.get_lines() if line.get_marker() == "^" and line.get_markersize() < 10)
     assert len(line.get_xdata()) == 5
     assert sum(line.get_markersize() > 10 for line in ax.get_lines()) == 1
+
+
+def test_bounded_exits_draws_fixed_passes_as_a_line_and_certified_exits_as_open_marks() -> None:
+    table = bounded()
+    ax = exits.bounded_exits(table).axes[0]
+    fixed = table[table["bound"] == ""]
+    assert drawn(ax, fixed["ms_per_text"], fixed["accuracy"], exits._CRITERIA["fixed"][0], aside=1e-9)
+    for row in table[table["bound"].isin(("controlled", "certified"))].itertuples():
+        colour, marker, _, _ = exits._CRITERIA[row.criterion]
+        (mark,) = (
+            line
+            for line in ax.get_lines()
+            if line.get_marker() == marker and line.get_color() == colour and line.get_xdata()[0] == row.ms_per_text
+        )
+        assert mark.get_ydata()[0] == row.accuracy and (mark.get_markerfacecolor() == "white") == (row.bound == "certified")
+    assert any(np.allclose(line.get_ydata(), fixed["accuracy"].iloc[-1] - 0.005) for line in ax.get_lines())
 
 
 def test_exits_refuses_a_second_choice_a_chosen_depth_an_unknown_criterion_and_no_time() -> None:

@@ -18,6 +18,7 @@ from transformers import AutoModel, BertModel
 
 from rtxlib.cli.commands import cli
 from rtxlib.data import tokenization
+from rtxlib.data.batching import collate
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
@@ -29,6 +30,8 @@ from rtxlib.training.embed import embed
 from rtxlib.training.recipe import recipe
 from rtxlib.training.trainer import Trainer
 from rtxstudy import profiles, studies
+from rtxstudy.estimate import training_flops
+from rtxstudy.evaluation.exits import decode_passes
 
 FINE, DULL = ("fine", "lovely", "moving", "clever"), ("dull", "stale", "clumsy", "flat")
 
@@ -178,6 +181,22 @@ def test_a_converted_checkpoint_is_fine_tuned_as_its_own_folder_would_be(made: t
         assert torch.equal(one, other), name
     assert models[0].config.recurrent_depth == 2 and ours.name == "tiny 1×2 lower"
     assert RunSpec.from_canonical(json.loads(json.dumps(ours.canonical()))) == ours
+
+
+def test_a_loop_made_of_pretrained_layers_is_fine_tuned_at_random_depth(made: tuple[Path, Path], tmp_path: Path) -> None:
+    """Texts whose label is a word of theirs: the label can be read after every pass."""
+    checkpoint, texts = made
+    data = DataSpec(source="file", path=str(texts), tokenizer=str(checkpoint), max_length=64)
+    loop = {"layers": 1, "passes": 4, "start": "lower", "depth_sampling": "uniform"}
+    ours = RunSpec(str(checkpoint), data, recipe("finetune", epochs=8, learning_rate=2e-3), conversion=loop)
+    model = train_here(ours, tmp_path)
+    assert ours.name == "tiny 1×4 lower random depth" and model.config.pooling == "mean"
+    prepared = prepare(data, tmp_path / "prepared", progress=False)
+    test = prepared.splits["test"]
+    decoded = decode_passes(model, [collate(test, np.arange(len(test)), prepared.tokenizer.pad_token_id)])
+    assert (decoded.predictions == test.labels[:, None]).mean(axis=0).min() > 0.9
+    fixed = dataclasses.replace(ours, conversion=loop | {"depth_sampling": "fixed"})
+    assert training_flops(ours, prepared) < 0.7 * training_flops(fixed, prepared)  # (1 + 2 + 3 + 4) / 4 of 4 passes
 
 
 def train_here(spec: RunSpec, runs: Path) -> EncoderForSequenceClassification:

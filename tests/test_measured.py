@@ -15,11 +15,12 @@ from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification
-from rtxlib.runs import store, train
+from rtxlib.runs import store, train, use
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import published
+from rtxstudy.evaluation import bounded_exits as bounded
 from rtxstudy.evaluation import measured
 from rtxstudy.evaluation.exits import exit_differences
 from rtxstudy.evaluation.worth import by_composition
@@ -53,6 +54,7 @@ def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict
     """Every table that is measured of a run, by the name it is stored under."""
     ways = measured.early_exits(run, data, results)
     predictions = store.part(run, "exit_predictions", results)
+    of_bounds = measured.bounded_exits(run, data, results)
     return {
         "states": measured.states(run, data, results),
         "gradients": measured.gradients(run, data, results),
@@ -60,6 +62,8 @@ def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict
         "state_gradients": measured.state_gradients(run, data, results),
         "exits": ways,
         "exit_predictions": predictions,
+        "bounded_exits": of_bounds,
+        "bounded_exit_predictions": store.part(run, "bounded_exit_predictions", results),
     }
 
 
@@ -114,6 +118,24 @@ def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:
         assert row.fixed_passes == fewest["setting"]
         assert row.fixed_throughput == pytest.approx(fixed["ms_per_text"].iloc[-1] / fewest["ms_per_text"])
         assert row.fixed_difference == pytest.approx(fewest["accuracy"] - fixed["accuracy"].iloc[-1])
+
+
+def test_exits_of_bounded_risk_are_those_of_the_model(run, data, monkeypatch) -> None:
+    """With a bound that so few texts can meet, texts leave, and on paper as in the model."""
+    monkeypatch.setattr(bounded, "RISK", 0.2)
+    ways, predictions = measured._measure_bounded(run, use.open_model(run), data)
+    left = ways[ways["bound"] == "controlled"]
+    assert (left["passes"] < 3).any() and (ways["ms_per_text"] > 0).all()
+    fixed = ways[ways["bound"] == ""]
+    assert fixed["passes"].tolist() == [1, 2, 3] and fixed["risk"].iloc[-1] == 0
+    assert fixed["accuracy"].iloc[-1] == pytest.approx(run.metrics["accuracy"])
+    model, test = use.open_model(run), data.splits["test"]
+    assert predictions["label"].tolist() == test.labels.tolist()
+    for row in ways.itertuples():
+        way = bounded.Way(row.way, row.criterion, row.bound, row.setting).arguments()
+        for text in range(0, len(test), 5):
+            label = int(model(torch.tensor(test.row(text)[None].astype("int64")), **way).logits.argmax())
+            assert label == predictions[row.way].iloc[text]
 
 
 def test_early_exits_that_were_broken_off_are_measured_again(run, data) -> None:

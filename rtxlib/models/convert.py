@@ -31,6 +31,7 @@ def to_loop(
     rank: int | None = None,
     pass_norms: bool = False,
     edges: bool = False,
+    depth_sampling: str = "fixed",
 ) -> Encoder:
     """An encoder of ``layers`` shared layers passed ``passes`` times, made from the layers of ``source``.
 
@@ -44,6 +45,8 @@ def to_loop(
         rank: the rank of what each pass adds to the shared matrices. It starts from the singular values of the difference
             between the source's matrix and the shared one, so with full rank the loop computes what the source computes.
         pass_norms: each pass starts with the norms of the source's layers that it replaces
+        depth_sampling: "uniform" lets the training draw the passes of each batch from 1 to R, so that a label can be read after
+            any of them
 
     Raises:
         InputError: the source has a loop, N layers are more than it has, or the layers that a shared layer replaces do not
@@ -73,7 +76,7 @@ def to_loop(
         _check_alike(replaced)
 
     with torch.device("meta"):
-        loop = Encoder(loop_config(source.config, layers, passes, rank, pass_norms, edges))
+        loop = Encoder(loop_config(source.config, layers, passes, rank, pass_norms, edges, depth_sampling))
     loop.to_empty(device="cpu")
     for name, part in source.named_children():
         if name != "stack":
@@ -96,7 +99,13 @@ def to_loop(
 
 
 def loop_config(
-    of: ModelConfig, layers: int, passes: int, rank: int | None = None, pass_norms: bool = False, edges: bool = False
+    of: ModelConfig,
+    layers: int,
+    passes: int,
+    rank: int | None = None,
+    pass_norms: bool = False,
+    edges: bool = False,
+    depth_sampling: str = "fixed",
 ) -> ModelConfig:
     """The configuration of the encoder that :func:`to_loop` makes. Raises InputError for fields that contradict each other."""
     config = copy.deepcopy(of)
@@ -105,6 +114,7 @@ def loop_config(
         config.residual = "none"  # so that the loop differs from a stack in sharing alone
     config.prelude_layers = config.coda_layers = int(edges)
     config.pass_norms, config.pass_rank = pass_norms, rank
+    config.depth_sampling = depth_sampling
     config.check()
     return config
 

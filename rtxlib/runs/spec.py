@@ -193,6 +193,7 @@ class RunSpec:
             return []
         others = {name: value for name, value in self.conversion.items() if name not in ("layers", "passes")}
         words = {"start": "{}", "rank": "rank {}", "pass_norms": "own norms", "edges": "between edges"}
+        words |= {"depth_sampling": "random depth"}
         shape = f"{self.conversion['layers']}×{self.conversion['passes']}"
         return [shape, *(words[name].format(value) for name, value in others.items())]
 

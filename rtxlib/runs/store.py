@@ -40,6 +40,8 @@ TABLES = (
     "states",
     "exits",
     "exit_predictions",
+    "bounded_exits",
+    "bounded_exit_predictions",
 )  # the tables that a run's folder may hold
 
 

@@ -23,6 +23,7 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.data.sources import has_pairs
 from rtxlib.data.tokenization import load_tokenizer, special_ids
 from rtxlib.errors import InputError
+from rtxlib.models.config import ModelConfig
 from rtxlib.models.convert import loop_config, to_loop
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load, with_head
@@ -40,6 +41,14 @@ from rtxlib.training.step_rows import steps
 from rtxlib.training.trainer import Trained, Trainer
 
 TURN_SECONDS = 60.0  # seconds that process 0 waits for the lock between two messages to the other processes
+
+
+def model_config(spec: RunSpec, data: Prepared) -> ModelConfig:
+    """The configuration of the model that a run trains: that of :meth:`RunSpec.config`, made into a loop if the run says so."""
+    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
+    if not spec.conversion:
+        return config
+    return loop_config(config, **{name: value for name, value in spec.conversion.items() if name != "start"})
 
 
 def fresh_model(
@@ -123,9 +132,7 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     # The micro-batches of the first steps stand for all. Each of several processes takes its share of one.
     first = itertools.islice(steps(split, spec.recipe, spec.seed), 20)
     tokens = max(len(rows) * int(split.lengths[rows].max()) for pieces in first for rows in pieces) // spec.processes
-    config = spec.config(len(data.tokenizer), data.tokenizer.pad_token_id, data.label_names)
-    if spec.conversion:
-        config = loop_config(config, **{name: value for name, value in spec.conversion.items() if name != "start"})
+    config = model_config(spec, data)
     longest = max(int(tokens.lengths.max()) for tokens in data.splits.values() if len(tokens))
     if longest > config.max_position_embeddings:
         raise InputError(

@@ -14,6 +14,7 @@ Inside the loop:
 - :mod:`~rtxstudy.evaluation.gradients`: gradients of each pass
 - :mod:`~rtxstudy.evaluation.states`: states after each pass
 - :mod:`~rtxstudy.evaluation.exits`: early exit
+- :mod:`~rtxstudy.evaluation.exit_risk`, :mod:`~rtxstudy.evaluation.bounded_exits`: early exit whose risk is bounded
 - :mod:`~rtxstudy.evaluation.loop_tables`: tables of notebook 03 from these measurements
 
 Other notebooks:

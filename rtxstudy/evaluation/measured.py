@@ -25,8 +25,9 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model
 from rtxlib.runs.use import open_model
-from rtxlib.training.device import autocast, device_name, pick_device, pick_precision
+from rtxlib.training.device import autocast, device_name, pick_device, pick_precision, training_threads
 from rtxlib.training.predict import EVALUATION_TOKENS
+from rtxstudy.evaluation import bounded_exits as bounded
 from rtxstudy.evaluation import exits
 from rtxstudy.evaluation.gradients import gradients_by_parameter, gradients_by_pass, gradients_of_states
 from rtxstudy.evaluation.states import states_by_pass
@@ -38,6 +39,8 @@ TOLERANCE = 0.005  # share of validation labels that early exit may change
 CONFIDENCES = (0.6, 0.75, 0.9)  # thresholds of "confidence" that are measured beside the calibrated one, for a curve
 CHANGES = (0.2, 0.5, 0.8)  # thresholds of "change" for a curve, as quantiles of the validation scores
 TIMED_TEXTS = 400  # most test texts that are timed; accuracy is measured on all test texts
+BATCH, BATCHES = 32, 16  # texts of a batch, and most batches, with which exits of bounded risk are timed
+THREADS = 2  # CPU threads with which they are timed
 
 
 # ---------------------------------------- gradients and states
@@ -168,6 +171,49 @@ def _ways(validated: exits.Decoded, passes: int) -> list[_Way]:
         ways += [_Way(criterion, float(threshold)) for threshold in thresholds[criterion]]
         ways.append(_Way(criterion, calibrated, chosen=True))
     return ways
+
+
+def bounded_exits(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """Early exit of bounded risk on the test texts: one row per way to run the model, as :func:`bounded_exits.judged` gives them.
+
+    Beside them stand ``ms_per_text``, in batches of :data:`BATCH` texts of similar length with :data:`THREADS` threads on a CPU,
+    and ``device``. Labels and passes are read from one run of all passes; in 16 bits a smaller batch may round differently. The
+    run also keeps the table "bounded_exit_predictions" with one row per text: ``row``, ``label``, and the label of each way.
+    """
+
+    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
+        ways, predictions = _measure_bounded(run, model, data)
+        _keep(run, "bounded_exit_predictions", _named(run, predictions))  # before the table that marks both as complete
+        return ways
+
+    return _kept(run, "bounded_exits", results, measure)
+
+
+def _measure_bounded(
+    run: Run, model: EncoderForSequenceClassification, data: Prepared
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The two tables of :func:`bounded_exits`, without the run's name."""
+    device = pick_device()
+    precision = pick_precision(run.spec["recipe"]["precision"], device)
+    model.to(device)
+    pad, test = data.tokenizer.pad_token_id, data.splits["test"]
+    spread = np.linspace(0, len(test) - 1, min(BATCH * BATCHES, len(test))).astype(int)
+    alike = np.argsort(test.lengths, kind="stable")[spread]  # of every length
+    timed = [inputs(collate(test, alike[at : at + BATCH], pad), device) for at in range(0, len(alike), BATCH)]
+    decoded = {}
+    with autocast(precision, device):
+        for split in ("validation", "test"):
+            texts, order = _batches(data.splits[split], pad)
+            decoded[split] = exits.decode_passes(model, texts), data.splits[split].labels[order]
+        ways = bounded.ways(*decoded["validation"])
+        with training_threads(THREADS):
+            milliseconds = exits.milliseconds(model, timed, [way.arguments() for way in ways])
+            machine = f"{device_name(device)}, {precision}"
+    table, predictions = bounded.judged(ways, *decoded["test"])
+    return (
+        table.assign(ms_per_text=milliseconds, device=machine),
+        predictions.assign(row=order).sort_values("row", ignore_index=True),
+    )
 
 
 # ---------------------------------------- helpers of all tables

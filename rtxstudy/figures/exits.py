@@ -14,7 +14,7 @@ from rtxlib.errors import InputError
 from rtxstudy.evaluation.statistics import summarise
 from rtxstudy.figures.shared.checks import known, one_row_each, positive, require
 from rtxstudy.figures.shared.labels import place
-from rtxstudy.figures.shared.looks import OKABE, ink
+from rtxstudy.figures.shared.looks import DASHED, GREY, OKABE, ink
 from rtxstudy.figures.shared.notes import interval_note
 from rtxstudy.figures.shared.scales import logarithmic, percent_axis, wide
 from rtxstudy.figures.shared.style import canvas, styled
@@ -80,6 +80,69 @@ def exits(table: pd.DataFrame, title: str = "What does leaving early cost, and w
             x, y, words, radii, colours = zip(*marked, strict=True)
             place(ax, x, y, words, radii, colours, segments=segments)
     return figure
+
+
+@styled
+def bounded_exits(table: pd.DataFrame, title: str = "Can a text leave early, at a bounded risk?") -> Figure:
+    """Accuracy against measured time: a line through the fixed numbers of passes, and a mark for each early exit.
+
+    ``table``: ``data``, ``model``, ``way``, ``criterion`` (as in :func:`exits`), ``bound`` ("" for fixed passes, "validated" for
+    those chosen on validation texts, "controlled", "certified"), ``passes`` (mean over texts), ``ms_per_text`` (positive),
+    ``accuracy`` (0..1), ``low`` and ``high`` (the ends of the interval of ``accuracy`` minus that of all passes) and ``at_most``
+    (the bound of the risk, a share of texts), one row per data set, model and way, as
+    :func:`rtxstudy.evaluation.bounded_exits.against_all_passes` gives them. Each data set has a panel. A certified exit is an
+    open mark. A dashed line lies as far below the accuracy of all passes as the risk allows. Raises ``InputError`` for a missing
+    column, an empty table, an unknown criterion, a time not above zero, or a way that occurs twice.
+    """
+    names = ("data", "model", "way", "criterion", "bound")
+    require(table, (*names, "passes", "ms_per_text", "accuracy", "low", "high", "at_most"), "bounded_exits")
+    known(table["criterion"], _CRITERIA)
+    positive(table, ("ms_per_text",), "bounded_exits")
+    one_row_each(table, ("data", "model", "way"), "bounded_exits")
+    panels = list(table.groupby(["data", "model"], sort=False))
+    figure, axes = canvas(
+        title,
+        f"Means over seeds on the test texts. Filled marks: the expected risk is at most {100 * table['at_most'].iloc[0]:g} %. "
+        "Open marks: the risk is certified to be at most that. Vertical lines: 95 % intervals of the difference to all passes. "
+        "Dashed: the accuracy of all passes, less the risk.",
+        0.45 + (3.7 if len(panels) == 1 else 3.0 * len(panels)),
+        rows=len(panels),
+        key=[_handle(criterion) for criterion in _CRITERIA if criterion in set(table["criterion"])],
+    )
+    labels = [_bounded_panel(ax, part) for ax, (_, part) in zip(axes[:, 0], panels, strict=True)]
+    for ax, ((data, _), _) in zip(axes[:, 0], panels, strict=True):
+        ax.set_title(data, loc="left", weight="bold")
+        ax.margins(0.1)
+        ax.set_ylabel("accuracy (%)")
+        percent_axis(ax)
+        ax.grid(True)
+        ax.tick_params(length=0)
+    axes[-1, 0].set_xlabel("measured inference time (ms per text)")
+    for ax, (marked, segments) in zip(axes[:, 0], labels, strict=True):
+        x, y, words, radii, colours = zip(*marked, strict=True)
+        place(ax, x, y, words, radii, colours, segments=segments)
+    return figure
+
+
+def _bounded_panel(ax: Axes, table: pd.DataFrame) -> tuple[list, list]:
+    """Draw one panel of :func:`bounded_exits`; returns what :func:`_panel` does."""
+    colour, marker, line, _ = _CRITERIA[FIXED]
+    fixed = table[table["bound"] == ""].sort_values("passes")
+    x, y = fixed["ms_per_text"], fixed["accuracy"]
+    ax.plot(x, y, color=colour, linestyle=line, linewidth=1.5, marker=marker, markersize=7, markeredgecolor="white", zorder=3)
+    ax.axhline(y.iloc[-1] - table["at_most"].iloc[0], color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
+    segments = list(pairwise(zip(x, y, strict=True)))
+    words = ["1 pass", *(f"{passes:.0f}" for passes in fixed["passes"][1:])]
+    marked = [(*at, 5.0, ink(colour)) for at in zip(x, y, words, strict=True)]
+    for row in table[table["bound"].isin(("controlled", "certified"))].itertuples():
+        colour, marker, _, _ = _CRITERIA[row.criterion]
+        ends = [(row.ms_per_text, y.iloc[-1] + end) for end in (row.low, row.high)]
+        ax.plot(*zip(*ends, strict=True), color=colour, linewidth=1.2, alpha=0.5, zorder=2)
+        face = colour if row.bound == "controlled" else "white"
+        ax.plot(row.ms_per_text, row.accuracy, marker, color=colour, markerfacecolor=face, markersize=8.5, zorder=4)
+        marked.append((row.ms_per_text, row.accuracy, f"{row.passes:.1f}", 5.5, ink(colour)))
+        segments.append(tuple(ends))
+    return marked, segments
 
 
 def _handle(criterion: str) -> Line2D:

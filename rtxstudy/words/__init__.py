@@ -6,6 +6,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.comparisons`: one model against another, or against an aim
 - :mod:`~rtxstudy.words.costs`: what accuracy costs
 - :mod:`~rtxstudy.words.depth_gain`: where depth pays, and how much of it a loop keeps
+- :mod:`~rtxstudy.words.exits`: early exit whose risk is bounded
 - :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
 - :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
 - :mod:`~rtxstudy.words.answers`: the answer of the whole study
@@ -28,6 +29,8 @@ from rtxstudy.words.depth_gain import found_by_embeddings as found_by_embeddings
 from rtxstudy.words.depth_gain import kept as kept
 from rtxstudy.words.depth_gain import what_to_use as what_to_use
 from rtxstudy.words.depth_gain import where_depth_pays as where_depth_pays
+from rtxstudy.words.exits import bounded_exit as bounded_exit
+from rtxstudy.words.exits import may_leave as may_leave
 from rtxstudy.words.limitations import data_used as data_used
 from rtxstudy.words.limitations import limits as limits
 from rtxstudy.words.loop import leaving_early as leaving_early
