@@ -153,8 +153,11 @@ OPTIONS = {  # a command and those of its options that take a value
     ("convert", "{encoder}", "--layers", "1", "--passes", "1", "--out", "loop"): (
         "--layers --passes --start --rank --vocabulary --out"
     ),
+    ("distill", "--model", "{encoder}", "--teacher", "{encoder}", "--data", "few.csv", "--out", "taught"): (
+        "--model --teacher --data --keep-out --text-column --label-column --rows --length --seed --threads --out"
+    ),
 }
-PARAMETERS = ["seeds", "rows", "epochs", "max_length", "variant", "recipe", "grid_seeds", "loop_seeds", "nothing"]
+PARAMETERS = ["seeds", "rows", "epochs", "max_length", "variant", "recipe", "grid_seeds", "loop_seeds", "depth_seeds", "nothing"]
 
 
 @functools.cache

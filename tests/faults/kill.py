@@ -67,6 +67,12 @@ KILLS = [
         arguments=("pretrain", "--model", "standard-1x32", "--data", "embedded", "--recipe-set", "epochs=1", "--out", "encoder"),
         first=checkpoints_often,
     ),
+    Kill(
+        name="distill",
+        cases=10,
+        arguments=("distill", "--model", "{encoder}", "--teacher", "{encoder}", "--data", "embedded", "--out", "taught"),
+        first=checkpoints_often,
+    ),
     Kill("generate", 10, ("data", "generate", "--task", "sentiment", "--rows", "20000")),
 ]
 
@@ -146,6 +152,7 @@ WHAT = {
     "predict": "`rtx predict --out FILE …`",
     "convert": "`rtx convert`",
     "pretrain": "`rtx pretrain`",
+    "distill": "`rtx distill`",
     "generate": "`rtx data generate`",
 }
 CHECKS = [
