@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedTokenizerFast
 
 from rtxlib import paths
 from rtxlib.checksums import SUMS
@@ -21,6 +22,7 @@ from rtxlib.data.tokenization import special_ids
 from rtxlib.errors import InputError, disk_full
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
+from rtxlib.models.config import ModelConfig
 from rtxlib.models.masked import EncoderForMaskedLM
 from rtxlib.models.presets import preset
 from rtxlib.runs import store
@@ -94,22 +96,39 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     checkpoint = partial / "checkpoint.safetensors"
     try:
         with store.hold(partial, "training", -1, report):
-            if not folder.exists():
-                with training_threads(what.threads):
-                    _pretrain_into(folder, checkpoint, what, report)
-                checkpoint.unlink(missing_ok=True)
+            try:
+                if not folder.exists():
+                    with training_threads(what.threads):
+                        _pretrain_into(folder, checkpoint, what, report)
+                    checkpoint.unlink(missing_ok=True)
+            finally:  # under the lock, so that a process that only waited removes nothing of the one that trains
+                if not checkpoint.exists():  # there is nothing to go on from
+                    shutil.rmtree(partial, ignore_errors=True)
     except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
         if disk_full(error) and not isinstance(error, InputError):
             raise InputError(
                 f"The disk is full while pretraining into {folder}; free some space and give the same command again."
             ) from error
         raise
-    finally:
-        if not checkpoint.exists():  # there is nothing to go on from
-            shutil.rmtree(partial, ignore_errors=True)
     if not (folder / SUMS).is_file() or Pretraining.from_canonical(read_json(folder / RECORD)["pretraining"]) != what:
         raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
     return folder
+
+
+def reached(what: Pretraining) -> dict[str, float]:
+    """What a finished pretraining read, reached and cost, for the metrics of the runs that start from it.
+
+    ``pretraining_words`` of its texts, ``pretraining_tokens_seen`` in all epochs, ``pretraining_val_loss`` (nats) and
+    ``pretraining_val_accuracy`` of the hidden tokens of validation texts, and ``pretraining_seconds``.
+    """
+    record = read_json(what.folder / RECORD)
+    return {f"pretraining_{name}": record[name] for name in ("words", "tokens_seen", "val_loss", "val_accuracy", "seconds")}
+
+
+def config_of(what: Pretraining, tokenizer: PreTrainedTokenizerFast) -> ModelConfig:
+    """The configuration of the model that is pretrained, given the tokens of its texts."""
+    sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": 512}
+    return preset(what.model, **(sizes | what.recipe.model_overrides() | what.overrides))
 
 
 def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Callable[[str], None]) -> None:
@@ -120,10 +139,8 @@ def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Ca
     texts = corpus_texts(sources, kept_out)
     training, validation = packed(texts, tokenizer, what.length, what.seed)
     report(f"{len(texts):,} texts, {len(training):,} rows of {what.length} tokens")
-    sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": 512}
-    config = preset(what.model, **(sizes | what.recipe.model_overrides() | what.overrides))
     torch.manual_seed(what.seed)
-    model, device = EncoderForMaskedLM(config), pick_device()
+    model, device = EncoderForMaskedLM(config_of(what, tokenizer)), pick_device()
     arguments = (model, training, validation, what.recipe, what.seed, special_ids(tokenizer), device, checkpoint, report)
     trained = Pretrainer(*arguments, share=what.share).run()
     record = {
