@@ -86,7 +86,7 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     """Pretrain an encoder and save it with its tokenizer into ``folder``, unless it is there already.
 
     An unfinished training lies beside it in ``<folder>.partial``, and the next call goes on from there. Two processes that want
-    the same encoder wait for each other.
+    the same encoder wait for each other. Their lock, ``.<folder>.lock``, stays (:func:`rtxlib.runs.store.lock`).
 
     Raises InputError when the folder holds something else, when the sources have different tokenizers, or as ``prepare``.
     """
@@ -95,9 +95,10 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     partial = folder.with_name(f"{folder.name}{store.PARTIAL}")
     checkpoint = partial / "checkpoint.safetensors"
     try:
-        with store.hold(partial, "training", -1, report):
+        with store.hold(folder.parent, folder.name, -1, report):
             try:
                 if not folder.exists():
+                    partial.mkdir(exist_ok=True)
                     with training_threads(what.threads):
                         _pretrain_into(folder, checkpoint, what, report)
                     checkpoint.unlink(missing_ok=True)
