@@ -222,9 +222,10 @@ def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     own, alike = profile.own_text, matched(profile)
     tokenizer, table = own.data[0].tokenizer, {"embedding_size": own.embedding_size}
     data, *others = (dataclasses.replace(each.data, tokenizer=tokenizer) for each in (task, *profile.depth_tasks))
+    kept_out = tuple(sorted(set(others), key=str))  # in an order of their own: the order of the tasks changes no key
 
     def arm(model: str, words: dict[str, Any]) -> list[RunSpec]:
-        first = Pretraining(model, own.data, own.recipe, tuple(dict.fromkeys(others)), overrides=words, length=own.length)
+        first = Pretraining(model, own.data, own.recipe, kept_out, overrides=words, length=own.length)
         return [RunSpec(model, data, recipe, seed, words, pretraining=first) for seed in range(profile.depth_seeds)]
 
     arms = ((alike["compute"], table), (alike["parameters"], table), (profile.recurrent, table | {"residual": "none"}))

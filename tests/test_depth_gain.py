@@ -125,6 +125,8 @@ def test_the_pretrainings_of_the_arms_differ_in_the_model_alone() -> None:
     assert bare[0] == bare[1] == bare[2]
     assert {spec.source for spec in bare[0].kept_out} == {task.data.source for task in profile.depth_tasks}
     assert {spec.tokenizer for spec in (*bare[0].data, *bare[0].kept_out, trio.loop[0].data)} == {"bert"}
+    turned = dataclasses.replace(profile, depth_tasks=profile.depth_tasks[::-1])
+    assert [spec.pretraining.key for spec in studies.trios(turned, ["own_text"])[0].loop] == list(first[2]) * profile.depth_seeds
     names = [spec.model for spec in studies.where_depth_pays(profile) if spec.pretraining]
     assert len(set(names[:3])) == 3 and len(names) == 3 * profile.depth_seeds  # workers do not wait for one encoder
 
