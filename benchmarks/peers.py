@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -19,8 +20,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedTokenizerFast
 
-    from rtxlib.data.prepared import Prepared
+    from rtxlib.data.batching import Tokens
 
 # ---------------------------------------- in the peer's process
 
@@ -28,29 +30,65 @@ if TYPE_CHECKING:
 def trainer(
     config: Any, folder: Path, batch: int, warm_up: int, steps: int, padded_to: int | None, settings: dict[str, Any]
 ) -> float:
-    """Rows per second of the Trainer on a new model: ``steps`` timed steps after ``warm_up`` untimed ones.
+    """Rows per second of the Trainer on a new classifier: ``steps`` timed steps after ``warm_up`` untimed ones.
 
-    folder: written by :func:`save_training`. padded_to: the length to which every row is padded; None: the longest in its batch.
+    folder: written by :func:`save_rows`. padded_to: the length to which every row is padded; None: the longest in its batch.
     """
-    import torch
-    from transformers import (
-        AutoModelForSequenceClassification,
-        AutoTokenizer,
-        DataCollatorWithPadding,
-        Trainer,
-        TrainerCallback,
-        TrainingArguments,
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer, DataCollatorWithPadding
+
+    ids, offsets, labels = _saved(folder)
+    padding = {} if padded_to is None else {"padding": "max_length", "max_length": padded_to}
+    return _timed_training(
+        AutoModelForSequenceClassification.from_config(config),
+        lambda i: {"input_ids": ids[offsets[i] : offsets[i + 1]].tolist(), "labels": int(labels[i])},
+        len(labels),
+        DataCollatorWithPadding(AutoTokenizer.from_pretrained(folder), **padding),
+        (batch, warm_up, steps),
+        settings,
     )
 
+
+def masked_trainer(
+    config: Any, folder: Path, batch: int, warm_up: int, steps: int, share: float, settings: dict[str, Any]
+) -> float:
+    """Rows per second of the Trainer on a new BertForMaskedLM, which predicts a ``share`` of the tokens; as :func:`trainer`."""
+    from transformers import AutoTokenizer, BertForMaskedLM, DataCollatorForLanguageModeling
+
+    ids, offsets, labels = _saved(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    special = np.isin(ids, tokenizer.all_special_ids).astype(int)  # else the collator asks the tokenizer for each row
+
+    def row(i: int) -> dict[str, Any]:
+        part = slice(offsets[i], offsets[i + 1])
+        return {"input_ids": ids[part].tolist(), "special_tokens_mask": special[part].tolist()}
+
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share)
+    return _timed_training(BertForMaskedLM(config), row, len(labels), collator, (batch, warm_up, steps), settings)
+
+
+def _saved(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     with np.load(folder / "rows.npz") as rows:
-        ids, offsets, labels = rows["ids"], rows["offsets"], rows["labels"]
+        return rows["ids"], rows["offsets"], rows["labels"]
+
+
+def _timed_training(
+    model: Any,
+    row: Callable[[int], dict[str, Any]],
+    count: int,
+    collator: Any,
+    sizes: tuple[int, int, int],
+    settings: dict[str, Any],
+) -> float:
+    """Rows per second of the Trainer. row: the number of one of ``count`` rows -> its entries. sizes: batch, warm-up, steps."""
+    import torch
+    from transformers import Trainer, TrainerCallback, TrainingArguments
 
     class Rows(torch.utils.data.Dataset):
         def __len__(self) -> int:
-            return len(labels)
+            return count
 
-        def __getitem__(self, i: int) -> dict[str, object]:
-            return {"input_ids": ids[offsets[i] : offsets[i + 1]].tolist(), "labels": int(labels[i])}
+        def __getitem__(self, i: int) -> dict[str, Any]:
+            return row(i)
 
     class Clock(TrainerCallback):
         ends: tuple[float, ...] = ()
@@ -58,8 +96,7 @@ def trainer(
         def on_step_end(self, *_: object, **__: object) -> None:
             self.ends += (_now(),)
 
-    clock = Clock()
-    padding = {} if padded_to is None else {"padding": "max_length", "max_length": padded_to}
+    clock, (batch, warm_up, steps) = Clock(), sizes
     with tempfile.TemporaryDirectory() as out:
         arguments = TrainingArguments(
             output_dir=out,
@@ -74,13 +111,7 @@ def trainer(
             dataloader_pin_memory=torch.cuda.is_available(),
             **settings,
         )
-        Trainer(
-            model=AutoModelForSequenceClassification.from_config(config),
-            args=arguments,
-            train_dataset=Rows(),
-            data_collator=DataCollatorWithPadding(AutoTokenizer.from_pretrained(folder), **padding),
-            callbacks=[clock],
-        ).train()
+        Trainer(model=model, args=arguments, train_dataset=Rows(), data_collator=collator, callbacks=[clock]).train()
     return batch * steps / (clock.ends[-1] - clock.ends[warm_up - 1])
 
 
@@ -209,10 +240,9 @@ class Peer:
         self.process.wait()
 
 
-def save_training(folder: Path, data: Prepared) -> Path:
-    """Write the tokenizer and the training rows into the folder, as :func:`trainer` reads them; returns the folder."""
-    data.tokenizer.save_pretrained(folder)
-    rows = data.splits["train"]
+def save_rows(folder: Path, tokenizer: PreTrainedTokenizerFast, rows: Tokens) -> Path:
+    """Write the tokenizer and the rows into the folder, as :func:`trainer` reads them; returns the folder."""
+    tokenizer.save_pretrained(folder)
     np.savez(folder / "rows.npz", ids=rows.ids, offsets=rows.offsets, labels=rows.labels)
     return folder
 

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, ModernBertConfig, PreTrainedConfig, PreTrainedModel
 
 from benchmarks.measure import Row, not_measured, row, seconds, take_turns
-from benchmarks.peers import Peer, save_training
+from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
@@ -119,7 +119,8 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
     }
     for shape, (config, make) in peers(len(data.tokenizer)).items():
         with Peer() as peer, tempfile.TemporaryDirectory() as folder:
-            run = partial(peer, "trainer", config, save_training(Path(folder), data), BATCH, steps, steps, None, best)
+            saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
+            run = partial(peer, "trainer", config, saved, BATCH, steps, steps, None, best)
             found = take_turns({"ours": lambda make=make: ours(make(), tokens, data, precision), "peer": run}, rounds)
         yield row(
             f"training, {name}, {shape} 6×384",
@@ -165,8 +166,8 @@ def _beside_published(rounds: int, steps: int) -> Row:
     tokens = subset(data.splits["train"], BATCH * steps)
     config, make = peers(len(data.tokenizer))["standard"]
     with Peer() as peer, tempfile.TemporaryDirectory() as folder:
-        given = (save_training(Path(folder), data), PUBLISHED_BATCH, 2, PUBLISHED_STEPS, PUBLISHED_LENGTH, {})
-        run = partial(peer, "trainer", config, *given)
+        saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
+        run = partial(peer, "trainer", config, saved, PUBLISHED_BATCH, 2, PUBLISHED_STEPS, PUBLISHED_LENGTH, {})
         found = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds)
     return row(
         f"training, {name}, beside the published protocol",

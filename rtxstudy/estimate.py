@@ -14,11 +14,14 @@ import torch.nn.functional as F
 
 from rtxlib import paths
 from rtxlib.data.batching import collate
+from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
+from rtxlib.data.tokenization import encode
 from rtxlib.models.pretrained import out_of_reach
 from rtxlib.runs.cost import forward_flops
 from rtxlib.runs.execute import lookup
+from rtxlib.runs.pretraining import Pretraining, config_of
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import fresh_model, model_config
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
@@ -42,10 +45,31 @@ def training_flops(spec: RunSpec, data: Prepared) -> float:
     return FORWARD_AND_BACKWARD * epoch * spec.recipe.epochs
 
 
+def pretraining_flops(what: Pretraining, data: dict[DataSpec, Prepared]) -> float:
+    """Floating-point operations of a whole pretraining, products with the vocabulary included.
+
+    data: prepared data by their spec; those that are missing are prepared and added. The texts that would leave the corpus, such
+    as phrases of its sentences, are counted too, because looking for them takes longer than an estimate may.
+    """
+    for spec in what.data:
+        if spec not in data:
+            data[spec] = prepare(spec, paths.prepared_dir())
+    tokenizer = data[what.data[0]].tokenizer
+    config = config_of(what, tokenizer)
+    config.pooling = "mean"  # every token is read
+    inner = what.length - 2  # tokens of a row between [CLS] and [SEP]
+    table = config.embedding_size or config.hidden_size
+    head = 2 * what.share * inner * table * (config.hidden_size + config.vocab_size)  # of the hidden tokens of a row
+    texts = pd.unique(np.array([text for spec in what.data for text in data[spec].texts("train")], dtype=object))
+    ids, _ = encode(texts.tolist(), tokenizer, None)
+    rows = (len(ids) - len(texts)) / inner  # a text loses its [CLS]
+    return FORWARD_AND_BACKWARD * (forward_flops(config, what.length) + head) * rows * what.recipe.epochs
+
+
 def flops_per_second(spec: RunSpec, data: Prepared) -> float:
     """The speed of this device: the fastest of three real training batches, without the update, after one to warm up."""
     device = pick_device()
-    model = fresh_model(spec, data).to(device).train()
+    model = fresh_model(dataclasses.replace(spec, pretraining=None), data).to(device).train()
     training = data.splits["train"]
     micro = next(steps(training, spec.recipe, seed=0))
     seconds = []
@@ -69,9 +93,10 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     """One row per study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
 
-    A published run counts as in the store, as in the notebooks. Runs with unavailable pretrained weights are left out.
+    A published run counts as in the store, as in the notebooks. Runs with unavailable pretrained weights are left out. A
+    pretraining that a missing run needs and that is missing too counts as a run of the first study that needs it.
     """
-    seen: set[str] = set()
+    seen: set[str] = set()  # keys of runs and pretrainings
     elsewhere = {run.key for run in published.runs(paths.results_dir(profile.name))}
     data: dict[DataSpec, Prepared] = {}
     rows = []
@@ -88,14 +113,18 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
                 rate = flops_per_second(missing[0], data[missing[0].data])
             alike = Counter(dataclasses.replace(spec, seed=0) for spec in missing)  # a seed changes no arithmetic
             flops = sum(training_flops(spec, data[spec.data]) * count for spec, count in alike.items())
+            needed = {spec.pretraining.key: spec.pretraining for spec in missing if spec.pretraining}
+            first = {key: what for key, what in needed.items() if key not in seen and not what.folder.exists()}
+            seen.update(first)
+            flops += sum(pretraining_flops(what, data) for what in first.values())
             seconds = flops / rate if missing else 0.0
             rows.append(
                 {
                     "notebook": notebook,
                     "study": name,
-                    "runs": len(new),
+                    "runs": len(new) + len(first),
                     "in_store": len(new) - len(missing),
-                    "to_train": len(missing),
+                    "to_train": len(missing) + len(first),
                     "minutes": seconds / 60,
                 }
             )

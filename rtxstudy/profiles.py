@@ -30,6 +30,16 @@ class LoopStudy:
 
 
 @dataclass(frozen=True)
+class OwnText:
+    """The pretraining of notebook 09 on the study's own training texts, without their labels."""
+
+    data: tuple[DataSpec, ...]  # whose training texts are the corpus; all have one tokenizer
+    recipe: Recipe  # how hidden tokens are predicted
+    embedding_size: int  # width of the factorised token table of all its models
+    length: int = 128  # tokens of a row
+
+
+@dataclass(frozen=True)
 class DepthTask:
     """A task on which a deep encoder, a shallow one and a loop are compared, with a recipe for each regime it takes part in."""
 
@@ -37,6 +47,7 @@ class DepthTask:
     nothing: Recipe | None = None  # from random weights
     made: Recipe | None = None  # from the weights of a pretrained encoder
     taught: Recipe | None = None  # the same, with the fine-tuned deep encoder as the teacher
+    own_text: Recipe | None = None  # fine-tuned after a pretraining on the study's own texts
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,7 @@ class Profile:
     random_depth: str  # the recurrent encoder that is trained with random depth, for early exit and further passes
     random_depth_seeds: int  # training seeds of that encoder
     depth_tasks: tuple[DepthTask, ...]  # notebook 09: where depth may pay; the first one decides among the conversions
+    own_text: OwnText | None  # notebook 09: the pretraining for the tasks that ask for one; None: no task does
     depth_seeds: int  # training seeds of each arm of notebook 09
     conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
     exit_studies: tuple[ExitStudy, ...]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
@@ -112,6 +124,9 @@ _DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
 _TWO_EPOCHS = named_recipe("finetune", epochs=2)
 _TAUGHT = named_recipe("finetune", epochs=2, distillation=0.5)
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+# Yelp and Amazon have as many rows as the Hub or its mirror holds once the labels are balanced, at most
+# rtxlib.data.sources.POOLED_ROWS of each.
+_REVIEWS = tuple(DataSpec(source=name, tokenizer="bert") for name in ("sst2", "yelp_polarity", "amazon_polarity"))
 # Arguments of rtxlib.models.convert.to_loop for an encoder of six layers. Notebook 09 trains each with one seed. The first is the
 # one that was chosen by its validation accuracy.
 _CONVERSIONS: tuple[dict[str, Any], ...] = (
@@ -170,7 +185,15 @@ PROFILES: dict[str, Profile] = {
             variant={},
             random_depth="recurrent-1x2x64",
             random_depth_seeds=2,
-            depth_tasks=(DepthTask(_SMOKE, RECIPES["smoke"], named_recipe("finetune", epochs=0.5)),),
+            depth_tasks=(
+                DepthTask(
+                    _SMOKE,
+                    RECIPES["smoke"],
+                    named_recipe("finetune", epochs=0.5),
+                    own_text=named_recipe("finetune", learning_rate=2e-3, layer_decay=1.0, head_rate=1.0, epochs=1),
+                ),
+            ),
+            own_text=OwnText((_SMOKE,), named_recipe("pretrain", epochs=1, batch_rows=8), embedding_size=16, length=16),
             depth_seeds=2,
             conversions=_CONVERSIONS[:2],
             embeddings=EmbeddingStudy((_SMOKE,), RECIPES["distill"], 32),
@@ -217,6 +240,7 @@ PROFILES: dict[str, Profile] = {
             random_depth="recurrent-1x3x64",
             random_depth_seeds=3,
             depth_tasks=(DepthTask(_DEMO, RECIPES["demo"], named_recipe("finetune", epochs=0.5)),),
+            own_text=None,
             depth_seeds=3,
             conversions=_CONVERSIONS[:2],
             embeddings=EmbeddingStudy((_DEMO,), RECIPES["distill"], 32),
@@ -276,6 +300,7 @@ PROFILES: dict[str, Profile] = {
                 DepthTask(of_source("cola"), RECIPES["small"], RECIPES["finetune"]),
                 DepthTask(_SST2, RECIPES["default"]),
             ),
+            own_text=OwnText(_REVIEWS, RECIPES["pretrain"], embedding_size=128),
             depth_seeds=3,
             conversions=_CONVERSIONS,
             exit_studies=(),
@@ -307,7 +332,7 @@ def load(
         recipe: name of the recipe of every run except the spam and fine-tuning runs, which keep their own.
         rows: most rows of each data set.
         max_length: most tokens of a text.
-        epochs: epochs of every run except the spam and fine-tuning runs, in place of the recipe's.
+        epochs: epochs of every run except the spam and fine-tuning runs, in place of the recipe's. Pretrainings keep theirs.
         domain_rows: most rows of the domain task and of the data on which transfer is tested, in place of ``rows``.
         pretrained_seeds: seeds of each spam and fine-tuning run; default: the profile's value, at most ``seeds``.
         grid_seeds: seeds of a grid cell; default: the profile's value, at most ``seeds``.
@@ -372,6 +397,7 @@ def load(
     if profile.embeddings is not None:
         read = tuple(map(resized, profile.embeddings.data))
         profile = dataclasses.replace(profile, embeddings=dataclasses.replace(profile.embeddings, data=read))
+    own = profile.own_text
     return dataclasses.replace(
         profile,
         data=resized(profile.data),
@@ -382,4 +408,5 @@ def load(
         loops=tuple(dataclasses.replace(loop, data=resized(loop.data)) for loop in profile.loops),
         depth_tasks=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.depth_tasks),
         exit_studies=tuple(dataclasses.replace(one, data=resized(one.data)) for one in profile.exit_studies),
+        own_text=own and dataclasses.replace(own, data=tuple(map(resized, own.data))),
     )

@@ -155,6 +155,22 @@ def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
     return _written(named[[*shown, *(name for name in EXITS if name not in shown)]], EXITS)
 
 
+PRETRAININGS = {  # column of rtxstudy.evaluation.depth_gain.pretrainings → its readable name and its format
+    "parameters": ("parameters", "{:,.0f}"),
+    "non_embedding_parameters": ("… outside the token table", "{:,.0f}"),
+    "pretraining_words": ("words of the texts", "{:,.0f}"),
+    "pretraining_tokens_seen": ("tokens seen", "{:,.0f}"),
+    "pretraining_val_loss": ("loss of hidden tokens (nats)", "{:.2f}"),
+    "pretraining_val_accuracy": ("accuracy of hidden tokens", "{:.3f}"),
+    "pretraining_seconds": ("wall clock (s)", "{:,.0f}"),
+}
+
+
+def pretrainings(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of the pretrainings on the study's own texts."""
+    return _written(table[["arm", "model", *PRETRAININGS]], PRETRAININGS)
+
+
 def figures(folder: Path) -> pd.DataFrame:
     """The figures in a folder: one row per figure, with its notebook, its drawings and its numbers."""
     return pd.DataFrame(

@@ -10,6 +10,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
 from rtxlib.runs.distillation import Distillation
+from rtxlib.runs.pretraining import Pretraining
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxstudy.profiles import DepthTask, LoopStudy, Profile
@@ -213,6 +214,25 @@ def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     return Trio("from nothing", *([RunSpec(model, task.data, recipe, n, words) for n in seeds] for model, words in arms))
 
 
+def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The encoders of :func:`_from_nothing` with a factorised token table, pretrained on the study's own texts first.
+
+    The three pretrainings have the same words, optimiser steps and seed. The seeds of the runs vary the fine-tuning alone. The
+    evaluation texts of every task are kept out of the words.
+    """
+    own, alike = profile.own_text, matched(profile)
+    tokenizer, table = own.data[0].tokenizer, {"embedding_size": own.embedding_size}
+    data, *others = (dataclasses.replace(each.data, tokenizer=tokenizer) for each in (task, *profile.depth_tasks))
+    kept_out = tuple(sorted(set(others), key=str))  # in an order of their own: the order of the tasks changes no key
+
+    def arm(model: str, words: dict[str, Any]) -> list[RunSpec]:
+        first = Pretraining(model, own.data, own.recipe, kept_out, overrides=words, length=own.length)
+        return [RunSpec(model, data, recipe, seed, words, pretraining=first) for seed in range(profile.depth_seeds)]
+
+    arms = ((alike["compute"], table), (alike["parameters"], table), (profile.recurrent, table | {"residual": "none"}))
+    return Trio("own text first", *(arm(*each) for each in arms))
+
+
 def _converted(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conversion: Any) -> RunSpec:
     own = dataclasses.replace(data, tokenizer=profile.pretrained)
     return RunSpec(profile.pretrained, own, recipe, seed, conversion=conversion)
@@ -239,9 +259,11 @@ def _taught(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
 # Field of DepthTask → the arms of its regime
 REGIMES: dict[str, Callable[[Profile, DepthTask, Recipe], Trio]] = {
     "nothing": _from_nothing,
+    "own_text": _own_text,
     "made": _made,
     "taught": _taught,
 }
+WITHOUT_WEIGHTS = ("nothing", "own_text")  # the regimes that need no pretrained weights from elsewhere
 
 
 def trios(profile: Profile, regimes: Iterable[str] = REGIMES) -> list[Trio]:
@@ -255,8 +277,13 @@ def trios(profile: Profile, regimes: Iterable[str] = REGIMES) -> list[Trio]:
 
 
 def where_depth_pays(profile: Profile) -> list[RunSpec]:
-    """Notebook 09: encoders from random weights, deep, shallow and looped."""
-    return [spec for trio in trios(profile, ["nothing"]) for arm in trio[1:] for spec in arm]
+    """Notebook 09: encoders from random weights, deep, shallow and looped, some of them pretrained on the study's own texts.
+
+    Runs of one seed stand together where they are pretrained, so that workers pretrain different encoders at the same time.
+    """
+    nothing = [spec for trio in trios(profile, ["nothing"]) for arm in trio[1:] for spec in arm]
+    own = [spec for trio in trios(profile, ["own_text"]) for arms in zip(*trio[1:], strict=True) for spec in arms]
+    return nothing + own
 
 
 def converted(profile: Profile) -> list[RunSpec]:

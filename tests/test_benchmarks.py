@@ -16,6 +16,7 @@ from matplotlib.text import Text
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
 from benchmarks import measure, scale
+from benchmarks.__main__ import ROOMS
 from benchmarks.peers import Peer
 from rtxlib.errors import InputError
 from rtxlib.models import build
@@ -29,7 +30,8 @@ FIELDS = {"name", "ours", "peer", "unit", "ratio", "aim", "n", "device", "versio
 
 
 def test_every_committed_row_is_whole_and_says_what_was_not_measured() -> None:
-    assert {row["room"] for row in ROWS} == {"training", "prediction", "embedding", "growth", "command", "pages"}
+    measured = {row["room"] for row in ROWS}
+    assert {"training", "prediction", "embedding", "growth", "command", "pages"} <= measured <= set(ROOMS)
     assert len({row["name"] for row in ROWS}) == len(ROWS)
     for row in ROWS:
         assert set(row) >= FIELDS

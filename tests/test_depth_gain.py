@@ -108,7 +108,11 @@ def test_marks_are_filled_where_depth_pays() -> None:
 def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
     profile = profiles.load("full")
     taught = dataclasses.replace(profile.depth_tasks[0], taught=named_recipe("finetune", distillation=0.5))
-    for trio in studies.trios(dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, taught))):
+    own = dataclasses.replace(profile.depth_tasks[-1], own_text=named_recipe("finetune", layer_decay=1.0))
+    profile = dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, taught, own))
+    found = studies.trios(profile)
+    assert len({trio.regime for trio in found}) == len(studies.REGIMES)
+    for trio in found:
         arms = (trio.deep, trio.shallow, trio.loop)
         assert {len(arm) for arm in arms} == {profile.depth_seeds}
         assert len({(spec.data, dataclasses.replace(spec.recipe, distillation=0.0)) for arm in arms for spec in arm}) == 1
@@ -120,7 +124,30 @@ def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
             else:
                 sizes = [(spec.config(100, 0, ["a", "b"])) for spec in (deep, shallow, loop)]
                 assert sizes[2].effective_depth == sizes[0].num_hidden_layers == 2 * sizes[1].num_hidden_layers
-                assert len({config.hidden_size for config in sizes}) == 1 and sizes[2].residual == "none"
+                assert len({(config.hidden_size, config.embedding_size) for config in sizes}) == 1
+                assert sizes[2].residual == "none"
+
+
+def test_the_pretrainings_of_the_arms_differ_in_the_model_alone() -> None:
+    profile = profiles.load("full")
+    own = dataclasses.replace(profile.depth_tasks[-1], own_text=named_recipe("finetune"))
+    profile = dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, own))
+    (trio,) = studies.trios(profile, ["own_text"])
+    first = [{spec.pretraining.key: spec.pretraining for spec in arm} for arm in trio[1:]]
+    assert [len(of_arm) for of_arm in first] == [1, 1, 1]  # the seeds vary the fine-tuning alone
+    bare = [dataclasses.replace(what, model="", overrides={}) for of_arm in first for what in of_arm.values()]
+    assert bare[0] == bare[1] == bare[2]
+    assert {spec.source for spec in bare[0].kept_out} == {task.data.source for task in profile.depth_tasks}
+    assert {spec.tokenizer for spec in (*bare[0].data, *bare[0].kept_out, trio.loop[0].data)} == {"bert"}
+    turned = dataclasses.replace(profile, depth_tasks=profile.depth_tasks[::-1])
+    assert [spec.pretraining.key for spec in studies.trios(turned, ["own_text"])[0].loop] == list(first[2]) * profile.depth_seeds
+    names = [spec.model for spec in studies.where_depth_pays(profile) if spec.pretraining]
+    assert len(set(names[:3])) == 3 and len(names) == 3 * profile.depth_seeds  # workers do not wait for one encoder
+
+
+def test_fewer_rows_reach_the_texts_of_the_pretraining_too() -> None:
+    profile = profiles.load("smoke", rows=200, max_length=32)
+    assert profile.own_text.data == (profile.depth_tasks[0].data,) and profile.data.rows == 200  # one vocabulary
 
 
 def tried(**changes) -> dict:

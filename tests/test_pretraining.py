@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +23,14 @@ from rtxlib.data.tokenization import special_ids
 from rtxlib.errors import InputError
 from rtxlib.models import preset
 from rtxlib.models.masked import EncoderForMaskedLM
-from rtxlib.runs.pretraining import Pretraining
+from rtxlib.runs.pretraining import RECORD, Pretraining, pretrain
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
 from rtxlib.training import trainer
 from rtxlib.training.pretrainer import Pretrainer, hide
 from rtxlib.training.recipe import recipe
 
+REACHED = ("words", "tokens_seen", "val_loss", "val_accuracy", "seconds")
 LETTERS = "abcdefghij"
 TINY = {"num_attention_heads": 2, "hidden_dropout": 0.0, "attention_dropout": 0.0}
 
@@ -177,11 +180,44 @@ def test_a_run_starts_from_its_pretraining(
     trained = train_run(frozen, tmp_path / "data" / "runs", data=data)
     ours, theirs = (load_file(folder / "model.safetensors") for folder in (trained.path, first.folder))
     assert all(torch.equal(ours[f"encoder.{name}"], weight) for name, weight in theirs.items())
+    record = json.loads((first.folder / RECORD).read_text())
+    shown = {name: value for name, value in trained.metrics.items() if name.startswith("pretraining_")}
+    assert shown == {f"pretraining_{name}": record[name] for name in REACHED}
+    assert f"Pretrained on {record['words']:,} words" in (trained.path / "README.md").read_text()
     with pytest.raises(InputError, match="same model"):
         dataclasses.replace(run, model="recurrent-1x3x32")
     other = prepare(dataclasses.replace(spec, vocab_size=100), prepared_cache, progress=False)
     with pytest.raises(InputError, match="different tokenizers"):
         train_run(dataclasses.replace(run, data=other.spec), tmp_path / "data" / "runs", data=other)
+
+
+def test_who_waits_for_a_pretraining_neither_repeats_nor_spoils_it(
+    spec: DataSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    what = Pretraining("standard-1x32", (spec,), recipe("pretrain", epochs=1, batch_rows=8), length=32)
+    lines: dict[str, list[str]] = {"first": [], "stopped": [], "second": []}
+    with ThreadPoolExecutor(1) as second:
+        others = []
+
+        def stopped(line: str) -> None:
+            lines["stopped"].append(line)
+            raise InterruptedError
+
+        def first(line: str) -> None:
+            lines["first"].append(line)
+            if not others:  # the training has begun; two more want the same encoder, and one of them gives up
+                with pytest.raises(InterruptedError):
+                    second.submit(pretrain, what, what.folder, stopped).result(timeout=60)
+                others.append(second.submit(pretrain, what, what.folder, lines["second"].append))
+                while not lines["second"]:
+                    time.sleep(0.01)
+
+        trained = pretrain(what, what.folder, first)
+        assert others[0].result(timeout=60) == trained == what.folder
+    waiting = ["waiting for another process that trains the same"]
+    assert len(lines["first"]) > 1 and lines["stopped"] == lines["second"] == waiting
+    assert {path.name for path in what.folder.parent.iterdir()} == {what.key, f".{what.key}.lock"}
 
 
 def test_rtx_pretrain_goes_on_and_is_fine_tuned(file: Path, tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[s
     """
     steps = ", ".join(step for step, on in cleaning.items() if on) or "nothing"
     start = "Fine-tuned from pretrained weights" if metrics["family"] == "pretrained" else "Trained from scratch"
+    if "pretraining_words" in metrics:
+        start = f"Pretrained on {metrics['pretraining_words']:,} words of texts without their labels, then fine-tuned"
     written = {name: _plain(value) if isinstance(value, str) else value for name, value in metrics.items()}
     example = '{"text": "a first text", "text_pair": "a second text"}' if pairs else '"a text"'
     return _CARD.format(**written, start=start, example=example, labels=", ".join(map(_plain, label_names)), cleaning=steps)

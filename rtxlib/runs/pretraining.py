@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedTokenizerFast
 
 from rtxlib import paths
 from rtxlib.checksums import SUMS
@@ -20,6 +21,7 @@ from rtxlib.data.tokenization import special_ids
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
+from rtxlib.models.config import ModelConfig
 from rtxlib.models.masked import EncoderForMaskedLM
 from rtxlib.models.presets import preset
 from rtxlib.runs.keys import GENERATION, changed, hashed
@@ -90,6 +92,22 @@ def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = la
     return train_once(what, folder, lambda checkpoint: _pretrain_into(folder, checkpoint, what, report), report)
 
 
+def reached(what: Pretraining) -> dict[str, float]:
+    """What a finished pretraining read, reached and cost, for the metrics of the runs that start from it.
+
+    ``pretraining_words`` of its texts, ``pretraining_tokens_seen`` in all epochs, ``pretraining_val_loss`` (nats) and
+    ``pretraining_val_accuracy`` of the hidden tokens of validation texts, and ``pretraining_seconds``.
+    """
+    record = read_json(what.folder / RECORD)
+    return {f"pretraining_{name}": record[name] for name in ("words", "tokens_seen", "val_loss", "val_accuracy", "seconds")}
+
+
+def config_of(what: Pretraining, tokenizer: PreTrainedTokenizerFast) -> ModelConfig:
+    """The configuration of the model that is pretrained, given the tokens of its texts."""
+    sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": 512}
+    return preset(what.model, **(sizes | what.recipe.model_overrides() | what.overrides))
+
+
 def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Callable[[str], None]) -> None:
     sources, kept_out = ([prepare(spec, paths.prepared_dir()) for spec in specs] for specs in (what.data, what.kept_out))
     tokenizer = sources[0].tokenizer
@@ -98,10 +116,8 @@ def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Ca
     texts = corpus_texts(sources, kept_out)
     training, validation = packed(texts, tokenizer, what.length, what.seed)
     report(f"{len(texts):,} texts, {len(training):,} rows of {what.length} tokens")
-    sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": 512}
-    config = preset(what.model, **(sizes | what.recipe.model_overrides() | what.overrides))
     torch.manual_seed(what.seed)
-    model, device = EncoderForMaskedLM(config), pick_device()
+    model, device = EncoderForMaskedLM(config_of(what, tokenizer)), pick_device()
     arguments = (model, training, validation, what.recipe, what.seed, special_ids(tokenizer), device, checkpoint, report)
     trained = Pretrainer(*arguments, share=what.share).run()
     record = {

@@ -31,7 +31,7 @@ from rtxlib.models.size import parameter_count, require_room
 from rtxlib.runs import cost, seen, store, use
 from rtxlib.runs.card import model_card
 from rtxlib.runs.metrics import classification_report
-from rtxlib.runs.pretraining import pretrain
+from rtxlib.runs.pretraining import pretrain, reached
 from rtxlib.runs.spec import RunSpec, check_weights, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training import parallel
@@ -286,6 +286,8 @@ def _metrics(
         "fingerprint": data.fingerprint,
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+    if spec.pretraining is not None:
+        metrics |= reached(spec.pretraining)
     if device.type == "cuda":  # memory reserved by the allocator; other runs cannot use it
         metrics["peak_memory_mb"] = torch.cuda.max_memory_reserved(device) / 2**20
         metrics["device_memory_mb"] = torch.cuda.get_device_properties(device).total_memory / 2**20

@@ -117,6 +117,19 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def pretrainings(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
+    """What the pretrainings of three arms read, reached and cost, one row each.
+
+    All seeds of an arm share one pretraining. The sizes are those of the fine-tuned encoder with its head for labels. Columns:
+    ``arm``, ``model``, ``parameters``, ``non_embedding_parameters``, and those of :func:`rtxlib.runs.pretraining.reached`.
+    """
+    arms = {"deep": deep.table, "shallow": shallow.table, "loop": loop.table}
+    shown = ["model", "parameters", "non_embedding_parameters"]
+    of_pretraining = [name for name in shallow.table if name.startswith("pretraining_")]
+    rows = [table[shown + of_pretraining].iloc[:1].assign(arm=arm) for arm, table in arms.items()]
+    return pd.concat(rows, ignore_index=True)
+
+
 def kept(of_loop: np.ndarray, of_depth: np.ndarray) -> Kept:
     """L / D with the interval of Fieller (1954), from paired differences (seeds, items) to the shallow arm.
 
