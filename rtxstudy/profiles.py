@@ -184,7 +184,7 @@ PROFILES: dict[str, Profile] = {
             ),
             variant={},
             random_depth="recurrent-1x2x64",
-            random_depth_seeds=2,
+            random_depth_seeds=1,
             depth_tasks=(
                 DepthTask(
                     _SMOKE,
@@ -194,7 +194,7 @@ PROFILES: dict[str, Profile] = {
                 ),
             ),
             own_text=OwnText((_SMOKE,), named_recipe("pretrain", epochs=1, batch_rows=8), embedding_size=16, length=16),
-            depth_seeds=2,
+            depth_seeds=1,
             conversions=_CONVERSIONS[:2],
             embeddings=EmbeddingStudy((_SMOKE,), RECIPES["distill"], 32),
             exit_studies=(ExitStudy(_SMOKE, named_recipe("finetune", epochs=0.5), _READ_EARLY | {"layers": 1}, seeds=1),),

@@ -68,7 +68,7 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
 
 FORMS = {  # column of the runs table → its readable name and its format
     "accuracy": ("accuracy", "{:.3f}"),
-    "non_embedding_parameters": ("parameters outside the token table", "{:,.0f}"),
+    "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
     "forward_flops": ("billion operations per text", "{:.4f}"),
     "train_cpu_seconds": ("training (s of processor time)", "{:.0f}"),
 }
@@ -99,8 +99,8 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
 CONVERSIONS = {  # column of rtxstudy.evaluation.depth_gain.conversions → its readable name and its format
     "beside": ("what else", "{}"),
     "val_accuracy": ("validation accuracy", "{:.4f}"),
-    "val_loss": ("validation loss (nats)", "{:.4f}"),
-    "non_embedding_parameters": ("parameters outside the token table", "{:,.0f}"),
+    "val_loss": ("loss (nats)", "{:.4f}"),
+    "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
 }
 
 
@@ -110,19 +110,17 @@ def conversions(table: pd.DataFrame) -> pd.DataFrame:
 
 
 ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name and its format
-    "accuracy": ("accuracy", "{:.3f}"),
-    "sd": ("± over seeds", "{:.3f}"),
     "matthews": ("Matthews", "{:.3f}"),
-    "non_embedding_parameters": ("parameters outside the token table", "{:,.0f}"),
-    "forward_flops": ("billion operations per text", "{:.3f}"),
+    "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
     "ms_median": ("one text (ms)", "{:.1f}"),
-    "n_seeds": ("seeds", "{:.0f}"),
 }
 
 
 def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of the deep, the shallow and the looped encoder of each task."""
-    return _written(table[["regime", "data", "arm", "model", *ARMS]], ARMS)
+    spread = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
+    named = table.assign(encoder=table["arm"], accuracy=spread)
+    return _written(named[["regime", "data", "encoder", "accuracy", *ARMS]], ARMS)
 
 
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:
@@ -132,27 +130,24 @@ def neighbours(table: pd.DataFrame) -> pd.DataFrame:
 
 EXITS = {  # column of rtxstudy.evaluation.bounded_exits.against_all_passes → its readable name and its format
     "passes": ("passes", "{:.2f}"),
-    "accuracy": ("accuracy", "{:.4f}"),
     "risk": ("risk", "{:.2%}"),
-    "mean_risk": ("risk, mean over splits", "{:.2%}"),
-    "share_above": ("splits above the bound", "{:.0%}"),
-    "share_all_above": ("… judged on all texts", "{:.0%}"),
-    "ms_per_text": ("ms per text", "{:.2f}"),
-    "throughput": ("throughput, all passes = 1", "{:.2f}"),
-    "n_seeds": ("seeds", "{:.0f}"),
+    "throughput": ("throughput (all passes = 1)", "{:.2f}"),
 }
 _BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected risk bounded", "certified": "risk certified"}
 
 
 def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of fixed passes and early exits, with the difference to all passes in percentage points."""
-    ends = table[["difference", "low", "high"]].map(signed).where(table[["difference", "low", "high"]].notna(), "–")
+    ends = ("difference", "low", "high")
+    differences = [
+        signed(mean) if pd.isna(low) else f"{signed(mean)} ({signed(low)} to {signed(high)})"
+        for mean, low, high in zip(*(table[end] for end in ends), strict=True)
+    ]
     named = table.assign(
         **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
-        **{"difference (points)": ends["difference"], "95 % from": ends["low"], "to": ends["high"]},
+        **{"accuracy − all passes (points)": differences},
     )
-    shown = ["data", "leave by", "kind", "passes", "accuracy", "difference (points)", "95 % from", "to"]
-    return _written(named[[*shown, *(name for name in EXITS if name not in shown)]], EXITS)
+    return _written(named[["data", "leave by", "kind", "passes", "accuracy − all passes (points)", "risk", "throughput"]], EXITS)
 
 
 PRETRAININGS = {  # column of rtxstudy.evaluation.depth_gain.pretrainings → its readable name and its format
