@@ -184,7 +184,7 @@ PROFILES: dict[str, Profile] = {
             ),
             variant={},
             random_depth="recurrent-1x2x64",
-            random_depth_seeds=1,
+            random_depth_seeds=2,
             depth_tasks=(
                 DepthTask(
                     _SMOKE,
