@@ -78,11 +78,11 @@ def test_the_words_follow_from_the_intervals() -> None:
     nothing = gains(data="y", depth_low=-0.01, kept=np.nan, kept_low=np.nan, kept_high=np.nan)
     rows = pd.DataFrame([gains(), nothing, gains(data="z", kept_high=1.2), gains(data="few", n_seeds=2)])
     assert "keeps 75 % of it (50 to 98 %)." in words.kept(rows.iloc[0])
-    assert "depth does not pay here" in words.kept(rows.iloc[1])
+    assert "no gain from depth is shown here" in words.kept(rows.iloc[1])
     assert "settle nothing" in words.kept(rows.iloc[3])
     said = words.where_depth_pays(rows)
     assert "Depth pays in 2 of 3 comparisons." in said and "It may keep all of it: z (from nothing)." in said
-    assert "It loses some of it: x (from nothing)." in said and "Depth does not pay: y (from nothing)." in said
+    assert "It loses some of it: x (from nothing)." in said and "No gain from depth is shown: y (from nothing)." in said
     assert "few" not in said
     assert words.where_depth_pays(rows[3:]) == "Fewer than 3 seeds settle nothing."
 

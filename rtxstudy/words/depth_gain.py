@@ -20,7 +20,7 @@ def kept(row: Mapping[str, Any]) -> str:
     )
     measured = f"**{row['data']}**: depth gains {depth}, the loop {loop}, {n}"
     if math.isnan(row["kept"]):
-        return f"{measured}: depth does not pay here, so there is no gain to keep."
+        return f"{measured}: no gain from depth is shown here, so there is none to keep."
     ends = f"{number(100 * row['kept_low'], '.0f')} to {number(100 * row['kept_high'], '.0f')} %"
     shown = f"the loop keeps {number(100 * row['kept'], '.0f')} % of it ({ends})"
     if row["n_seeds"] < FEWEST_SEEDS:
@@ -77,7 +77,7 @@ def where_depth_pays(rows: pd.DataFrame) -> str:
         if chosen.any():
             lines.append(f"{words}: {_named(pays[chosen])}.")
     if len(settled) > len(pays):
-        lines.append(f"Depth does not pay: {_named(settled[settled['kept'].isna()])}.")
+        lines.append(f"No gain from depth is shown: {_named(settled[settled['kept'].isna()])}.")
     return " ".join(lines)
 
 
