@@ -40,6 +40,21 @@ class DepthTask:
 
 
 @dataclass(frozen=True)
+class ComposedTask:
+    """A task composed of real phrases, on which encoders of one width are trained from random weights."""
+
+    data: DataSpec
+    recipe: Recipe
+    width: int  # hidden size of all its models
+    layers: int  # N, of the shallow encoder and of the loop; the deep encoder has N·R
+    passes: int  # R, of the loop
+    alone: tuple[int, ...]  # layers of further standard encoders, for the worth of a pass
+    loops: tuple[tuple[int, int], ...]  # (layers, passes) of further loops, for the same
+    random_passes: int | None  # most passes of a loop of N layers that is trained with random depth; None: there is none
+    seeds: int  # training seeds of each model
+
+
+@dataclass(frozen=True)
 class Profile:
     """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
@@ -75,6 +90,7 @@ class Profile:
     depth_tasks: tuple[DepthTask, ...]  # notebook 09: where depth may pay; the first one decides among the conversions
     depth_seeds: int  # training seeds of each arm of notebook 09
     conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
+    composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:

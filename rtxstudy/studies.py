@@ -11,7 +11,7 @@ from rtxlib.errors import InputError, nearest
 from rtxlib.models.presets import preset
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES, Recipe
-from rtxstudy.profiles import DepthTask, LoopStudy, Profile
+from rtxstudy.profiles import ComposedTask, DepthTask, LoopStudy, Profile
 
 UNSHARED = {"block_sharing": "unshared"}
 RANDOM_DEPTH = {"depth_sampling": "uniform"}
@@ -69,8 +69,8 @@ def variants(profile: Profile) -> list[RunSpec]:
     return [spec for loop in profile.loops for name in forms(loop) for spec in form(loop, name)]
 
 
-def shape(loop: LoopStudy, layers: int, passes: int) -> list[RunSpec]:
-    """Notebook 03: a standard encoder (one pass), or a loop that equals a deeper one except for weight sharing.
+def shape(loop: LoopStudy | ComposedTask, layers: int, passes: int) -> list[RunSpec]:
+    """Notebooks 03 and 09: a standard encoder (one pass), or a loop that equals a deeper one except for weight sharing.
 
     Without a residual across passes, N layers passed R times *are* a standard encoder of N·R layers with shared weights.
     """
@@ -269,6 +269,33 @@ def conversions(profile: Profile) -> list[RunSpec]:
     return [_converted(profile, task.data, task.made, 0, **way) for way in profile.conversions if task.made]
 
 
+def composed_trio(task: ComposedTask) -> Trio:
+    """Notebook 09: the deep, the shallow and the looped encoder of a composed task."""
+    n, passes = task.layers, task.passes
+    return Trio("from nothing", *(shape(task, *sizes) for sizes in ((n * passes, 1), (n, 1), (n, passes))))
+
+
+def composed_shapes(task: ComposedTask) -> list[tuple[int, int]]:
+    """(layers, passes) of every encoder of a composed task that is trained with a fixed depth, standard encoders first."""
+    n, passes = task.layers, task.passes
+    alone = sorted({n, n * passes, *task.alone})
+    return list(dict.fromkeys([*((layers, 1) for layers in alone), (n, passes), *task.loops]))
+
+
+def composed_random_depth(task: ComposedTask) -> list[RunSpec]:
+    """Notebook 09: the loop of a composed task, trained with random depth; empty where the task has none."""
+    if task.random_passes is None:
+        return []
+    model, words = f"recurrent-{task.layers}x{task.random_passes}x{task.width}", {"residual": "none"} | RANDOM_DEPTH
+    return [RunSpec(model, task.data, task.recipe, seed, words) for seed in range(task.seeds)]
+
+
+def composed(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: every encoder of the tasks whose answer must be computed."""
+    of_shapes = [spec for task in profile.composed for sizes in composed_shapes(task) for spec in shape(task, *sizes)]
+    return of_shapes + [spec for task in profile.composed for spec in composed_random_depth(task)]
+
+
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "02_baseline": {"baseline": baseline},
@@ -283,7 +310,12 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
     "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
     "06_domain_classification": {"domains": domains, "transfer": transfer},
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
-    "09_where_depth_pays": {"where_depth_pays": where_depth_pays, "converted": converted, "conversions": conversions},
+    "09_where_depth_pays": {
+        "where_depth_pays": where_depth_pays,
+        "converted": converted,
+        "conversions": conversions,
+        "composed": composed,
+    },
 }
 
 

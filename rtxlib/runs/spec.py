@@ -209,7 +209,7 @@ def data_label(data: DataSpec) -> str:
     if data.task != TASKS.get(data.source, ("sentiment",))[0]:  # another task than the source's own
         parts.append(data.task)
     if data.task == "pointer":
-        parts.append(f"{data.depth} steps")
+        parts.append(f"{data.depth} steps among {data.items}")
     if data.domain is not None:
         parts.append(data.domain)
     if data.train_fraction < 1:

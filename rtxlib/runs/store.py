@@ -40,6 +40,7 @@ TABLES = (
     "states",
     "exits",
     "exit_predictions",
+    "further_passes",
 )  # the tables that a run's folder may hold
 
 

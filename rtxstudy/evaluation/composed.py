@@ -1,0 +1,92 @@
+"""Tasks composed of real phrases: what depth gains by the number of steps k, and what further passes do at test time.
+
+The intervals resample source sentences: test texts whose label is decided by phrases of one sentence are a cluster
+(:func:`rtxstudy.evaluation.statistics.by_cluster`). Of a text of *same* that sentence is the one of its first phrase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.rows import SPLITS
+from rtxlib.data.sources import SENTIMENTS, read_phrases
+from rtxlib.runs.counting_words import baseline
+from rtxstudy.evaluation.comparisons import correct
+from rtxstudy.evaluation.depth_gain import depth_gain
+from rtxstudy.evaluation.finished import Runs
+from rtxstudy.evaluation.statistics import by_cluster, mean_difference
+
+
+def deciding(data: Prepared) -> pd.DataFrame:
+    """What decides each test text: columns ``depth`` (steps k) and ``sentence`` (its number), in the order of the texts."""
+    return data.rows("test")[["depth", "sentence"]].reset_index(drop=True)
+
+
+def by_steps(arms: Mapping[str, Runs], texts: pd.DataFrame) -> pd.DataFrame:
+    """The accuracy of each arm on texts of each number of steps, with intervals over new seeds and new sentences.
+
+    arms: name → runs on the same data. texts: of :func:`deciding`. Columns: ``data``, ``arm``, ``model``, ``steps``, ``mean``,
+    ``low``, ``high`` (0..1), ``n`` (seeds), ``n_items`` (texts), ``n_sentences``.
+    """
+    rows = []
+    for name, runs in arms.items():
+        right = correct(runs).astype(float)
+        for steps, own in texts.groupby("depth"):
+            named = {"data": runs[0].metrics["data"], "arm": name, "model": runs.model, "steps": steps}
+            rows.append(named | _accuracy(right[:, own.index], own["sentence"].to_numpy()))
+    return pd.DataFrame(rows)
+
+
+def gains_by_steps(deep: Runs, shallow: Runs, loop: Runs, texts: pd.DataFrame) -> pd.DataFrame:
+    """Depth gain, loop gain and the share kept on texts of each number of steps: rows of :func:`depth_gain` with ``steps``."""
+    depth, sentences = texts["depth"].to_numpy(), texts["sentence"].to_numpy()
+    rows = [{"steps": k} | depth_gain(deep, shallow, loop, sentences, depth == k) for k in np.unique(depth)]
+    return pd.DataFrame(rows)
+
+
+def by_passes(further: pd.DataFrame) -> pd.DataFrame:
+    """The accuracy of each loop by the number of steps and of passes at test time.
+
+    further: of :func:`rtxstudy.evaluation.measured.further_passes`, of all seeds and loops. Columns: ``data``, ``model``,
+    ``steps``, ``passes``, ``mean``, ``low``, ``high`` (0..1, over new seeds and new sentences), ``n`` (seeds), ``n_items``,
+    ``n_sentences``.
+    """
+    rows = []
+    groups = further.groupby(["data", "model", "depth", "iteration"], sort=False)
+    for (data, model, steps, passes), own in groups:
+        right = own.pivot(index="seed", columns="row", values="right")  # (seeds, texts)
+        sentences = own.drop_duplicates("row").set_index("row")["sentence"][right.columns].to_numpy()
+        named = {"data": data, "model": model, "steps": steps, "passes": passes}
+        rows.append(named | _accuracy(right.to_numpy(dtype=float), sentences))
+    return pd.DataFrame(rows)
+
+
+def phrase_accuracy(seed: int) -> float:
+    """How often counting words tells the sentiment of a single short phrase that it has not seen (0..1).
+
+    Both sentiments count alike, as they are equally frequent in composed texts. seed: of the data. Raises InputError where the
+    phrases are out of reach.
+    """
+    pool, _ = read_phrases(seed)
+    of_split = {split: pool[pool["split"] == split] for split in SPLITS}
+    numbers = {split: part["label"].map(SENTIMENTS.index).to_numpy() for split, part in of_split.items()}
+    parts = [(of_split[split]["text"].tolist(), numbers[split]) for split in ("train", "test", "validation")]
+    found = baseline(*(part for pair in parts for part in pair), SENTIMENTS)
+    right = found["predictions"] == numbers["test"]
+    return float(np.mean([right[numbers["test"] == label].mean() for label in range(len(SENTIMENTS))]))
+
+
+def same_bound(p: float) -> float:
+    """The accuracy on *same* of who judges each of the two phrases with accuracy p: both right, or both wrong."""
+    return p**2 + (1 - p) ** 2
+
+
+def _accuracy(right: np.ndarray, sentences: np.ndarray) -> dict[str, float]:
+    """The mean of ``right`` (seeds, texts; 0 or 1) with its interval over new seeds and new sentences (texts,)."""
+    found = mean_difference(by_cluster(right, sentences))
+    sizes = {"n": len(right), "n_items": right.shape[1], "n_sentences": len(np.unique(sentences))}
+    return {"mean": found.difference, "low": found.low, "high": found.high, **sizes}
