@@ -166,6 +166,30 @@ PROFILES: dict[str, Profile] = {
             depth_tasks=(DepthTask(_SMOKE, RECIPES["smoke"], named_recipe("finetune", epochs=0.5)),),
             depth_seeds=2,
             conversions=_CONVERSIONS[:2],
+            composed=(
+                ComposedTask(
+                    DataSpec(source="composed", task="pointer", rows=240, depth=2, items=4),
+                    RECIPES["smoke"],
+                    32,
+                    layers=1,
+                    passes=2,
+                    alone=(),
+                    loops=(),
+                    random_passes=2,
+                    seeds=2,
+                ),
+                ComposedTask(
+                    DataSpec(source="composed", task="same", rows=240),
+                    RECIPES["smoke"],
+                    32,
+                    layers=1,
+                    passes=2,
+                    alone=(),
+                    loops=(),
+                    random_passes=None,
+                    seeds=2,
+                ),
+            ),
         ),
         Profile(
             name="demo",
@@ -338,6 +362,9 @@ def load(
         random_depth_seeds=random_depth_seeds or profile.random_depth_seeds,
         depth_seeds=depth_seeds or min(profile.depth_seeds, seeds or profile.depth_seeds),
         loops=tuple(dataclasses.replace(loop, seeds=loop_seeds or loop.seeds) for loop in profile.loops),
+        composed=tuple(
+            dataclasses.replace(task, seeds=depth_seeds or min(task.seeds, seeds or task.seeds)) for task in profile.composed
+        ),
     )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
@@ -347,7 +374,10 @@ def load(
 
         loops = tuple(dataclasses.replace(loop, recipe=other(loop.recipe)) for loop in profile.loops)
         tasks = tuple(dataclasses.replace(task, nothing=task.nothing and other(task.nothing)) for task in profile.depth_tasks)
-        profile = dataclasses.replace(profile, recipe=other(profile.recipe), loops=loops, depth_tasks=tasks)
+        composed = tuple(dataclasses.replace(task, recipe=other(task.recipe)) for task in profile.composed)
+        profile = dataclasses.replace(
+            profile, recipe=other(profile.recipe), loops=loops, depth_tasks=tasks, composed=composed
+        )
 
     def resized(data: DataSpec, most_rows: int | None = rows) -> DataSpec:
         sizes = {"rows": most_rows, "max_length": max_length}
@@ -363,4 +393,5 @@ def load(
         spam=resized(profile.spam),
         loops=tuple(dataclasses.replace(loop, data=resized(loop.data)) for loop in profile.loops),
         depth_tasks=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.depth_tasks),
+        composed=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.composed),
     )

@@ -2,16 +2,16 @@
 
 - *same*: do two phrases of different sentences share their sentiment? It is an exclusive or: each phrase occurs as often with
   either answer, so counting words stays at chance.
-- *pointer*: numbered phrases, half of them positive, each pointing to the next in one cycle. What is the sentiment of the
-  phrase that is k steps from the start? At k = 0 a phrase has to be looked up and judged; each step is one more look-up.
+- *pointer*: numbered phrases, half of them positive, each pointing to the next in one cycle; one of them is the start. What is
+  the sentiment of the phrase that is k steps from the start? The second text says "next" k times. At k = 0 a phrase has to be
+  found and judged; each step is one more look-up.
 
 The phrases are short ones of SST-2's training set. Its sentences are split first, and a phrase that occurs in sentences of two
 splits is left out, so no phrase is on both sides.
 
-Encoders of some layers learn neither task from full rows alone, so a part of the training rows is easier. A training row of
-*pointer* has any number of phrases above k, each positive or negative by chance: with one phrase it is a judgement, with two a
-short look-up. Half of the training rows of *same* compare a phrase with the word "positive" or "negative". Validation and test
-rows are all of full size.
+Full rows give small encoders little to begin with, so a part of the training rows is easier. A training row of *pointer* has
+any number of phrases above k, as even as it can be between the sentiments: one phrase has only to be judged. Half of the
+training rows of *same* compare a phrase with the word "positive" or "negative". Validation and test rows are all of full size.
 """
 
 from __future__ import annotations
@@ -124,9 +124,8 @@ def _pointer(by_label: Phrases, rng: np.random.Generator, k: int, items: int, ea
     if eased:
         items = int(rng.integers(min(k, items - 1), items)) + 1
         numbers = np.sort(rng.choice(numbers, items, replace=False))
-        labels = [names[number] for number in rng.integers(2, size=items)]
-    else:
-        labels = [names[place % 2] for place in rng.permutation(items)]
+    more = int(rng.integers(2))  # of an odd number of phrases, one sentiment has one more
+    labels = [names[(place + more) % 2] for place in rng.permutation(items)]
     drawn = {label: _pick(by_label[label], rng, labels.count(label)) for label in names}
     phrases = [(label, *drawn[label].pop()) for label in labels]  # sentiment, text, sentence
     cycle = rng.permutation(items)  # the order in which the pointers visit the phrases
@@ -135,5 +134,6 @@ def _pointer(by_label: Phrases, rng: np.random.Generator, k: int, items: int, ea
     for _ in range(k):
         at = follows[at]
     label, _, sentence = phrases[at]
-    text = " ".join(f"{numbers[n]} : {phrase} → {numbers[follows[n]]}" for n, (_, phrase, _) in enumerate(phrases))
-    return text, " ".join([f"start at {numbers[start]}", *["next"] * k]), label, k, sentence
+    parts = [f"{numbers[n]} : {phrase} → {numbers[follows[n]]}" for n, (_, phrase, _) in enumerate(phrases)]
+    parts[start] = f"start {parts[start]}"
+    return " ".join(parts), " ".join(["start", *["next"] * k]), label, k, sentence

@@ -188,7 +188,16 @@ def read_embedded(spec: DataSpec) -> Rows:
 
 
 def read_phrases(seed: int) -> tuple[pd.DataFrame, list[str]]:
-    """The short phrases of which rows are composed, as :func:`compose.phrase_pool` gives them, and notes on their source."""
+    """The short phrases of which rows are composed, as :func:`compose.phrase_pool` gives them, and notes on their source.
+
+    Raises InputError as ``read_hub``.
+    """
+    return _phrases(seed, revision(HUB[PHRASES].repo))
+
+
+@cache
+def _phrases(seed: int, revision: str | None) -> tuple[pd.DataFrame, list[str]]:
+    """:func:`read_phrases` of one revision, once: each composed data set of a study needs the same phrases."""
     phrases = read_hub(PHRASES, None, seed)
     training = phrases.part("train")
     return compose.phrase_pool(training["text"], training["label"], seed), phrases.notes

@@ -6,7 +6,7 @@ The intervals resample source sentences: test texts whose label is decided by ph
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,37 +14,58 @@ import pandas as pd
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import SPLITS
 from rtxlib.data.sources import SENTIMENTS, read_phrases
-from rtxlib.runs.counting_words import baseline
+from rtxlib.runs.counting_words import NAME, baseline
 from rtxstudy.evaluation.comparisons import correct
 from rtxstudy.evaluation.depth_gain import depth_gain
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 
-
-def deciding(data: Prepared) -> pd.DataFrame:
-    """What decides each test text: columns ``depth`` (steps k) and ``sentence`` (its number), in the order of the texts."""
-    return data.rows("test")[["depth", "sentence"]].reset_index(drop=True)
+Arms = Mapping[str, Sequence[Runs]]  # label of the data → the deep, the shallow and the looped encoders, with the same seeds
 
 
-def by_steps(arms: Mapping[str, Runs], texts: pd.DataFrame) -> pd.DataFrame:
+def deciding(data: Mapping[str, Prepared]) -> pd.DataFrame:
+    """What decides each test text of data sets by their labels: columns ``data`` (label), ``depth`` (steps k) and ``sentence``
+    (its number), in the order of the texts."""
+    parts = [own.rows("test")[["depth", "sentence"]].assign(data=label) for label, own in data.items()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def by_steps(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:
     """The accuracy of each arm on texts of each number of steps, with intervals over new seeds and new sentences.
 
-    arms: name → runs on the same data. texts: of :func:`deciding`. Columns: ``data``, ``arm``, ``model``, ``steps``, ``mean``,
-    ``low``, ``high`` (0..1), ``n`` (seeds), ``n_items`` (texts), ``n_sentences``.
+    texts: of :func:`deciding`. Columns: ``data``, ``arm`` ("deep", "shallow", "loop"), ``model``, ``steps``, ``mean``, ``low``,
+    ``high`` (0..1), ``n`` (seeds), ``n_items`` (texts), ``n_sentences``.
     """
     rows = []
-    for name, runs in arms.items():
-        right = correct(runs).astype(float)
-        for steps, own in texts.groupby("depth"):
-            named = {"data": runs[0].metrics["data"], "arm": name, "model": runs.model, "steps": steps}
-            rows.append(named | _accuracy(right[:, own.index], own["sentence"].to_numpy()))
+    for data, three in arms.items():
+        own = texts[texts["data"] == data].reset_index(drop=True)
+        for arm, runs in zip(("deep", "shallow", "loop"), three, strict=True):
+            right = correct(runs).astype(float)
+            for steps, some in own.groupby("depth"):
+                named = {"data": data, "arm": arm, "model": runs.model, "steps": steps}
+                rows.append(named | _accuracy(right[:, some.index], some["sentence"].to_numpy()))
     return pd.DataFrame(rows)
 
 
-def gains_by_steps(deep: Runs, shallow: Runs, loop: Runs, texts: pd.DataFrame) -> pd.DataFrame:
-    """Depth gain, loop gain and the share kept on texts of each number of steps: rows of :func:`depth_gain` with ``steps``."""
-    depth, sentences = texts["depth"].to_numpy(), texts["sentence"].to_numpy()
-    rows = [{"steps": k} | depth_gain(deep, shallow, loop, sentences, depth == k) for k in np.unique(depth)]
+def word_levels(counted: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What counting words reaches: columns ``data`` and ``accuracy``. counted: label of the data → the table of its baselines."""
+    tables = {data: table.set_index("model")["accuracy"] for data, table in counted.items()}
+    return pd.DataFrame([{"data": data, "accuracy": accuracy[NAME]} for data, accuracy in tables.items()])
+
+
+def gains(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:
+    """Depth gain, loop gain and the share kept on each task: rows of :func:`depth_gain`, with clusters of sentences."""
+    sentences = {data: own["sentence"].to_numpy() for data, own in texts.groupby("data")} if arms else {}
+    return pd.DataFrame([depth_gain(*three, sentences[data]) for data, three in arms.items()])
+
+
+def gains_by_steps(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:
+    """The same on the texts of each number of steps; the column ``steps`` says which."""
+    rows = []
+    for data, three in arms.items():
+        own = texts[texts["data"] == data]
+        depth, sentences = own["depth"].to_numpy(), own["sentence"].to_numpy()
+        rows += [{"steps": steps} | depth_gain(*three, sentences, depth == steps) for steps in np.unique(depth)]
     return pd.DataFrame(rows)
 
 
@@ -52,17 +73,16 @@ def by_passes(further: pd.DataFrame) -> pd.DataFrame:
     """The accuracy of each loop by the number of steps and of passes at test time.
 
     further: of :func:`rtxstudy.evaluation.measured.further_passes`, of all seeds and loops. Columns: ``data``, ``model``,
-    ``steps``, ``passes``, ``mean``, ``low``, ``high`` (0..1, over new seeds and new sentences), ``n`` (seeds), ``n_items``,
-    ``n_sentences``.
+    ``trained_steps`` and ``trained_passes`` (the most of its training), ``steps``, ``passes``, ``mean``, ``low``, ``high`` (0..1,
+    over new seeds and new sentences), ``n`` (seeds), ``n_items``, ``n_sentences``.
     """
-    rows = []
-    groups = further.groupby(["data", "model", "depth", "iteration"], sort=False)
-    for (data, model, steps, passes), own in groups:
+    rows, by = [], ["data", "model", "trained_steps", "trained_passes", "depth", "iteration"]
+    for group, own in further.groupby(by, sort=False):
         right = own.pivot(index="seed", columns="row", values="right")  # (seeds, texts)
         sentences = own.drop_duplicates("row").set_index("row")["sentence"][right.columns].to_numpy()
-        named = {"data": data, "model": model, "steps": steps, "passes": passes}
+        named = dict(zip(by, group, strict=True))
         rows.append(named | _accuracy(right.to_numpy(dtype=float), sentences))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).rename(columns={"depth": "steps", "iteration": "passes"})
 
 
 def phrase_accuracy(seed: int) -> float:

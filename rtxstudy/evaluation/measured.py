@@ -93,7 +93,8 @@ def further_passes(run: Run, data: Prepared | None, results: Path | None = None)
     """Whether a shared block labels composed texts correctly after each of :data:`FURTHEST` passes: one row per text and pass.
 
     The texts are composed of the phrases of the test split, as those of ``data`` are, and ask for up to ``MOST_STEPS`` steps.
-    Columns: ``row``, ``depth`` (steps), ``sentence`` (that decides the text), ``iteration`` (the pass), ``right``.
+    Columns: ``row``, ``depth`` (steps), ``sentence`` (that decides the text), ``iteration`` (the pass), ``right``, and
+    ``trained_steps`` and ``trained_passes``, the most steps and passes of the training.
 
     Raises InputError when the texts cannot be prepared with the run's tokenizer.
     """
@@ -108,7 +109,8 @@ def further_passes(run: Run, data: Prepared | None, results: Path | None = None)
         with autocast(pick_precision(run.spec["recipe"]["precision"], device), device):
             predicted = exits.decode_passes(model.to(device), found, FURTHEST).predictions  # (texts, passes)
         right = predicted == texts.splits["test"].labels[order][:, None]
-        about = texts.rows("test")[["depth", "sentence"]].iloc[order]
+        most = {"trained_steps": data.spec.depth, "trained_passes": model.config.recurrent_depth}
+        about = texts.rows("test")[["depth", "sentence"]].iloc[order].assign(**most)
         parts = [about.assign(row=order, iteration=number, right=right[:, number - 1]) for number in range(1, FURTHEST + 1)]
         return pd.concat(parts).sort_values(["iteration", "row"], ignore_index=True)
 
