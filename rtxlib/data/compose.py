@@ -10,8 +10,9 @@ The phrases are short ones of SST-2's training set. Its sentences are split firs
 splits is left out, so no phrase is on both sides.
 
 Full rows give small encoders little to begin with, so a part of the training rows is easier. A training row of *pointer* has
-any number of phrases above k, as even as it can be between the sentiments: one phrase has only to be judged. Half of the
-training rows of *same* compare a phrase with the word "positive" or "negative". Validation and test rows are all of full size.
+only one phrase, which points to itself and has only to be judged, or any number from two on, as even as it can be between the
+sentiments. A part of the training rows of *same* compares a phrase with the word "positive" or "negative". Validation and test
+rows are all of full size.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SHARES = (0.8, 0.1, 0.1)  # of the sentences, and of the rows, in each of SPLITS
 SHORT = (2, 5)  # words of a phrase
 ITEMS = 10  # phrases of a pointer text, unless a spec says how many
 MOST_STEPS = 8
+EASED = 0.5  # share of the training rows of "same" with one phrase, and of those of "pointer"
 
 
 def phrase_pool(texts: Sequence[str], labels: Sequence[str], seed: int) -> pd.DataFrame:
@@ -87,7 +89,7 @@ def compose(task: str, pool: pd.DataFrame, rows: int, steps: int, seed: int, ite
             raise InputError(f"The {split} sentences hold too few short phrases to compose texts of.")
         eased, count = split == "train", round(rows * share)
         if task == "same":
-            made = [_same(by_label, rng, eased and number % 2 == 0) for number in range(count)]
+            made = [_same(by_label, rng, eased and rng.random() < EASED) for number in range(count)]
         else:
             made = [_pointer(by_label, rng, number % (steps + 1), items, eased) for number in range(count)]
         parts.append(pd.DataFrame(made, columns=["text", PAIR, "label", "depth", "sentence"]).assign(split=split, domain=""))
@@ -122,7 +124,7 @@ def _same(by_label: Phrases, rng: np.random.Generator, eased: bool) -> Row:
 def _pointer(by_label: Phrases, rng: np.random.Generator, k: int, items: int, eased: bool) -> Row:
     names, numbers = list(by_label), np.arange(items) + 1
     if eased:
-        items = int(rng.integers(min(k, items - 1), items)) + 1
+        items = 1 if rng.random() < EASED else int(rng.integers(2, items + 1))
         numbers = np.sort(rng.choice(numbers, items, replace=False))
     more = int(rng.integers(2))  # of an odd number of phrases, one sentiment has one more
     labels = [names[(place + more) % 2] for place in rng.permutation(items)]

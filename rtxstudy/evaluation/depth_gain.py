@@ -47,7 +47,7 @@ def depth_gain(
     Columns: ``data``; ``deep``, ``shallow`` and ``loop`` (mean accuracies); ``depth_gain`` with ``depth_low`` and ``depth_high``,
     ``loop_gain`` with ``loop_low`` and ``loop_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
     :func:`rtxstudy.evaluation.statistics.mean_difference`); ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`);
-    ``n_seeds``, ``n_items`` (texts); ``deep_parameters``, ``shallow_parameters`` and ``loop_parameters``, without the token table.
+    ``n_seeds``, ``n_items`` (texts); ``deep_parameters``, ``shallow_parameters``, ``loop_parameters``, without the token table.
 
     Raises InputError when the arms differ in their seeds or in their test texts.
     """

@@ -103,7 +103,7 @@ def further_passes(run: Run, data: Prepared | None, results: Path | None = None)
         longer = dataclasses.replace(data.spec, depth=MOST_STEPS, rows=min(data.spec.rows or FURTHER_ROWS, FURTHER_ROWS))
         texts = prepare(longer, paths.prepared_dir(), progress=False)
         if texts.tokenizer.get_vocab() != data.tokenizer.get_vocab():
-            raise InputError("The texts of more steps have another tokenizer than the run; give the data a tokenizer by its name.")
+            raise InputError("The texts of more steps have another tokenizer than the run; name a tokenizer in the data.")
         device = pick_device()
         found, order = _batches(texts.splits["test"], texts.tokenizer.pad_token_id)
         with autocast(pick_precision(run.spec["recipe"]["precision"], device), device):

@@ -16,7 +16,8 @@ from rtxstudy.figures.shared.looks import DASHED, GREY, Look, ink, looks
 from rtxstudy.figures.shared.scales import grid, percent_axis
 from rtxstudy.figures.shared.style import canvas, styled
 
-ARMS = dict(zip(("deep", "shallow", "loop"), looks(["standard deep", "standard shallow", "recurrent loop"]).values(), strict=True))
+LOOKS = looks(["standard deep", "standard shallow", "recurrent loop"])
+ARMS = dict(zip(("deep", "shallow", "loop"), LOOKS.values(), strict=True))
 MARKERS = "oDs^vPX*"  # one for each number of passes, fewest passes first
 OVER = "Bars: 95 % intervals over new seeds and new sentences."
 
@@ -28,9 +29,9 @@ def accuracy_by_steps(
     """Accuracy by the number of steps k: one panel per task, one line each for the deep, the shallow and the looped encoder.
 
     ``table``: ``data``, ``arm`` ("deep", "shallow", "loop"), ``steps``, ``mean``, ``low``, ``high`` (0..1), as
-    :func:`rtxstudy.evaluation.composed.by_steps` gives them. ``levels``: ``data``, ``accuracy``,
-    what counting words reaches on each task (dashed). Raises ``InputError`` for a missing column, an empty table, another arm, a row that occurs twice, or a
-    task without its level.
+    :func:`rtxstudy.evaluation.composed.by_steps` gives them. ``levels``: ``data``, ``accuracy``, what counting words reaches
+    (dashed). Raises ``InputError`` for a missing column, an empty table, another arm, a row that occurs twice, or a task
+    without its level.
     """
     require(table, ("data", "arm", "steps", "mean", "low", "high"), "accuracy_by_steps")
     require(levels, ("data", "accuracy"), "accuracy_by_steps")
@@ -67,10 +68,10 @@ def accuracy_by_steps(
 def accuracy_by_passes(table: pd.DataFrame, title: str = "Do more passes follow more steps than in training?") -> Figure:
     """Accuracy by the number of steps k: one panel per loop, one line per number of passes at test time.
 
-    A darker line has more passes. ``table``: ``model``, ``trained_steps`` (the most steps of a training text, marked by a vertical
-    line), ``steps``, ``passes``, ``mean``, ``low``, ``high`` (0..1), as :func:`rtxstudy.evaluation.composed.by_passes` gives them,
-    of one data set. Raises ``InputError`` for a missing column, an empty table, a row that occurs twice, or more than
-    eight numbers of passes.
+    A darker line has more passes. ``table``: ``model``, ``trained_steps`` (the most steps of a training text; a vertical
+    line), ``steps``, ``passes``, ``mean``, ``low``, ``high`` (0..1), of one data set, as
+    :func:`rtxstudy.evaluation.composed.by_passes` gives them. Raises ``InputError`` for a missing column, an empty table, a row
+    that occurs twice, or more than eight numbers of passes.
     """
     require(table, ("model", "trained_steps", "steps", "passes", "mean", "low", "high"), "accuracy_by_passes")
     one_row_each(table, ("model", "steps", "passes"), "accuracy_by_passes")

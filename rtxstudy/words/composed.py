@@ -35,7 +35,7 @@ def by_steps(accuracy: pd.DataFrame, gains: pd.DataFrame) -> str:
 def same_level(reached: pd.DataFrame, p: float, bound: float) -> str:
     """What the encoders reach on *same*, beside two judgements of single phrases.
 
-    ``reached``: of :func:`rtxstudy.evaluation.composed.by_steps`, the rows of *same*. ``p``: how often counting words is right about
+    ``reached``: rows of *same* of :func:`rtxstudy.evaluation.composed.by_steps`. ``p``: how often counting words is right about
     one phrase. ``bound``: how often it is then right about a pair.
     """
     best = reached.loc[reached["mean"].idxmax()]

@@ -51,7 +51,7 @@ def trained_line(axes: Axes, depth: int, named: bool, units: tuple[str, str] = (
     low, high = scale.transform(axes.get_ylim())
     axes.set_ylim(top=float(scale.inverted().transform(high + 0.12 * (high - low))))
     axes.annotate(
-        f"trained up to {depth} {units[depth != 1]}",
+        f"trained up to {depth} {units[int(depth != 1)]}",
         (depth, 1),
         xytext=(4, -1),
         xycoords=("data", "axes fraction"),
