@@ -41,12 +41,12 @@ class DepthTask:
 
 @dataclass(frozen=True)
 class ComposedTask:
-    """A task composed of real phrases, on which encoders of one width are trained from random weights."""
+    """A task composed of real phrases, on which encoders of one width are trained."""
 
     data: DataSpec
     recipe: Recipe
-    width: int  # hidden size of all its models
-    layers: int  # N, of the shallow encoder and of the loop; the deep encoder has N·R
+    width: int | None  # hidden size of all its models; None: they are made from the profile's pretrained encoder
+    layers: int  # N, of the shallow encoder and of the loop; the deep encoder has N·R, if pretrained all its layers
     passes: int  # R, of the loop
     alone: tuple[int, ...]  # layers of further standard encoders, for the worth of a pass
     loops: tuple[tuple[int, int], ...]  # (layers, passes) of further loops, for the same

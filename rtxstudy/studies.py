@@ -269,14 +269,27 @@ def conversions(profile: Profile) -> list[RunSpec]:
     return [_converted(profile, task.data, task.made, 0, **way) for way in profile.conversions if task.made]
 
 
-def composed_trio(task: ComposedTask) -> Trio:
+def composed_shape(profile: Profile, task: ComposedTask, layers: int, passes: int) -> list[RunSpec]:
+    """Notebook 09: a standard encoder (one pass) or a loop for a composed task.
+
+    It has random weights, or is made of the lower layers of the pretrained encoder.
+    """
+    if task.width is not None:
+        return shape(task, layers, passes)
+    whole = (layers, passes) == (task.layers * task.passes, 1)
+    conversion = {} if whole else {"layers": layers, "passes": passes, "start": "lower"}
+    return [_converted(profile, task.data, task.recipe, seed, **conversion) for seed in range(task.seeds)]
+
+
+def composed_trio(profile: Profile, task: ComposedTask) -> Trio:
     """Notebook 09: the deep, the shallow and the looped encoder of a composed task."""
     n, passes = task.layers, task.passes
-    return Trio("from nothing", *(shape(task, *sizes) for sizes in ((n * passes, 1), (n, 1), (n, passes))))
+    regime = "from nothing" if task.width is not None else "made from a pretrained encoder"
+    return Trio(regime, *(composed_shape(profile, task, *sizes) for sizes in ((n * passes, 1), (n, 1), (n, passes))))
 
 
 def composed_shapes(task: ComposedTask) -> list[tuple[int, int]]:
-    """(layers, passes) of every encoder of a composed task that is trained with a fixed depth, standard encoders first."""
+    """(layers, passes) of each encoder of a composed task that is trained with a fixed depth, standard encoders first."""
     n, passes = task.layers, task.passes
     alone = sorted({n, n * passes, *task.alone})
     return list(dict.fromkeys([*((layers, 1) for layers in alone), (n, passes), *task.loops]))
@@ -292,7 +305,12 @@ def composed_random_depth(task: ComposedTask) -> list[RunSpec]:
 
 def composed(profile: Profile) -> list[RunSpec]:
     """Notebook 09: every encoder of the tasks whose answer must be computed."""
-    of_shapes = [spec for task in profile.composed for sizes in composed_shapes(task) for spec in shape(task, *sizes)]
+    of_shapes = [
+        spec
+        for task in profile.composed
+        for sizes in composed_shapes(task)
+        for spec in composed_shape(profile, task, *sizes)
+    ]
     return of_shapes + [spec for task in profile.composed for spec in composed_random_depth(task)]
 
 

@@ -29,7 +29,7 @@ from rtxstudy.words import composed as words
 
 
 def clustered(rng: np.random.Generator, seeds: int, mean: float) -> tuple[np.ndarray, np.ndarray]:
-    """Differences (seeds, items) and the cluster of each item. Clusters have effects of their own, larger ones a larger effect."""
+    """Differences (seeds, items) and the cluster of each item. A cluster has an effect of its own, which grows with its size."""
     sizes = rng.geometric(0.25, size=150)
     clusters = np.repeat(np.arange(len(sizes)), sizes)
     effect = rng.normal(mean, 0.15, len(sizes)) + 0.02 * (sizes - 4)
@@ -173,12 +173,15 @@ TASK = ComposedTask(POINTER, RECIPES["smoke"], 32, 1, 2, (3,), ((1, 4),), random
 
 def test_the_encoders_of_a_composed_task() -> None:
     profile = dataclasses.replace(profiles.load("full"), composed=(TASK,))
-    trio, every = studies.composed_trio(TASK), studies.composed(profile)
+    trio, every = studies.composed_trio(profile, TASK), studies.composed(profile)
     assert [arm[0].model for arm in trio[1:]] == ["standard-2x32", "standard-1x32", "recurrent-1x2x32"]
     assert studies.composed_shapes(TASK) == [(1, 1), (2, 1), (3, 1), (1, 2), (1, 4)]
     assert len(every) == len(set(every)) == 2 * 6 and {spec for arm in trio[1:] for spec in arm} < set(every)
     assert [spec.name for spec in studies.composed_random_depth(TASK)] == ["recurrent-1x3x32 none uniform"] * 2
     assert studies.composed_random_depth(dataclasses.replace(TASK, random_passes=None)) == []
+    made = studies.composed_trio(profile, dataclasses.replace(TASK, width=None, layers=3, recipe=named_recipe("finetune")))
+    lower = {"layers": 3, "start": "lower"}
+    assert [arm[0].conversion for arm in made[1:]] == [{}, lower | {"passes": 1}, lower | {"passes": 2}]
     for name in profiles.PROFILES:
         loaded = profiles.load(name, rows=300, depth_seeds=1, epochs=2)
         assert all((task.data.rows, task.seeds, task.recipe.epochs) == (300, 1, 2) for task in loaded.composed)
