@@ -148,7 +148,7 @@ def test_more_passes_that_follow_more_steps_are_seen() -> None:
     table = composed.by_passes(further(better=True))
     assert len(table) == 12 and set(table["n_items"]) == {200} and set(table["n_sentences"]) == {100}
     said = words.further_passes(table)
-    assert "more than 2 steps after the 2 passes" in said and "4 reach the most" in said and "above chance for k = 3." in said
+    assert "more than 2 steps after the 2 passes" in said and "is that of R = 4." in said and "above chance for k = 3." in said
     assert "shown to be above chance" in words.further_passes(composed.by_passes(further(better=False)))
 
 

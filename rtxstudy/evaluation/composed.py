@@ -109,4 +109,4 @@ def _accuracy(right: np.ndarray, sentences: np.ndarray) -> dict[str, float]:
     """The mean of ``right`` (seeds, texts; 0 or 1) with its interval over new seeds and new sentences (texts,)."""
     found = mean_difference(by_cluster(right, sentences))
     sizes = {"n": len(right), "n_items": right.shape[1], "n_sentences": len(np.unique(sentences))}
-    return {"mean": found.difference, "low": found.low, "high": found.high, **sizes}
+    return {"mean": found.difference, "low": max(found.low, 0.0), "high": min(found.high, 1.0), **sizes}

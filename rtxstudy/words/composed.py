@@ -59,13 +59,15 @@ def further_passes(table: pd.DataFrame) -> str:
         means = own.groupby("passes")["mean"].mean()
         best = means.idxmax()
         ends = own[own["passes"] == best]
-        if not (ends["low"] > AT_CHANCE).any():
+        if own["n"].min() < FEWEST_SEEDS:
+            shown = f"Fewer than {FEWEST_SEEDS} seeds settle nothing."
+        elif not (ends["low"] > AT_CHANCE).any():
             shown = "With no number of steps is that shown to be above chance."
         else:
             clear = ", ".join(str(k) for k in ends.loc[ends["low"] > AT_CHANCE, "steps"])
             shown = f"It is above chance for k = {clear}."
         lines.append(
             f"- **{model}** reaches {means[passes]:.3f} on texts of more than {steps} steps after the {passes} passes of its "
-            f"training. Of all numbers of passes, {best} reach the most, {means[best]:.3f}. {shown}"
+            f"training. The highest accuracy, {means[best]:.3f}, is that of R = {best}. {shown}"
         )
     return "\n".join(lines)
