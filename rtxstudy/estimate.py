@@ -18,6 +18,7 @@ from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode
+from rtxlib.errors import InputError
 from rtxlib.models.pretrained import out_of_reach
 from rtxlib.runs.cost import forward_flops
 from rtxlib.runs.execute import lookup
@@ -90,11 +91,24 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
     return flops / min(seconds[1:])
 
 
+def _within_reach(spec: RunSpec, data: dict[DataSpec, Prepared]) -> bool:
+    """Whether a notebook would train this run here. Composed data are prepared for that, and added to ``data``."""
+    if spec.pretrained:
+        return not out_of_reach(spec.model)
+    if spec.data.source == "composed" and spec.data not in data:
+        try:
+            data[spec.data] = prepare(spec.data, paths.prepared_dir())
+        except InputError:
+            return False
+    return True
+
+
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     """One row per study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
 
-    A published run counts as in the store, as in the notebooks. Runs with unavailable pretrained weights are left out. A
-    pretraining that a missing run needs and that is missing too counts as a run of the first study that needs it.
+    A published run counts as in the store, as in the notebooks. A pretraining that a missing run needs and that is missing too
+    counts as a run of the first study that needs it. Runs with unavailable pretrained weights are left out, and so are those on
+    tasks composed of phrases that are out of reach.
     """
     seen: set[str] = set()  # keys of runs and pretrainings
     elsewhere = {run.key for run in published.runs(paths.results_dir(profile.name))}
@@ -103,7 +117,7 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     rate = None
     for notebook in notebooks:
         for name, study in STUDIES.get(notebook, {}).items():
-            specs = [spec for spec in study(profile) if not spec.pretrained or not out_of_reach(spec.model)]
+            specs = [spec for spec in study(profile) if _within_reach(spec, data)]
             found = lookup(specs, paths.runs_dir(), data=data)
             new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
             seen.update(key for key, _, _ in new)

@@ -70,6 +70,21 @@ class ExitStudy:
 
 
 @dataclass(frozen=True)
+class ComposedTask:
+    """A task composed of real phrases, on which encoders of one width are trained."""
+
+    data: DataSpec
+    recipe: Recipe
+    width: int | None  # hidden size of all its models; None: they are made from the profile's pretrained encoder
+    layers: int  # N, of the shallow encoder and of the loop; the deep encoder has N·R, if pretrained all its layers
+    passes: int  # R, of the loop
+    alone: tuple[int, ...]  # layers of further standard encoders, for the worth of a pass
+    loops: tuple[tuple[int, int], ...]  # (layers, passes) of further loops, for the same
+    random_passes: int | None  # most passes of a loop of N layers that is trained with random depth; None: there is none
+    seeds: int  # training seeds of each model
+
+
+@dataclass(frozen=True)
 class Profile:
     """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
@@ -108,6 +123,7 @@ class Profile:
     conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
     exit_studies: tuple[ExitStudy, ...]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
     embeddings: EmbeddingStudy | None = None  # notebook 09: how their embeddings are distilled; None: they are not
+    composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:
@@ -198,6 +214,20 @@ PROFILES: dict[str, Profile] = {
             conversions=_CONVERSIONS[:2],
             embeddings=EmbeddingStudy((_SMOKE,), RECIPES["distill"], 32),
             exit_studies=(ExitStudy(_SMOKE, named_recipe("finetune", epochs=0.5), _READ_EARLY | {"layers": 1}, seeds=1),),
+            composed=(
+                ComposedTask(
+                    DataSpec(source="composed", task="pointer", rows=240, depth=2, items=4),
+                    RECIPES["smoke"],
+                    32,
+                    layers=1,
+                    passes=2,
+                    alone=(),
+                    loops=(),
+                    random_passes=2,
+                    seeds=1,
+                ),
+            ),
+            ),
         ),
         Profile(
             name="demo",
@@ -378,6 +408,9 @@ def load(
         exit_studies=tuple(
             dataclasses.replace(one, seeds=depth_seeds or min(one.seeds, seeds or one.seeds)) for one in profile.exit_studies
         ),
+        composed=tuple(
+            dataclasses.replace(task, seeds=depth_seeds or min(task.seeds, seeds or task.seeds)) for task in profile.composed
+        ),
     )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
@@ -387,7 +420,10 @@ def load(
 
         loops = tuple(dataclasses.replace(loop, recipe=other(loop.recipe)) for loop in profile.loops)
         tasks = tuple(dataclasses.replace(task, nothing=task.nothing and other(task.nothing)) for task in profile.depth_tasks)
-        profile = dataclasses.replace(profile, recipe=other(profile.recipe), loops=loops, depth_tasks=tasks)
+        composed = tuple(dataclasses.replace(task, recipe=other(task.recipe)) for task in profile.composed)
+        profile = dataclasses.replace(
+            profile, recipe=other(profile.recipe), loops=loops, depth_tasks=tasks, composed=composed
+        )
 
     def resized(data: DataSpec, most_rows: int | None = rows) -> DataSpec:
         sizes = {"rows": most_rows, "max_length": max_length}
@@ -409,4 +445,5 @@ def load(
         depth_tasks=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.depth_tasks),
         exit_studies=tuple(dataclasses.replace(one, data=resized(one.data)) for one in profile.exit_studies),
         own_text=own and dataclasses.replace(own, data=tuple(map(resized, own.data))),
+        composed=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.composed),
     )

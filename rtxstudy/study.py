@@ -108,6 +108,14 @@ class Study:
             self._sources[label] = row
         return self._sources[label]
 
+    def out_of_reach(self, spec: DataSpec) -> str | None:
+        """Why the data of a spec cannot be read here (in a redraw: are not published), in a sentence; None if they can."""
+        try:
+            self.source(spec)
+        except InputError as error:
+            return str(error)
+        return None
+
     def _published_source(self, label: str) -> dict[str, Any]:
         table = published.read(self.results, "sources")
         rows = [] if table is None else table[table["data"] == label].to_dict("records")

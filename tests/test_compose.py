@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
-from rtxlib.data.compose import ITEMS, compose, phrase_pool
+from rtxlib.data.compose import EASED, ITEMS, compose, phrase_pool
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import of_source
 from rtxlib.errors import InputError
@@ -39,29 +39,46 @@ def test_no_phrase_is_in_sentences_of_two_splits(pool: pd.DataFrame) -> None:
 
 def test_the_label_of_a_pair_is_whether_its_sentiments_agree(pool: pd.DataFrame) -> None:
     table = compose("same", pool, 1000, 0, seed=1)
-    agree = table["text"].str.startswith("fine") == table["text_pair"].str.startswith("fine")
+    eased = table["text_pair"].isin(["negative", "positive"])
+    share = eased.groupby(table["split"]).mean()
+    assert share["train"] == pytest.approx(EASED, abs=0.08) and share["validation"] == share["test"] == 0
+    agree = table["text"].str.startswith("fine") == table["text_pair"].str.match("fine|positive")
     assert (agree == (table["label"] == "same")).all()
-    assert (table["text"].str.extract(r"number(\d+)")[0] != table["text_pair"].str.extract(r"number(\d+)")[0]).all()
+    whole = table[~eased]
+    assert (whole["text"].str.extract(r"number(\d+)")[0] != whole["text_pair"].str.extract(r"number(\d+)")[0]).all()
 
 
-def test_the_label_of_a_pointer_text_is_found_by_following_it(pool: pd.DataFrame) -> None:
-    table = compose("pointer", pool, 900, 8, seed=1)
+def followed(row: dict) -> tuple[list[str], str]:
+    """The words that tell the sentiments of a pointer text, and the one that its pointers lead to."""
+    items = re.findall(r"(start )?(\d+) : (fine|dull) [a-z]+ number\d+ → (\d+)", row["text"])
+    word = {number: word for _, number, word, _ in items}
+    to = {number: number_after for _, number, _, number_after in items}
+    (at,) = (number for start, number, _, _ in items if start)
+    seen, here = set(), at
+    while here not in seen:  # one cycle through all
+        seen.add(here)
+        here = to[here]
+    assert len(seen) == len(items) == row["text"].count("→")
+    assert row["text_pair"].split() == ["start", *["next"] * row["depth"]]
+    for _ in range(row["depth"]):
+        at = to[at]
+    return list(word.values()), word[at]
+
+
+@pytest.mark.parametrize("items", [4, ITEMS])
+def test_the_label_of_a_pointer_text_is_found_by_following_it(pool: pd.DataFrame, items: int) -> None:
+    table = compose("pointer", pool, 900, 8, 1, items)
     assert table["depth"].value_counts().to_dict() == dict.fromkeys(range(9), 100)
+    sizes = []
     for row in table.to_dict("records"):
-        items = re.findall(r"(\d+) : (fine|dull) [a-z]+ number\d+ → (\d+)", row["text"])
-        assert len(items) == ITEMS and sum(word == "fine" for _, word, _ in items) == ITEMS // 2
-        word = {number: word for number, word, _ in items}
-        to = {number: number_after for number, _, number_after in items}
-        at, k = re.fullmatch(r"start at (\d+) , (\d) steps", row["text_pair"]).groups()
-        assert int(k) == row["depth"]
-        for _ in range(int(k)):
-            at = to[at]
-        assert {"fine": "positive", "dull": "negative"}[word[at]] == row["label"]
-        seen, here = set(), "1"
-        while here not in seen:  # one cycle through all
-            seen.add(here)
-            here = to[here]
-        assert len(seen) == ITEMS
+        words, word = followed(row)
+        assert {"fine": "positive", "dull": "negative"}[word] == row["label"]
+        assert abs(words.count("fine") - len(words) / 2) <= 0.5
+        if row["split"] == "train":
+            sizes.append(len(words))
+        else:
+            assert len(words) == items
+    assert set(sizes) == set(range(1, items + 1)) and sizes.count(1) / len(sizes) == pytest.approx(EASED, abs=0.08)
 
 
 @pytest.mark.parametrize("task", ["same", "pointer"])
@@ -79,6 +96,8 @@ def test_counting_words_stays_at_chance(pool: pd.DataFrame, task: str) -> None:
 def test_too_many_steps_and_too_few_phrases_are_refused(pool: pd.DataFrame) -> None:
     with pytest.raises(InputError, match="0 to 8 steps"):
         compose("pointer", pool, 100, 9, seed=0)
+    with pytest.raises(InputError, match="even"):
+        compose("pointer", pool, 100, 2, 0, 5)
     with pytest.raises(InputError, match="too few short phrases"):
         compose("same", pool[:60], 100, 0, seed=0)
 
@@ -101,6 +120,7 @@ def test_rtx_data_compose_writes_the_same_rows_again(hub: str, tmp_path) -> None
         (("--task", "pinter", "--out", first), "Did you mean 'pointer'"),
         (("--task", "same", "--out", first), "exists already"),
         (("--task", "pointer", "--steps", 9, "--out", tmp_path / "c.csv"), "0 to 8"),
+        (("--task", "pointer", "--items", 5, "--out", tmp_path / "c.csv"), "even"),
     ):
         done = rtx("data", "compose", *arguments)
         assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr

@@ -68,14 +68,16 @@ def generate(
 @click.option("--task", required=True, help="same or pointer.")
 @click.option("--rows", default=20_000, show_default=True, type=click.IntRange(20, 10**6), help="Rows of all splits together.")
 @click.option("--steps", default=3, show_default=True, help="The most steps of a pointer text (0 to 8).")
+@click.option("--items", default=10, show_default=True, help="Phrases of a pointer text, an even number (2 to 20).")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63 - 1), help="One seed, the same rows.")
 @click.option("--out", required=True, type=click.Path(dir_okay=False), help="A CSV, JSONL or Parquet file, by its ending.")
 @force_option
-def compose(task: str, rows: int, steps: int, seed: int, out: str, force: bool) -> None:
+def compose(task: str, rows: int, steps: int, items: int, seed: int, out: str, force: bool) -> None:
     """Write pairs of texts composed of SST-2's phrases, whose label must be computed.
 
     "same" asks whether two phrases share their sentiment. "pointer" asks for the sentiment of the phrase that is k steps from the
-    start, among ten that point to one another. The columns are text, text_pair, label, split, depth (k) and sentence.
+    start, among several that point to one another. The columns are text, text_pair, label, split, depth (k) and sentence.
+    A part of the training rows is easier than the others.
     """
     from rtxlib.data.sources import TASKS, read_composed
     from rtxlib.data.spec import check, of_source
@@ -86,7 +88,7 @@ def compose(task: str, rows: int, steps: int, seed: int, out: str, force: bool) 
     if Path(out).suffix[1:].lower() not in FORMATS:
         raise InputError(f"'{visible(out)}' must end in .{', .'.join(FORMATS)}.")
     check_out(out, force)
-    spec = of_source("composed", task=task, rows=rows, depth=steps, seed=seed)
+    spec = of_source("composed", task=task, rows=rows, depth=steps, items=items, seed=seed)
     check(spec)
     table = read_composed(spec).table.drop(columns="domain")
     write_table(Path(out), table)

@@ -120,7 +120,8 @@ def has_published_splits(spec: DataSpec) -> bool:
 
 def has_pairs(spec: DataSpec) -> bool:
     """Whether the rows of a spec are pairs of texts."""
-    return spec.text_pair_column is not None or (spec.source in HUB and HUB[spec.source].pair is not None)
+    of_source = spec.source == "composed" or (spec.source in HUB and HUB[spec.source].pair is not None)
+    return of_source or spec.text_pair_column is not None
 
 
 def revisions(spec: DataSpec) -> dict[str, str]:
@@ -186,14 +187,28 @@ def read_embedded(spec: DataSpec) -> Rows:
     return rows
 
 
+def read_phrases(seed: int) -> tuple[pd.DataFrame, list[str]]:
+    """The short phrases of which rows are composed, as :func:`compose.phrase_pool` gives them, and notes on their source.
+
+    Raises InputError as ``read_hub``.
+    """
+    return _phrases(seed, revision(HUB[PHRASES].repo))
+
+
+@cache
+def _phrases(seed: int, revision: str | None) -> tuple[pd.DataFrame, list[str]]:
+    """:func:`read_phrases` of one revision, once: each composed data set of a study needs the same phrases."""
+    phrases = read_hub(PHRASES, None, seed)
+    training = phrases.part("train")
+    return compose.phrase_pool(training["text"], training["label"], seed), phrases.notes
+
+
 def read_composed(spec: DataSpec) -> Rows:
     """Rows composed of SST-2's training phrases (``rtxlib.data.compose``), split already. Raises InputError as ``read_hub``."""
-    phrases = read_hub(PHRASES, None, spec.seed)
-    training = phrases.part("train")
-    pool = compose.phrase_pool(training["text"], training["label"], spec.seed)
+    pool, notes = read_phrases(spec.seed)
     rows = COMPOSED_ROWS if spec.rows is None else spec.rows
-    table = compose.compose(spec.task, pool, rows, spec.depth if spec.task == "pointer" else 0, spec.seed)
-    composed = Rows(table, list(compose.LABELS[spec.task]), notes=phrases.notes)
+    table = compose.compose(spec.task, pool, rows, spec.depth if spec.task == "pointer" else 0, spec.seed, spec.items)
+    composed = Rows(table, list(compose.LABELS[spec.task]), notes=notes)
     composed.changed(f"composed of {len(pool):,} phrases of {HUB[PHRASES].repo}", 0)
     return composed
 

@@ -30,6 +30,7 @@ class DataSpec:
     vocab_size: int = 8000  # of a trained tokenizer, at most
     seed: int = 0  # of sampling, splits and the generator, not of training
     depth: int = 3  # embedded: composition depth; composed: the most steps of a pointer
+    items: int = 10  # composed only: phrases of a pointer text, an even number
     noise: float = 0.02  # embedded only: share of wrong labels
     path: str | None = None  # file only, and so are the next five
     text_column: str | None = None  # None: "text"
@@ -51,14 +52,14 @@ def of_source(source: str, **fields: Any) -> DataSpec:
 
 _RANGES = {
     "rows": (FEWEST, 10**9), "max_length": (8, 512), "vocab_size": (64, 10**6), "leak_words": (1, 10**6),
-    "seed": (0, 2**63 - 1),
+    "seed": (0, 2**63 - 1), "items": (2, 20),
 }  # fmt: skip
 _MOST_MADE = {"embedded": 10**7, "composed": 10**6}  # rows, because they are made in memory
 # the sources that use a field; for any other source it is a mistake
 _ONLY = {
     "path": ("file",), "text_column": ("file",), "text_pair_column": ("file",), "label_column": ("file",),
     "labels": ("file",), "stars": ("file",),
-    "depth": ("embedded", "composed"), "noise": ("embedded",), "domain": ("embedded", "domains"),
+    "depth": ("embedded", "composed"), "noise": ("embedded",), "items": ("composed",), "domain": ("embedded", "domains"),
 }  # fmt: skip
 
 

@@ -207,10 +207,10 @@ def data_label(data: DataSpec) -> str:
     """The data's name in tables and figures: the source, and the part of it that is used."""
     name = data.path.rsplit("/", 1)[-1] if data.source == "file" and data.path else data.source
     parts = [name]
-    if data.task != TASKS.get(data.source, ("sentiment",))[0]:  # another task than the source's own
+    if data.source == "composed" or data.task != TASKS.get(data.source, ("sentiment",))[0]:  # not the source's own task
         parts.append(data.task)
     if data.task == "pointer":
-        parts.append(f"{data.depth} steps")
+        parts.append(f"{data.depth} steps among {data.items}")
     if data.domain is not None:
         parts.append(data.domain)
     if data.train_fraction < 1:

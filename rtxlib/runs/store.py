@@ -42,6 +42,7 @@ TABLES = (
     "exit_predictions",
     "bounded_exits",
     "bounded_exit_predictions",
+    "further_passes",
 )  # the tables that a run's folder may hold
 
 

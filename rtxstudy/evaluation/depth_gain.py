@@ -22,7 +22,7 @@ from sklearn.metrics import matthews_corrcoef
 from rtxlib.errors import InputError
 from rtxstudy.evaluation.comparisons import correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import mean_difference
+from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 
 
 class Kept(NamedTuple):
@@ -33,14 +33,22 @@ class Kept(NamedTuple):
     high: float
 
 
-def depth_gain(deep: Runs, shallow: Runs, loop: Runs) -> dict[str, Any]:
+def depth_gain(
+    deep: Runs, shallow: Runs, loop: Runs, sentences: np.ndarray | None = None, among: np.ndarray | None = None
+) -> dict[str, Any]:
     """D, L and L / D of one task, as a row of a table. The three arms have the same seeds.
+
+    Args:
+        sentences: (texts,) number of the sentence that decides the label of each test text. Texts of one sentence are then a
+            cluster (:func:`rtxstudy.evaluation.statistics.by_cluster`), and the intervals cover new sentences. None: each text
+            stands for itself.
+        among: (texts,) booleans, the test texts to take; None: all
 
     Columns: ``data``; ``deep``, ``shallow`` and ``loop`` (mean accuracies); ``depth_gain`` with ``depth_low`` and ``depth_high``,
     ``loop_gain`` with ``loop_low`` and ``loop_high``, and ``sharing_gain`` (loop − deep, so what sharing costs if it is below
     zero) with ``sharing_low`` and ``sharing_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
     :func:`rtxstudy.evaluation.statistics.mean_difference`); ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`);
-    ``n_seeds``, ``n_items``; ``deep_parameters``, ``shallow_parameters`` and ``loop_parameters``, without the token table.
+    ``n_seeds``, ``n_items`` (texts); ``deep_parameters``, ``shallow_parameters``, ``loop_parameters``, without the token table.
 
     Raises InputError when the arms differ in their seeds or in their test texts.
     """
@@ -48,7 +56,11 @@ def depth_gain(deep: Runs, shallow: Runs, loop: Runs) -> dict[str, Any]:
     for arm in (deep, loop):
         require_same_seeds(arm, shallow)
     right = correct(deep + shallow + loop).astype(float).reshape(3, len(shallow), -1)  # (arms, seeds, texts)
+    if among is not None:
+        right, sentences = right[..., among], sentences if sentences is None else sentences[among]
     of_depth, of_loop = right[0] - right[1], right[2] - right[1]
+    if sentences is not None:
+        of_depth, of_loop = by_cluster(of_depth, sentences), by_cluster(of_loop, sentences)
     found, row = kept(of_loop, of_depth), {"data": shallow[0].metrics["data"]}
     for name, d in (("depth", of_depth), ("loop", of_loop), ("sharing", of_loop - of_depth)):
         gain = mean_difference(d)

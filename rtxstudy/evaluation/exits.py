@@ -36,10 +36,13 @@ class Decoded(NamedTuple):
 
 
 @torch.inference_mode()
-def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> Decoded:
-    """The logits and scores after every pass, from one run of R passes; rows in the order of the batches.
+def decode_passes(
+    model: EncoderForSequenceClassification, batches: Sequence[Batch], passes: int | None = None
+) -> Decoded:
+    """The logits and scores after every pass, from one run of all passes; rows in the order of the batches.
 
-    batches: each with ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. The model must be in evaluation mode.
+    batches: each with ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. passes: how many; None: R. The model must be in
+    evaluation mode.
     """
     logits: list[torch.Tensor] = []
     scores: dict[str, list[torch.Tensor]] = {criterion: [] for criterion in CRITERIA}
@@ -47,7 +50,7 @@ def decode_passes(model: EncoderForSequenceClassification, batches: Sequence[Bat
     for batch in batches:
         moved = inputs(batch, model.device)
         ids, mask = moved["input_ids"], moved["attention_mask"]
-        states = encoder(**moved, output_hidden_states=True).pass_states
+        states = encoder(**moved, recurrent_depth=passes, output_hidden_states=True).pass_states
         views = encoder.views(ids.shape[1], mask, ids.device)
         found = [model.decode(h, mask, views).float() for h in states[1:]]
         pooled = [encoder.summary(h, mask) for h in states]

@@ -8,6 +8,7 @@ the number of a pass and ``iterations`` the number of passes. Both names are par
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from rtxlib import paths
 from rtxlib.data.batching import Tokens, batches, collate
+from rtxlib.data.compose import MOST_STEPS
+from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
+from rtxlib.errors import InputError
 from rtxlib.models.early_exit import CRITERIA, EarlyExit
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs import store
@@ -35,6 +40,7 @@ from rtxstudy.evaluation.states import states_by_pass
 # These constants are not in the key. If you change one, delete the tables.
 GRADIENT_ROWS = 512  # training texts on which gradients are measured
 FURTHEST = 12  # passes for which a shared block is followed
+FURTHER_ROWS = 18_000  # composed rows of which the test split is measured with more steps and passes than in training
 TOLERANCE = 0.005  # share of validation labels that early exit may change
 CONFIDENCES = (0.6, 0.75, 0.9)  # thresholds of "confidence" that are measured beside the calibrated one, for a curve
 CHANGES = (0.2, 0.5, 0.8)  # thresholds of "change" for a curve, as quantiles of the validation scores
@@ -81,6 +87,37 @@ def states(run: Run, data: Prepared | None, results: Path | None = None) -> pd.D
         return _before_and_after(run, model, data, lambda either: states_by_pass(either, texts, passes))
 
     return _kept(run, "states", results, measure)
+
+
+# ---------------------------------------- more steps and more passes than in training
+
+
+def further_passes(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """Whether a shared block labels composed texts correctly after each of :data:`FURTHEST` passes: one row per text and pass.
+
+    The texts are composed of the phrases of the test split, as those of ``data`` are, and ask for up to ``MOST_STEPS`` steps.
+    Columns: ``row``, ``depth`` (steps), ``sentence`` (that decides the text), ``iteration`` (the pass), ``right``, and
+    ``trained_steps`` and ``trained_passes``, the most steps and passes of the training.
+
+    Raises InputError when the texts cannot be prepared with the run's tokenizer.
+    """
+
+    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
+        longer = dataclasses.replace(data.spec, depth=MOST_STEPS, rows=min(data.spec.rows or FURTHER_ROWS, FURTHER_ROWS))
+        texts = prepare(longer, paths.prepared_dir(), progress=False)
+        if texts.tokenizer.get_vocab() != data.tokenizer.get_vocab():
+            raise InputError("The texts of more steps have another tokenizer than the run; name a tokenizer in the data.")
+        device = pick_device()
+        found, order = _batches(texts.splits["test"], texts.tokenizer.pad_token_id)
+        with autocast(pick_precision(run.spec["recipe"]["precision"], device), device):
+            predicted = exits.decode_passes(model.to(device), found, FURTHEST).predictions  # (texts, passes)
+        right = predicted == texts.splits["test"].labels[order][:, None]
+        most = {"trained_steps": data.spec.depth, "trained_passes": model.config.recurrent_depth}
+        about = texts.rows("test")[["depth", "sentence"]].iloc[order].assign(**most)
+        parts = [about.assign(row=order, iteration=number, right=right[:, number - 1]) for number in range(1, FURTHEST + 1)]
+        return pd.concat(parts).sort_values(["iteration", "row"], ignore_index=True)
+
+    return _kept(run, "further_passes", results, measure)
 
 
 # ---------------------------------------- early exit

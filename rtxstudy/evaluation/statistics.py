@@ -108,6 +108,27 @@ def mean_difference(d: np.ndarray) -> Difference:
     return Difference(mean, mean - half, mean + half, p, seeds, items)
 
 
+def by_cluster(d: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Paired differences of items in clusters, as values (seeds, clusters) for :func:`mean_difference`.
+
+    Args:
+        d: (seeds, items) differences, or answers that are 0 or 1
+        clusters: (items,) name of the cluster of each item, such as the sentence that several texts share
+
+    Items of one cluster are alike, so an interval has to treat the cluster as the unit. With n items in a cluster, C clusters, N
+    items and the mean D̄ of ``d``, a cluster's value is D̄ + (Σd − n·D̄)·C/N, the linearised ratio of two sums (Cochran 1977,
+    Sampling Techniques, ch. 6 and 9A). Each seed keeps its mean. With one item in each cluster, ``d`` is returned.
+
+    Raises ``InputError`` when an item has no cluster, and for fewer than two clusters.
+    """
+    _, place, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    if len(place) != d.shape[1] or len(sizes) < 2:
+        raise InputError(f"{d.shape[1]} items in at least 2 clusters are needed, not {len(place)} in {len(sizes)}.")
+    sums = np.stack([np.bincount(place, of_seed, len(sizes)) for of_seed in d])  # (seeds, clusters)
+    mean = d.mean()
+    return mean + (sums - sizes * mean) * (len(sizes) / len(place))
+
+
 def summarise(
     runs: pd.DataFrame, by: Sequence[str], value: str = "accuracy", carry: Sequence[str] = ()
 ) -> pd.DataFrame:

@@ -7,6 +7,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.costs`: what accuracy costs
 - :mod:`~rtxstudy.words.depth_gain`: where depth pays, and how much of it a loop keeps
 - :mod:`~rtxstudy.words.exits`: early exit whose risk is bounded
+- :mod:`~rtxstudy.words.composed`: tasks whose answer must be computed; notebook 09 imports this module itself
 - :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
 - :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
 - :mod:`~rtxstudy.words.answers`: the answer of the whole study

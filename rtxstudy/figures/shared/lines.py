@@ -39,10 +39,10 @@ def seed_points(axes: Axes, x: Iterable[float], y: Iterable[float], colour: str)
     axes.plot(x, y, ".", color=colour, markersize=4.5, alpha=0.55, markeredgewidth=0, zorder=1)
 
 
-def trained_line(axes: Axes, depth: int, named: bool) -> None:
+def trained_line(axes: Axes, depth: int, named: bool, units: tuple[str, str] = ("pass", "passes")) -> None:
     """A faint vertical line at the number of passes of the training; if ``named``, the axes grow for its label.
 
-    Call it when the axes have their scale and their data.
+    ``units``: singular and plural of what is counted. Call it when the axes have their scale and their data.
     """
     axes.axvline(depth, color="#bdbdbd", linewidth=1.2, zorder=0.4)
     if not named:
@@ -51,7 +51,7 @@ def trained_line(axes: Axes, depth: int, named: bool) -> None:
     low, high = scale.transform(axes.get_ylim())
     axes.set_ylim(top=float(scale.inverted().transform(high + 0.12 * (high - low))))
     axes.annotate(
-        f"trained up to {depth} pass{'es' if depth != 1 else ''}",
+        f"trained up to {depth} {units[int(depth != 1)]}",
         (depth, 1),
         xytext=(4, -1),
         xycoords=("data", "axes fraction"),

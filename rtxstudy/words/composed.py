@@ -1,0 +1,73 @@
+"""Sentences on the tasks composed of real phrases."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.words.numbers import points, signed
+
+AT_CHANCE = 0.5  # of two labels that are equally frequent
+
+
+def by_steps(accuracy: pd.DataFrame, gains: pd.DataFrame) -> str:
+    """One line per task and number of steps: what is learned, and what depth and the loop gain there.
+
+    ``accuracy``: of :func:`rtxstudy.evaluation.composed.by_steps`; ``gains``: of ``gains_by_steps`` there, of the same tasks.
+    """
+    lines = []
+    for row in gains.to_dict("records"):
+        own = accuracy[(accuracy["data"] == row["data"]) & (accuracy["steps"] == row["steps"])].set_index("arm")
+        if row["n_seeds"] < FEWEST_SEEDS:
+            shown = f"fewer than {FEWEST_SEEDS} seeds settle nothing"
+        elif not (own["low"] > AT_CHANCE).any():
+            shown = "no encoder is shown to do better than chance"
+        elif row["depth_low"] > 0:
+            shown = "depth pays" + (", and the loop keeps some of it" if row["kept_low"] > 0 else "")
+        else:
+            shown = "depth is not shown to pay"
+        reached = ", ".join(f"{arm} {own.loc[arm, 'mean']:.3f}" for arm in ("deep", "shallow", "loop"))
+        gained = f"{points(row['depth_gain'])} ({signed(row['depth_low'])} to {signed(row['depth_high'])})"
+        lines.append(f"- **{row['data']}**, k = {row['steps']}: {reached}; deep − shallow {gained}: {shown}.")
+    return "\n".join(lines)
+
+
+def same_level(reached: pd.DataFrame, p: float, bound: float) -> str:
+    """What the encoders reach on *same*, beside two judgements of single phrases.
+
+    ``reached``: rows of *same* of :func:`rtxstudy.evaluation.composed.by_steps`. ``p``: how often counting words is right about
+    one phrase. ``bound``: how often it is then right about a pair.
+    """
+    best = reached.loc[reached["mean"].idxmax()]
+    ends = f"{best['low']:.3f} to {best['high']:.3f}"
+    above = "does better than chance" if best["low"] > AT_CHANCE else "is not shown to do better than chance"
+    return (
+        f"Counting words tells the sentiment of one short phrase with an accuracy of {p:.3f}. Judging both phrases so well and "
+        f"comparing them gives {bound:.3f} on **{best['data']}**. The best arm, {best['arm']}, reaches {best['mean']:.3f} "
+        f"({ends}, n = {best['n']:.0f} seeds): it {above}."
+    )
+
+
+def further_passes(table: pd.DataFrame) -> str:
+    """Whether more passes than in training help on more steps than in training, one line per loop.
+
+    ``table``: of :func:`rtxstudy.evaluation.composed.by_passes`.
+    """
+    beyond = table[table["steps"] > table["trained_steps"]]
+    lines = []
+    for (model, steps, passes), own in beyond.groupby(["model", "trained_steps", "trained_passes"], sort=False):
+        means = own.groupby("passes")["mean"].mean()
+        best = means.idxmax()
+        ends = own[own["passes"] == best]
+        if own["n"].min() < FEWEST_SEEDS:
+            shown = f"Fewer than {FEWEST_SEEDS} seeds settle nothing."
+        elif not (ends["low"] > AT_CHANCE).any():
+            shown = "With no number of steps is that shown to be above chance."
+        else:
+            clear = ", ".join(str(k) for k in ends.loc[ends["low"] > AT_CHANCE, "steps"])
+            shown = f"It is above chance for k = {clear}."
+        lines.append(
+            f"- **{model}** reaches {means[passes]:.3f} on texts of more than {steps} steps after the {passes} passes of its "
+            f"training. The highest accuracy, {means[best]:.3f}, is that of R = {best}. {shown}"
+        )
+    return "\n".join(lines)
