@@ -227,7 +227,6 @@ PROFILES: dict[str, Profile] = {
                     seeds=1,
                 ),
             ),
-            ),
         ),
         Profile(
             name="demo",
