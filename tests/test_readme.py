@@ -57,16 +57,19 @@ def test_the_drawing_is_the_one_its_code_draws(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "comparison", "column", "value"),
     [
-        (1, "recurrent-3x2x256 − standard-6x384", "low", -0.011),
-        (2, "standard-6x384 − tf-idf + logistic regression", "low", 0.001),
-        (3, "all-MiniLM-L6-v2 − standard-6x384", "low", -0.001),
+        (1, "multi_nli", "kept_high", 1.01),
+        (1, "multi_nli", "kept_low", -0.01),
+        (2, "recurrent-3x2x256 − standard-6x384", "low", -0.011),
+        (3, "standard-6x384 − tf-idf + logistic regression", "low", 0.001),
+        (4, "all-MiniLM-L6-v2 − standard-6x384", "low", -0.001),
     ],
 )
 def test_a_finding_that_the_tables_no_longer_support_is_refused(
     monkeypatch: pytest.MonkeyPatch, number: int, comparison: str, column: str, value: float
 ) -> None:
-    tables = {name: readme.table(name).copy() for name in ("comparisons", "runs", "classical")}
-    tables["comparisons"].loc[tables["comparisons"]["comparison"] == comparison, column] = value
+    tables = {name: readme.table(name).copy() for name in ("comparisons", "runs", "classical", "depth_gains", "depth_arms")}
+    for name, of in (("comparisons", "comparison"), ("depth_gains", "data")):
+        tables[name].loc[tables[name][of] == comparison, column] = value
     monkeypatch.setattr(readme, "table", tables.__getitem__)
     with pytest.raises(ValueError, match=f"finding {number} "):
         readme.findings()
