@@ -91,6 +91,7 @@ def findings() -> str:
     words = comparison(f"{STANDARD} − {WORDS}")
     pairs = depth_gains("depth_gains").iloc[0]
     deep, _, loop = (row for _, row in depth_gains("depth_arms").iterrows())
+    share = loop["non_embedding_parameters"] / deep["non_embedding_parameters"]
     supported = [
         pairs["kept_low"] > 0 and pairs["kept_high"] < 1,
         -MARGIN < replaced["low"] < replaced["difference"] < 0 and shared < full / 2 and full - narrow > narrow - shared,
@@ -104,8 +105,8 @@ def findings() -> str:
         "**Where depth pays, a loop keeps a part of it.** MultiNLI asks whether one sentence follows from another. The six "
         f"layers of a fine-tuned MiniLM are {100 * pairs['depth_gain']:.1f} points more accurate there than its lower three. "
         f"Passing the lower three twice keeps {pairs['kept']:.0%} of that gain ({pairs['kept_low']:.0%} to "
-        f"{pairs['kept_high']:.0%}). Its layers have {loop['non_embedding_parameters'] / deep['non_embedding_parameters']:.0%} of "
-        f"the parameters, and a text takes {loop['ms_median'] / deep['ms_median']:.2f} times as long as with six layers.",
+        f"{pairs['kept_high']:.0%}). Its layers have {share:.0%} of the parameters, and a text takes "
+        f"{loop['ms_median'] / deep['ms_median']:.2f} times as long as with six layers.",
         f"**On SST-2 the recurrent encoder replaces the standard one.** The recurrent encoder (three layers, 256 wide, "
         f"passed twice) is {-100 * replaced['difference']:.1f} points less accurate than the standard encoder (six layers, "
         "384 wide). It has less than half of the parameters, and most of that saving comes from the width.",
