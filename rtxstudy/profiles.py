@@ -272,8 +272,7 @@ PROFILES: dict[str, Profile] = {
             own_text=None,
             depth_seeds=3,
             conversions=_CONVERSIONS[:2],
-            embeddings=EmbeddingStudy((_DEMO,), RECIPES["distill"], 32),
-            exit_studies=(ExitStudy(_DEMO, named_recipe("finetune", epochs=0.5), _READ_EARLY, seeds=3),),
+            exit_studies=(),
         ),
         Profile(
             name="full",
