@@ -160,6 +160,7 @@ def test_the_sentence_on_the_conversions_names_the_one_that_is_taken() -> None:
     said = words.chosen_conversion(pd.DataFrame([tried(taken=True), rank]))
     assert said.startswith("Lower layers, 3×2, rank 16 has the highest") and "lower layers, 3×2 has the fewest" in said
     assert "another one" not in said
+    assert words.chosen_conversion(pd.DataFrame([tried()])).startswith("Only one way is tried here: lower layers, 3×2.")
     assert "**The loop of this study is another one:** lower layers, 3×2" in words.chosen_conversion(
         pd.DataFrame([tried(val_accuracy=0.6), tried(start="average", taken=True)])
     )

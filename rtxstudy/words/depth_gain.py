@@ -33,6 +33,8 @@ def chosen_conversion(table: pd.DataFrame) -> str:
 
     The first row is the loop of the study; the sentence says so if another one is chosen.
     """
+    if len(table) == 1:
+        return f"Only one way is tried here: {_way(table.iloc[0])}. Whether another way is better is not measured."
     best, taken, ours = table.loc[table["val_accuracy"].idxmax()], table[table["taken"]].iloc[0], table.iloc[0]
     error, n = number(100 * taken["standard_error"], ".1f"), taken["texts"]
     said = (
