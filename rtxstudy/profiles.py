@@ -325,8 +325,7 @@ PROFILES: dict[str, Profile] = {
             random_depth_seeds=5,
             depth_tasks=(
                 DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS),
-                DepthTask(of_source("cola"), RECIPES["small"], RECIPES["finetune"]),
-                DepthTask(_SST2, RECIPES["default"]),
+                DepthTask(of_source("cola"), made=RECIPES["finetune"]),
             ),
             own_text=OwnText(_REVIEWS, RECIPES["pretrain"], embedding_size=128),
             depth_seeds=3,
