@@ -46,7 +46,8 @@ def _replace(file: Path, new: pd.DataFrame, column: str) -> None:
     """Write ``new`` among the rows of ``file``, in place of those with the same value in ``column``."""
     if file.is_file():
         old = store.read_table(file)
-        new = pd.concat([old[~old[column].isin(new[column])], new], ignore_index=True)
+        kept = old[~old[column].isin(new[column])]
+        new = pd.concat([kept, new], ignore_index=True) if len(kept) else new  # the types of no rows do not count
     store.write_table(file, new.sort_values(column, kind="stable", ignore_index=True))
 
 

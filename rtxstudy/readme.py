@@ -68,6 +68,10 @@ def signed(share: float) -> str:
     return "0.0" if points in ("+0.0", "−0.0") else points
 
 
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def interval(row: Mapping[str, float]) -> str:
     return f"{signed(row['low'])} to {signed(row['high'])}"
 
@@ -104,8 +108,8 @@ def findings() -> str:
     said = (
         "**Where depth pays, a loop keeps a part of it.** MultiNLI asks whether one sentence follows from another. The six "
         f"layers of a fine-tuned MiniLM are {100 * pairs['depth_gain']:.1f} points more accurate there than its lower three. "
-        f"Passing the lower three twice keeps {pairs['kept']:.0%} of that gain ({pairs['kept_low']:.0%} to "
-        f"{pairs['kept_high']:.0%}). Its layers have {share:.0%} of the parameters, and a text takes "
+        f"Passing the lower three twice keeps {percent(pairs['kept'])} of that gain ({percent(pairs['kept_low'])} to "
+        f"{percent(pairs['kept_high'])}). Its layers have {percent(share)} of the parameters, and a text takes "
         f"{loop['ms_median'] / deep['ms_median']:.2f} times as long as with six layers.",
         f"**On SST-2 the recurrent encoder replaces the standard one.** The recurrent encoder (three layers, 256 wide, "
         f"passed twice) is {-100 * replaced['difference']:.1f} points less accurate than the standard encoder (six layers, "
@@ -224,10 +228,11 @@ def where_depth_pays() -> str:
     lines = []
     for row in table("depth_gains").to_dict("records"):
         gains = [f"{signed(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})" for of in GAINS]
-        kept = "–" if np.isnan(row["kept"]) else f"{row['kept']:.0%} ({row['kept_low']:.0%} to {row['kept_high']:.0%})"
+        share, low, high = (percent(row[name]) for name in ("kept", "kept_low", "kept_high"))
+        kept = "–" if np.isnan(row["kept"]) else f"{share} ({low} to {high})"
         lines.append([row["data"], row["regime"], *gains, kept, row["n_seeds"], f"{row['n_items']:,}"])
     header = ["task", "encoders", "depth gain", "loop gain", "loop − deep", "kept", "seeds", "test texts"]
-    return markdown(header, lines) + f"\n\n{depth_gain.where_depth_pays(table('depth_gains'))}"
+    return markdown(header, lines) + f"\n\n{wrapped(depth_gain.where_depth_pays(table('depth_gains')))}"
 
 
 def grid() -> str:
