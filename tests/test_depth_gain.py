@@ -108,7 +108,8 @@ def test_marks_are_filled_where_depth_pays() -> None:
 def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
     profile = profiles.load("full")
     taught = dataclasses.replace(profile.depth_tasks[0], taught=named_recipe("finetune", distillation=0.5))
-    own = dataclasses.replace(profile.depth_tasks[-1], own_text=named_recipe("finetune", layer_decay=1.0))
+    small = named_recipe("small")
+    own = dataclasses.replace(profile.depth_tasks[-1], nothing=small, own_text=named_recipe("finetune", layer_decay=1.0))
     profile = dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, taught, own))
     found = studies.trios(profile)
     assert len({trio.regime for trio in found}) == len(studies.REGIMES)

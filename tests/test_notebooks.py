@@ -84,7 +84,7 @@ def test_the_report_is_made_where_it_was_asked_for(report: Path) -> None:
 
 def test_each_profile_makes_things_in_its_own_place(report: Path) -> None:
     assert {folder.name for folder in report.iterdir()} == {"data", "figures", "reports"}
-    assert {folder.name for folder in (report / "data").iterdir()} == {"prepared", "results", "runs"}
+    assert {folder.name for folder in (report / "data").iterdir()} == {"prepared", "pretrained", "results", "runs"}
     assert [folder.name for folder in (report / "data/results").iterdir()] == ["smoke"]
     for drawing in (report / "figures/smoke").glob("*.svg"):
         assert all(drawing.with_suffix(ending).stat().st_size > 0 for ending in (".pdf", ".png", ".csv"))
