@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,7 +138,6 @@ _MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _SST2 = DataSpec(source="sst2")
 _DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
 _TWO_EPOCHS = named_recipe("finetune", epochs=2)
-_TAUGHT = named_recipe("finetune", epochs=2, distillation=0.5)
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 # Yelp and Amazon have as many rows as the Hub or its mirror holds once the labels are balanced, at most
 # rtxlib.data.sources.POOLED_ROWS of each.
@@ -392,22 +391,22 @@ def load(
     for sharing in ("shared", "unshared"):  # raises InputError for unknown or contradictory fields
         preset(profile.recurrent, **(variant or {}), block_sharing=sharing)
 
+    def capped(given: int | None, own: int) -> int:
+        """The number of seeds that is given; without one the profile's own, and never more than ``seeds``."""
+        return given or min(own, seeds or own)
+
     profile = dataclasses.replace(
         profile,
         seeds=seeds or profile.seeds,
         arm_seeds=seeds or profile.arm_seeds,
         variant=dict(variant or {}),
-        grid_seeds=grid_seeds or min(profile.grid_seeds, seeds or profile.grid_seeds),
-        pretrained_seeds=pretrained_seeds or min(profile.pretrained_seeds, seeds or profile.pretrained_seeds),
+        grid_seeds=capped(grid_seeds, profile.grid_seeds),
+        pretrained_seeds=capped(pretrained_seeds, profile.pretrained_seeds),
         random_depth_seeds=random_depth_seeds or profile.random_depth_seeds,
-        depth_seeds=depth_seeds or min(profile.depth_seeds, seeds or profile.depth_seeds),
+        depth_seeds=capped(depth_seeds, profile.depth_seeds),
         loops=tuple(dataclasses.replace(loop, seeds=loop_seeds or loop.seeds) for loop in profile.loops),
-        exit_studies=tuple(
-            dataclasses.replace(one, seeds=depth_seeds or min(one.seeds, seeds or one.seeds)) for one in profile.exit_studies
-        ),
-        composed=tuple(
-            dataclasses.replace(task, seeds=depth_seeds or min(task.seeds, seeds or task.seeds)) for task in profile.composed
-        ),
+        exit_studies=tuple(dataclasses.replace(one, seeds=capped(depth_seeds, one.seeds)) for one in profile.exit_studies),
+        composed=tuple(dataclasses.replace(task, seeds=capped(depth_seeds, task.seeds)) for task in profile.composed),
     )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
@@ -426,11 +425,13 @@ def load(
         sizes = {"rows": most_rows, "max_length": max_length}
         return dataclasses.replace(data, **{size: value for size, value in sizes.items() if value is not None})
 
+    def each_resized(studies: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(dataclasses.replace(study, data=resized(study.data)) for study in studies)
+
+    def texts_resized(study: Any) -> Any:
+        return study and dataclasses.replace(study, data=tuple(map(resized, study.data)))
+
     of_domains = rows if domain_rows is None else domain_rows
-    if profile.embeddings is not None:
-        read = tuple(map(resized, profile.embeddings.data))
-        profile = dataclasses.replace(profile, embeddings=dataclasses.replace(profile.embeddings, data=read))
-    own = profile.own_text
     return dataclasses.replace(
         profile,
         data=resized(profile.data),
@@ -438,9 +439,10 @@ def load(
         transfer_from=resized(profile.transfer_from),
         transfer_to=resized(profile.transfer_to, of_domains),
         spam=resized(profile.spam),
-        loops=tuple(dataclasses.replace(loop, data=resized(loop.data)) for loop in profile.loops),
-        depth_tasks=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.depth_tasks),
-        exit_studies=tuple(dataclasses.replace(one, data=resized(one.data)) for one in profile.exit_studies),
-        own_text=own and dataclasses.replace(own, data=tuple(map(resized, own.data))),
-        composed=tuple(dataclasses.replace(task, data=resized(task.data)) for task in profile.composed),
+        loops=each_resized(profile.loops),
+        depth_tasks=each_resized(profile.depth_tasks),
+        exit_studies=each_resized(profile.exit_studies),
+        composed=each_resized(profile.composed),
+        own_text=texts_resized(profile.own_text),
+        embeddings=texts_resized(profile.embeddings),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Collection
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +131,20 @@ def show(record: dict[str, Any], as_json: bool) -> None:
         return
     for name, value in record.items():
         click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {visible(str(value))}")
+
+
+def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: bool, train: Callable[..., Path]) -> None:
+    """Train an encoder into the folder ``out`` and show its record, the JSON file of that name, but for some entries.
+
+    train: takes the folder and a function that is called with lines of progress, and returns the folder. Raises InputError when
+    the folder cannot be written.
+    """
+    try:
+        folder = train(out.absolute(), lambda line: click.echo(visible(line), err=True))
+    except OSError as error:
+        raise InputError(f"{out} could not be written: {error.strerror or error}.") from error
+    found = json.loads((folder / record).read_text(encoding="utf-8"))
+    show({name: value for name, value in found.items() if name not in left_out} | {"folder": str(folder)}, as_json)
 
 
 def find_run(run: str) -> Run:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import functools
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rtxlib.cli.common import cli, data_spec, json_option, require_threads, settings_of, show
-from rtxlib.errors import InputError, visible
+from rtxlib.cli.common import cli, data_spec, json_option, require_threads, settings_of, show_encoder
 
 
 @cli.command()
@@ -71,10 +70,4 @@ def distill(
         length=length,
         threads=threads,
     )
-    try:
-        folder = distil(what, out.absolute(), lambda line: click.echo(visible(line), err=True))
-    except OSError as error:
-        raise InputError(f"{out} could not be written: {error.strerror or error}.") from error
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    shown = {name: value for name, value in record.items() if name not in ("key", "distillation", "curve")}
-    show(shown | {"folder": str(folder)}, as_json)
+    show_encoder(out, RECORD, ("key", "distillation", "curve"), as_json, functools.partial(distil, what))

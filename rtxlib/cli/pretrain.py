@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import functools
 from pathlib import Path
 
 import click
 
-from rtxlib.cli.common import cli, data_spec, json_option, require_threads, settings_of, show
+from rtxlib.cli.common import cli, data_spec, json_option, require_threads, settings_of, show_encoder
 from rtxlib.cli.runs import set_option
-from rtxlib.errors import InputError, visible
 
 
 @cli.command()
@@ -78,10 +77,4 @@ def pretrain(
         share,
         threads,
     )
-    try:
-        folder = pretrain_into(what, out.absolute(), lambda line: click.echo(visible(line), err=True))
-    except OSError as error:
-        raise InputError(f"{out} could not be written: {error.strerror or error}.") from error
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    shown = {name: value for name, value in record.items() if name not in ("pretraining", "curve")}
-    show(shown | {"folder": str(folder)}, as_json)
+    show_encoder(out, RECORD, ("pretraining", "curve"), as_json, functools.partial(pretrain_into, what))

@@ -16,7 +16,7 @@ from rtxlib.data.rows import SPLITS
 from rtxlib.data.sources import SENTIMENTS, read_phrases
 from rtxlib.runs.counting_words import NAME, baseline
 from rtxstudy.evaluation.comparisons import correct
-from rtxstudy.evaluation.depth_gain import depth_gain
+from rtxstudy.evaluation.depth_gain import ARMS, depth_gain
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 
@@ -39,7 +39,7 @@ def by_steps(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for data, three in arms.items():
         own = texts[texts["data"] == data].reset_index(drop=True)
-        for arm, runs in zip(("deep", "shallow", "loop"), three, strict=True):
+        for arm, runs in zip(ARMS, three, strict=True):
             right = correct(runs).astype(float)
             for steps, some in own.groupby("depth"):
                 named = {"data": data, "arm": arm, "model": runs.model, "steps": steps}

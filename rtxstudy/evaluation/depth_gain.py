@@ -24,6 +24,8 @@ from rtxstudy.evaluation.comparisons import correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 
+ARMS = ("deep", "shallow", "loop")
+
 
 class Kept(NamedTuple):
     """L / D with its 95 % interval; all are NaN where depth does not pay."""
@@ -52,7 +54,7 @@ def depth_gain(
 
     Raises InputError when the arms differ in their seeds or in their test texts.
     """
-    arms = {"deep": deep, "shallow": shallow, "loop": loop}
+    arms = dict(zip(ARMS, (deep, shallow, loop), strict=True))
     for arm in (deep, loop):
         require_same_seeds(arm, shallow)
     right = correct(deep + shallow + loop).astype(float).reshape(3, len(shallow), -1)  # (arms, seeds, texts)
@@ -110,7 +112,7 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
     ``parameters`` and ``forward_flops`` of a text; ``ms_median``, the median over seeds of its time; and ``n_seeds``.
     """
     rows = []
-    for name, arm in (("deep", deep), ("shallow", shallow), ("loop", loop)):
+    for name, arm in zip(ARMS, (deep, shallow, loop), strict=True):
         table = arm.table
         guesses = arm.part("predictions").groupby("key")
         rows.append(
@@ -135,10 +137,10 @@ def pretrainings(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
     All seeds of an arm share one pretraining. The sizes are those of the fine-tuned encoder with its head for labels. Columns:
     ``arm``, ``model``, ``parameters``, ``non_embedding_parameters``, and those of :func:`rtxlib.runs.pretraining.reached`.
     """
-    arms = {"deep": deep.table, "shallow": shallow.table, "loop": loop.table}
+    arms = zip(ARMS, (deep.table, shallow.table, loop.table), strict=True)
     shown = ["model", "parameters", "non_embedding_parameters"]
     of_pretraining = [name for name in shallow.table if name.startswith("pretraining_")]
-    rows = [table[shown + of_pretraining].iloc[:1].assign(arm=arm) for arm, table in arms.items()]
+    rows = [table[shown + of_pretraining].iloc[:1].assign(arm=arm) for arm, table in arms]
     return pd.concat(rows, ignore_index=True)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from rtxlib.errors import InputError
 from rtxstudy.figures.shared.checks import known, one_row_each, require
@@ -52,15 +56,8 @@ def accuracy_by_steps(
             if len(part):
                 mean_line(ax, part["steps"] + apart(i, len(ARMS)), part, seen)
                 ends.append((part["mean"].iloc[-1], arm, ink(seen.shade)))
-        ax.set_title(str(data), loc="left", weight="bold")
-        ax.set_ylabel("accuracy (%)")
-        grid(ax, "y")
-        labels.append((ax, at_line_ends(ax, *zip(*ends, strict=True))))
-    percent_axis(axes[0, 0])
-    axes[-1, 0].set_xlabel("steps to the phrase that decides")
-    axes[-1, 0].xaxis.get_major_locator().set_params(integer=True)
-    for ax, notes in labels:
-        spread(ax, notes)
+        labels.append(_named(ax, str(data), ends))
+    _over_steps(axes[:, 0], labels)
     return figure
 
 
@@ -95,13 +92,23 @@ def accuracy_by_passes(table: pd.DataFrame, title: str = "Do more passes follow 
                 mean_line(ax, part["steps"] + apart(i, len(passes)), part, seen[r])
                 ends.append((part["mean"].iloc[-1], f"R = {r}", ink(seen[r].shade)))
         trained_line(ax, table["trained_steps"].max(), named=place == 0, units=("step", "steps"))
-        ax.set_title(str(model), loc="left", weight="bold")
-        ax.set_ylabel("accuracy (%)")
-        grid(ax, "y")
-        labels.append((ax, at_line_ends(ax, *zip(*ends, strict=True))))
-    percent_axis(axes[0, 0])
-    axes[-1, 0].set_xlabel("steps to the phrase that decides")
-    axes[-1, 0].xaxis.get_major_locator().set_params(integer=True)
-    for ax, notes in labels:
-        spread(ax, notes)
+        labels.append(_named(ax, str(model), ends))
+    _over_steps(axes[:, 0], labels)
     return figure
+
+
+def _named(ax: Axes, title: str, ends: Sequence[tuple[float, str, str]]) -> list[Annotation]:
+    """Name a panel, and its lines at their ends: (height, words, colour) each. Returns the names of the lines."""
+    ax.set_title(title, loc="left", weight="bold")
+    ax.set_ylabel("accuracy (%)")
+    grid(ax, "y")
+    return at_line_ends(ax, *zip(*ends, strict=True))
+
+
+def _over_steps(panels: Sequence[Axes], labels: Sequence[list[Annotation]]) -> None:
+    """The shared axes of panels of accuracy over steps; the names of their lines move apart once the axes stand."""
+    percent_axis(panels[0])
+    panels[-1].set_xlabel("steps to the phrase that decides")
+    panels[-1].xaxis.get_major_locator().set_params(integer=True)
+    for ax, notes in zip(panels, labels, strict=True):
+        spread(ax, notes)

@@ -66,14 +66,9 @@ def exits(table: pd.DataFrame, title: str = "What does leaving early cost, and w
     several = {column: table[column].nunique() > 1 for column in run}
     for ax, (name, part) in zip(axes[:, 0], panels, strict=True):
         head = [str(word) for column, word in zip(run, name, strict=True) if several[column] or column == "data"]
-        ax.set_title(" · ".join(head), loc="left", weight="bold")
         if wide(part["ms_per_text"]):
             logarithmic(ax.xaxis)
-        ax.margins(0.1)
-        ax.set_ylabel("accuracy (%)")
-        percent_axis(ax)
-        ax.grid(True)
-        ax.tick_params(length=0)
+        _named(ax, " · ".join(head))
     axes[-1, 0].set_xlabel("measured inference time (ms per text)")
     for ax, (marked, segments) in zip(axes[:, 0], drawn, strict=True):
         if marked:
@@ -111,17 +106,22 @@ def bounded_exits(table: pd.DataFrame, title: str = "Can a text leave early, at 
     )
     labels = [_bounded_panel(ax, part) for ax, (_, part) in zip(axes[:, 0], panels, strict=True)]
     for ax, ((data, _), _) in zip(axes[:, 0], panels, strict=True):
-        ax.set_title(data, loc="left", weight="bold")
-        ax.margins(0.1)
-        ax.set_ylabel("accuracy (%)")
-        percent_axis(ax)
-        ax.grid(True)
-        ax.tick_params(length=0)
+        _named(ax, data)
     axes[-1, 0].set_xlabel("measured inference time (ms per text)")
     for ax, (marked, segments) in zip(axes[:, 0], labels, strict=True):
         x, y, words, radii, colours = zip(*marked, strict=True)
         place(ax, x, y, words, radii, colours, segments=segments)
     return figure
+
+
+def _named(ax: Axes, title: str) -> None:
+    """The title and the axes of a panel of accuracy over time."""
+    ax.set_title(title, loc="left", weight="bold")
+    ax.margins(0.1)
+    ax.set_ylabel("accuracy (%)")
+    percent_axis(ax)
+    ax.grid(True)
+    ax.tick_params(length=0)
 
 
 def _bounded_panel(ax: Axes, table: pd.DataFrame) -> tuple[list, list]:
