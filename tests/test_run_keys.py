@@ -16,7 +16,7 @@ RECORDS = Path(__file__).resolve().parents[1] / "data" / "results" / "full" / "r
 
 def test_the_spec_of_every_committed_record_has_the_key_of_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     records = pd.read_parquet(RECORDS, columns=["key", "spec", "fingerprint"])
-    assert len(records) == 223
+    assert len(records) >= 223
     for record in records.itertuples():
         canonical = json.loads(record.spec)
         # The version of pretrained weights is read from the Hub; here the recorded one stands for it.
