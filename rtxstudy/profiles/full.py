@@ -1,0 +1,80 @@
+"""Exactly what is committed: people's texts, and hours on two cores."""
+
+from __future__ import annotations
+
+from rtxlib.data.spec import DataSpec, of_source
+from rtxlib.training.recipe import RECIPES
+from rtxlib.training.recipe import recipe as named_recipe
+from rtxstudy.profiles.conversions import CONVERSIONS
+from rtxstudy.profiles.profile import DepthTask, LoopStudy, OwnText, Profile
+
+_SST2 = DataSpec(source="sst2")
+_DOMAINS = DataSpec(source="domains", task="domain", rows=6000)
+_GENERATED = DataSpec(source="embedded", rows=8000, depth=4, vocab_size=2000)
+# Yelp and Amazon have as many rows as the Hub or its mirror holds once the labels are balanced, at most
+# rtxlib.data.sources.POOLED_ROWS of each.
+_REVIEWS = tuple(DataSpec(source=name, tokenizer="bert") for name in ("sst2", "yelp_polarity", "amazon_polarity"))
+_TWO_EPOCHS = named_recipe("finetune", epochs=2)
+
+FULL = Profile(
+    name="full",
+    seeds=5,
+    arm_seeds=3,
+    recipe=RECIPES["default"],
+    data=_SST2,
+    domains=_DOMAINS,
+    transfer_from=_SST2,
+    transfer_to=DataSpec(source="yelp_polarity", rows=6000),
+    standard="standard-6x384",
+    recurrent="recurrent-3x2x256",
+    wide="standard-6x512",
+    deep="recurrent-3x2x384",
+    grid_widths=(128, 256, 384),
+    grid_layers=(2, 3, 6),
+    grid_passes=(1, 2, 3),
+    grid_seeds=1,
+    fractions=(1.0, 0.5, 0.1),
+    spam=of_source("sms_spam"),
+    small="bert-mini",
+    small_recipe=RECIPES["small"],
+    pretrained="sentence-transformers/all-MiniLM-L6-v2",
+    finetune=named_recipe("finetune", epochs=1),
+    finetune_spam=RECIPES["finetune"],
+    pretrained_seeds=3,
+    searched_rows=1000,
+    loops=(
+        LoopStudy(
+            _SST2,
+            RECIPES["default"],
+            128,
+            passes=4,
+            layers=(1, 2, 4, 8),
+            shapes=((1, 2), (1, 4), (1, 8), (2, 2)),
+            seeds=2,
+        ),
+        LoopStudy(
+            _GENERATED,
+            named_recipe("demo", epochs=4),
+            64,
+            passes=4,
+            layers=(1, 2, 3, 4, 6, 8),
+            shapes=((1, 2), (1, 3), (1, 4), (1, 6), (1, 8), (2, 2), (2, 4), (4, 2)),
+            seeds=3,
+        ),
+    ),
+    variant={},
+    random_depth="recurrent-3x4x256",
+    random_depth_seeds=5,
+    depth_tasks=(
+        DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS),
+        DepthTask(of_source("cola"), RECIPES["small"], RECIPES["finetune"]),
+        DepthTask(_SST2, RECIPES["default"], named_recipe("finetune", epochs=1)),
+        DepthTask(of_source("snli", rows=20_000), made=_TWO_EPOCHS),
+        DepthTask(_DOMAINS, made=named_recipe("finetune", epochs=1)),
+        DepthTask(_GENERATED, named_recipe("demo", epochs=4)),
+    ),
+    own_text=OwnText(_REVIEWS, RECIPES["pretrain"], embedding_size=128),
+    depth_seeds=3,
+    conversions=CONVERSIONS,
+    exit_studies=(),
+)

@@ -1,0 +1,111 @@
+"""The named studies: each turns a profile into the list of runs that answers one question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rtxlib.errors import InputError, nearest
+from rtxlib.runs.spec import RunSpec
+from rtxstudy.profiles.profile import Profile
+from rtxstudy.studies.composed_tasks import (
+    composed,
+    composed_random_depth,
+    composed_shape,
+    composed_shapes,
+    composed_trio,
+)
+from rtxstudy.studies.depth_gain import (
+    REGIMES,
+    WITHOUT_WEIGHTS,
+    Trio,
+    conversions,
+    converted,
+    distillations,
+    leaving_early,
+    trios,
+    where_depth_pays,
+)
+from rtxstudy.studies.loop import depths, form, forms, shape, shapes, variants
+from rtxstudy.studies.pretrained import finetuning, spam
+from rtxstudy.studies.standard_and_recurrent import (
+    arms_of_width,
+    baseline,
+    data_size,
+    domains,
+    grid,
+    matched,
+    random_depth,
+    recurrent,
+    text_length,
+    transfer,
+    width_vs_depth,
+)
+
+__all__ = [
+    "REGIMES",
+    "STUDIES",
+    "WITHOUT_WEIGHTS",
+    "Trio",
+    "arms_of_width",
+    "baseline",
+    "composed",
+    "composed_random_depth",
+    "composed_shape",
+    "composed_shapes",
+    "composed_trio",
+    "conversions",
+    "converted",
+    "data_size",
+    "depths",
+    "distillations",
+    "domains",
+    "finetuning",
+    "form",
+    "forms",
+    "grid",
+    "leaving_early",
+    "matched",
+    "random_depth",
+    "recurrent",
+    "shape",
+    "shapes",
+    "spam",
+    "specs_of",
+    "text_length",
+    "transfer",
+    "trios",
+    "variants",
+    "where_depth_pays",
+    "width_vs_depth",
+]
+
+# Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
+STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
+    "02_baseline": {"baseline": baseline},
+    "03_recurrent": {
+        "baseline": baseline,
+        "recurrent": recurrent,
+        "variants": variants,
+        "depths": depths,
+        "random_depth": random_depth,
+    },
+    "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length},
+    "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
+    "06_domain_classification": {"domains": domains, "transfer": transfer},
+    "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
+    "09_where_depth_pays": {
+        "where_depth_pays": where_depth_pays,
+        "converted": converted,
+        "conversions": conversions,
+        "leaving_early": leaving_early,
+        "composed": composed,
+    },
+}
+
+
+def specs_of(study: str, profile: Profile) -> list[RunSpec]:
+    """The runs of a study by its name in :data:`STUDIES`. Raises InputError for an unknown name."""
+    studies = {name: make for of_notebook in STUDIES.values() for name, make in of_notebook.items()}
+    if study not in studies:
+        raise InputError(f"There is no study '{study}'; there are {', '.join(studies)}.{nearest(study, studies)}")
+    return studies[study](profile)

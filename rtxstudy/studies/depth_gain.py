@@ -1,0 +1,155 @@
+"""Notebook 09: a deep encoder, a shallow one and a loop on each task, in each regime."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from rtxlib.data.spec import DataSpec
+from rtxlib.runs.distillation import Distillation
+from rtxlib.runs.pretraining import Pretraining
+from rtxlib.runs.spec import RunSpec
+from rtxlib.training.recipe import Recipe
+from rtxstudy.profiles.profile import DepthTask, Profile
+from rtxstudy.studies.standard_and_recurrent import matched
+
+
+class Trio(NamedTuple):
+    """The three arms of one task in one regime, with the same seeds."""
+
+    regime: str
+    deep: list[RunSpec]  # N·R layers of their own
+    shallow: list[RunSpec]  # N layers
+    loop: list[RunSpec]  # the same N layers, passed R times
+
+
+def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """Encoders of one width with random weights.
+
+    Without a residual across passes the loop differs from the deep encoder in sharing alone.
+    """
+    alike = matched(profile)
+    arms = ((alike["compute"], {}), (alike["parameters"], {}), (profile.recurrent, {"residual": "none"}))
+    seeds = range(profile.depth_seeds)
+    return Trio(
+        "from nothing", *([RunSpec(model, task.data, recipe, n, words) for n in seeds] for model, words in arms)
+    )
+
+
+def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The encoders of :func:`_from_nothing` with a factorised token table, pretrained on the study's own texts first.
+
+    The three pretrainings have the same words, optimiser steps and seed. The seeds of the runs vary the fine-tuning alone. The
+    evaluation texts of every task are kept out of the words.
+    """
+    own, alike = profile.own_text, matched(profile)
+    tokenizer, table = own.data[0].tokenizer, {"embedding_size": own.embedding_size}
+    data, *others = (dataclasses.replace(each.data, tokenizer=tokenizer) for each in (task, *profile.depth_tasks))
+    kept_out = tuple(sorted(set(others), key=str))  # in an order of their own: the order of the tasks changes no key
+
+    def arm(model: str, words: dict[str, Any]) -> list[RunSpec]:
+        first = Pretraining(model, own.data, own.recipe, kept_out, overrides=words, length=own.length)
+        return [RunSpec(model, data, recipe, seed, words, pretraining=first) for seed in range(profile.depth_seeds)]
+
+    arms = ((alike["compute"], table), (alike["parameters"], table), (profile.recurrent, table | {"residual": "none"}))
+    return Trio("own text first", *(arm(*each) for each in arms))
+
+
+def made_of(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conversion: Any) -> RunSpec:
+    own = dataclasses.replace(data, tokenizer=profile.pretrained)
+    return RunSpec(profile.pretrained, own, recipe, seed, conversion=conversion)
+
+
+def _made(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The whole pretrained encoder, its lower layers passed once, and the same layers in a loop."""
+    loop, seeds = profile.conversions[0], range(profile.depth_seeds)
+    arms = ({}, loop | {"passes": 1}, loop)
+    regime = "made from a pretrained encoder"
+    return Trio(regime, *([made_of(profile, task.data, recipe, seed, **arm) for seed in seeds] for arm in arms))
+
+
+def _taught(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The same; the shallow encoder and the loop also learn from the fine-tuned deep one with their seed."""
+    plain = _made(profile, task, dataclasses.replace(recipe, distillation=0.0))
+    students = (
+        [
+            dataclasses.replace(spec, recipe=recipe, teacher=teacher)
+            for spec, teacher in zip(arm, plain.deep, strict=True)
+        ]
+        for arm in (plain.shallow, plain.loop)
+    )
+    return Trio("made, and taught by the deep one", plain.deep, *students)
+
+
+# Field of DepthTask → the arms of its regime
+REGIMES: dict[str, Callable[[Profile, DepthTask, Recipe], Trio]] = {
+    "nothing": _from_nothing,
+    "own_text": _own_text,
+    "made": _made,
+    "taught": _taught,
+}
+WITHOUT_WEIGHTS = ("nothing", "own_text")  # the regimes that need no pretrained weights from elsewhere
+
+
+def trios(profile: Profile, regimes: Iterable[str] = REGIMES) -> list[Trio]:
+    """Notebook 09: the arms of every task, regime by regime."""
+    return [
+        REGIMES[regime](profile, task, recipe)
+        for regime in regimes
+        for task in profile.depth_tasks
+        if (recipe := getattr(task, regime)) is not None
+    ]
+
+
+def where_depth_pays(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: encoders from random weights, deep, shallow and looped, some of them pretrained on the study's own texts.
+
+    Runs of one seed stand together where they are pretrained, so that workers pretrain different encoders at the same time.
+    """
+    nothing = [spec for trio in trios(profile, ["nothing"]) for arm in trio[1:] for spec in arm]
+    own = [spec for trio in trios(profile, ["own_text"]) for arms in zip(*trio[1:], strict=True) for spec in arms]
+    return nothing + own
+
+
+def converted(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: the same arms, made from a pretrained encoder."""
+    return [spec for trio in trios(profile, ["made", "taught"]) for arm in trio[1:] for spec in arm]
+
+
+def conversions(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: every way to make a loop, with one seed on the first task."""
+    task = profile.depth_tasks[0]
+    return [made_of(profile, task.data, task.made, 0, **way) for way in profile.conversions if task.made]
+
+
+def distillations(profile: Profile) -> list[Distillation]:
+    """Notebook 09: the lower layers passed once, and the loop, learn the embeddings of the whole pretrained encoder.
+
+    The texts that notebook 09 searches are kept out. Without an embedding study in the profile there are none.
+    """
+    how, loop = profile.embeddings, profile.conversions[0]
+    if how is None:
+        return []
+    searched = (profile.domains, profile.data)
+    return [
+        Distillation(
+            profile.pretrained,
+            profile.pretrained,
+            how.data,
+            how.recipe,
+            searched,
+            conversion=conversion,
+            length=how.length,
+        )
+        for conversion in (loop | {"passes": 1}, loop)
+    ]
+
+
+def leaving_early(profile: Profile) -> list[RunSpec]:
+    """Notebook 09: loops made of pretrained layers, trained with random depth, which texts may leave early."""
+    return [
+        made_of(profile, one.data, one.recipe, seed, **one.conversion)
+        for one in profile.exit_studies
+        for seed in range(one.seeds)
+    ]
