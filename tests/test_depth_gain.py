@@ -81,8 +81,8 @@ def test_the_words_follow_from_the_intervals() -> None:
     assert "no gain from depth is shown here" in words.kept(rows.iloc[1])
     assert "settle nothing" in words.kept(rows.iloc[3])
     said = words.where_depth_pays(rows)
-    assert "Depth pays in 2 of 3 comparisons." in said and "It may keep all of it: z (from nothing)." in said
-    assert "It loses some of it: x (from nothing)." in said and "No gain from depth is shown: y (from nothing)." in said
+    assert "Depth pays in 2 of 3 comparisons." in said and "perhaps all of it: z (from nothing)." in said
+    assert "but not all of it: x (from nothing)." in said and "No gain from depth is shown: y (from nothing)." in said
     assert "few" not in said
     assert words.where_depth_pays(rows[3:]) == "Fewer than 3 seeds settle nothing."
 

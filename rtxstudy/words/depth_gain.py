@@ -70,11 +70,11 @@ def where_depth_pays(rows: pd.DataFrame) -> str:
     if settled.empty:
         return f"Fewer than {FEWEST_SEEDS} seeds settle nothing."
     lines = [f"Depth pays in {len(pays)} of {counted(len(settled), 'comparison')}."]
+    some, whole = pays["kept_low"] > 0, pays["kept_high"] >= 1
     for words, chosen in (
-        ("A loop keeps some of the gain", pays["kept_low"] > 0),
-        ("It may keep all of it", (pays["kept_low"] > 0) & (pays["kept_high"] >= 1)),
-        ("It loses some of it", pays["kept_high"] < 1),
-        ("No gain of the loop is shown", pays["kept_low"] <= 0),
+        ("The loop keeps a part of the gain, but not all of it", some & ~whole),
+        ("It keeps a part of the gain, and perhaps all of it", some & whole),
+        ("These runs do not show that the loop gains anything", ~some),
     ):
         if chosen.any():
             lines.append(f"{words}: {_named(pays[chosen])}.")
