@@ -123,6 +123,22 @@ def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
     return _written(named[["regime", "data", "encoder", "accuracy", *ARMS]], ARMS)
 
 
+SMALL = {  # column of rtxstudy.evaluation.small_vocabulary.against_whole → its readable name and its format
+    "deep": ("whole encoder", "{:.3f}"),
+    "loop": ("loop", "{:.3f}"),
+    "small": ("loop, small vocabulary", "{:.3f}"),
+    "pieces": ("word pieces", "{:,.0f}"),
+    "deep_parameters": ("parameters: whole", "{:,.0f}"),
+    "loop_parameters": ("loop, its parameters", "{:,.0f}"),
+    "small_parameters": ("with the small vocabulary", "{:,.0f}"),
+}
+
+
+def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of loops whose token table is cut."""
+    return _written(table[["data", *SMALL]], SMALL)
+
+
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of :func:`rtxstudy.evaluation.converted_embeddings.means`: one row per model, one column per panel."""
     return table.pivot(index="model", columns="panel", values="mean").loc[table["model"].unique(), table["panel"].unique()]

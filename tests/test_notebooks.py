@@ -128,6 +128,9 @@ def test_pretrained_weights_are_used_where_they_can_be_had(hub: str, report: Pat
     runs = pd.read_parquet(report / "data/results/smoke/runs.parquet")
     assert {"all-MiniLM-L6-v2", "all-MiniLM-L6-v2 frozen", "bert-tiny"} <= set(runs["model"])
     assert (report / "figures/smoke/07_similarity.svg").is_file()
+    small = pd.read_parquet(report / "data/results/smoke/small_vocabularies.parquet").iloc[0]
+    # the rows that the loop's token table loses, 384 wide, are all that it loses
+    assert small["loop_parameters"] - small["small_parameters"] == 384 * (30_522 - small["pieces"]) > 0
     shown = shown_by(next((report / "reports/smoke").rglob("07_pretrained_encoders.ipynb")))
     assert shown and not any("Skipped" in text for text in shown)
 

@@ -43,6 +43,7 @@ TABLES = (
     "bounded_exits",
     "bounded_exit_predictions",
     "further_passes",
+    "small_vocabulary",
 )  # the tables that a run's folder may hold
 
 

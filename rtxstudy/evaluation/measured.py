@@ -24,17 +24,16 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
 from rtxlib.models.early_exit import CRITERIA, EarlyExit
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs import store
 from rtxlib.runs.cost import Batch, inputs
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model
-from rtxlib.runs.use import open_model
 from rtxlib.training.device import autocast, device_name, pick_device, pick_precision, training_threads
 from rtxlib.training.predict import EVALUATION_TOKENS
 from rtxstudy.evaluation import bounded_exits as bounded
 from rtxstudy.evaluation import exits
 from rtxstudy.evaluation.gradients import gradients_by_parameter, gradients_by_pass, gradients_of_states
+from rtxstudy.evaluation.kept import keep, measured_once, named
 from rtxstudy.evaluation.states import states_by_pass
 
 # These constants are not in the key. If you change one, delete the tables.
@@ -54,12 +53,14 @@ THREADS = 2  # CPU threads with which they are timed
 
 def gradients(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
     """How much each pass contributes to the gradient of a trained run's block: :func:`gradients_by_pass`."""
-    return _kept(run, "gradients", results, lambda model: gradients_by_pass(model, _training_sample(data)))
+    return measured_once(run, "gradients", results, lambda model: gradients_by_pass(model, _training_sample(data)))
 
 
 def parameter_gradients(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
     """The gradient of each parameter of a trained run, by pass: :func:`gradients_by_parameter`."""
-    return _kept(run, "parameter_gradients", results, lambda model: gradients_by_parameter(model, _training_sample(data)))
+    return measured_once(
+        run, "parameter_gradients", results, lambda model: gradients_by_parameter(model, _training_sample(data))
+    )
 
 
 def state_gradients(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
@@ -72,7 +73,7 @@ def state_gradients(run: Run, data: Prepared | None, results: Path | None = None
         sample = _training_sample(data)
         return _before_and_after(run, model, data, lambda either: gradients_of_states(either, sample))
 
-    return _kept(run, "state_gradients", results, measure)
+    return measured_once(run, "state_gradients", results, measure)
 
 
 def states(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
@@ -86,7 +87,7 @@ def states(run: Run, data: Prepared | None, results: Path | None = None) -> pd.D
         passes = FURTHEST if model.config.block_sharing == "shared" else model.config.recurrent_depth
         return _before_and_after(run, model, data, lambda either: states_by_pass(either, texts, passes))
 
-    return _kept(run, "states", results, measure)
+    return measured_once(run, "states", results, measure)
 
 
 # ---------------------------------------- more steps and more passes than in training
@@ -103,10 +104,14 @@ def further_passes(run: Run, data: Prepared | None, results: Path | None = None)
     """
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
-        longer = dataclasses.replace(data.spec, depth=MOST_STEPS, rows=min(data.spec.rows or FURTHER_ROWS, FURTHER_ROWS))
+        longer = dataclasses.replace(
+            data.spec, depth=MOST_STEPS, rows=min(data.spec.rows or FURTHER_ROWS, FURTHER_ROWS)
+        )
         texts = prepare(longer, paths.prepared_dir(), progress=False)
         if texts.tokenizer.get_vocab() != data.tokenizer.get_vocab():
-            raise InputError("The texts of more steps have another tokenizer than the run; name a tokenizer in the data.")
+            raise InputError(
+                "The texts of more steps have another tokenizer than the run; name a tokenizer in the data."
+            )
         device = pick_device()
         found, order = _batches(texts.splits["test"], texts.tokenizer.pad_token_id)
         with autocast(pick_precision(run.spec["recipe"]["precision"], device), device):
@@ -114,10 +119,12 @@ def further_passes(run: Run, data: Prepared | None, results: Path | None = None)
         right = predicted == texts.splits["test"].labels[order][:, None]
         most = {"trained_steps": data.spec.depth, "trained_passes": model.config.recurrent_depth}
         about = texts.rows("test")[["depth", "sentence"]].iloc[order].assign(**most)
-        parts = [about.assign(row=order, iteration=number, right=right[:, number - 1]) for number in range(1, FURTHEST + 1)]
+        parts = [
+            about.assign(row=order, iteration=number, right=right[:, number - 1]) for number in range(1, FURTHEST + 1)
+        ]
         return pd.concat(parts).sort_values(["iteration", "row"], ignore_index=True)
 
-    return _kept(run, "further_passes", results, measure)
+    return measured_once(run, "further_passes", results, measure)
 
 
 # ---------------------------------------- early exit
@@ -142,11 +149,11 @@ def early_exits(run: Run, data: Prepared | None, results: Path | None = None) ->
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         ways, predictions = _measure_exits(run, model, data)
-        # _kept writes the table of ways afterwards. It marks both tables as complete, so the labels are written first.
-        _keep(run, "exit_predictions", _named(run, predictions))
+        # measured_once writes the table of ways afterwards. It marks both tables as complete, so the labels are written first.
+        keep(run, "exit_predictions", named(run, predictions))
         return ways
 
-    return _kept(run, "exits", results, measure)
+    return measured_once(run, "exits", results, measure)
 
 
 class _Way(NamedTuple):
@@ -220,10 +227,10 @@ def bounded_exits(run: Run, data: Prepared | None, results: Path | None = None) 
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         ways, predictions = _measure_bounded(run, model, data)
-        _keep(run, "bounded_exit_predictions", _named(run, predictions))  # before the table that marks both as complete
+        keep(run, "bounded_exit_predictions", named(run, predictions))  # before the table that marks both as complete
         return ways
 
-    return _kept(run, "bounded_exits", results, measure)
+    return measured_once(run, "bounded_exits", results, measure)
 
 
 def _measure_bounded(
@@ -254,26 +261,6 @@ def _measure_bounded(
 
 
 # ---------------------------------------- helpers of all tables
-
-
-def _kept(
-    run: Run, name: str, results: Path | None, measure: Callable[[EncoderForSequenceClassification], pd.DataFrame]
-) -> pd.DataFrame:
-    """The table ``name`` of a run. If it is not stored, ``measure`` makes it from the run's model, and it is stored."""
-    if run.path is None or (run.path / f"{name}.parquet").is_file():
-        return store.part(run, name, results)
-    table = _named(run, measure(open_model(run)))
-    _keep(run, name, table)
-    return table
-
-
-def _keep(run: Run, name: str, table: pd.DataFrame) -> None:
-    with store.changing(run):
-        store.put(run, f"{name}.parquet", lambda path: store.write_table(path, table))
-
-
-def _named(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(key=run.key, **{column: run.metrics[column] for column in ("model", "seed", "data")})
 
 
 def _before_and_after(

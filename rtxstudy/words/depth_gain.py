@@ -58,6 +58,16 @@ def found_by_embeddings(row: Mapping[str, Any]) -> str:
     return f"**{a}** minus **{b}**, {row['panel']}: {points(row['difference'])} ({ends}): {shown}."
 
 
+def small_vocabulary(row: Mapping[str, Any]) -> str:
+    """One sentence on a row of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`: how small, and at what loss."""
+    return (
+        f"**{row['data']}**: the loop has {row['small_parameters'] / 1e6:.1f} million parameters in all, the whole encoder "
+        f"{row['deep_parameters'] / 1e6:.1f} million. Its accuracy minus that of the whole encoder is "
+        f"{points(row['difference'])} ({signed(row['low'])} to {signed(row['high'])}, {counted(row['n_seeds'], 'seed')} × "
+        f"{row['n_items']:,} texts). The cut changes {number(100 * row['changed'], '.1f')} % of the loop's labels."
+    )
+
+
 def _way(row: pd.Series) -> str:
     words = f"{row['start']} layers, {row['layers']}×{row['passes']}"
     return f"{words}, {row['beside']}" if row["beside"] else words
