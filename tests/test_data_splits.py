@@ -118,6 +118,7 @@ def test_no_training_phrase_lies_inside_an_sst2_validation_sentence() -> None:
     left = [phrase for phrase, out in zip(phrases, chosen | dropped, strict=True) if not out]
     assert not any(f" {phrase} " in f" {sentence} " for sentence in held for phrase in left)
     assert dropped.sum() == 30 and not (chosen & dropped).any()
+    assert len({phrases[i] for i in np.flatnonzero(phrase_validation(phrases, seed=0, share=0.2)[0])}) == 40
 
 
 def test_whole_sentences_rank_before_their_phrases() -> None:

@@ -96,9 +96,28 @@ def test_same_seed_same_weights_other_seed_other_weights() -> None:
     assert not torch.equal(results[0], results[2])
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "plateau"])
-def test_a_killed_training_goes_on_to_the_same_result(tmp_path, monkeypatch, schedule: str) -> None:
-    plan = dataclasses.replace(QUICK, schedule=schedule, word_dropout=0.1, patience=20, batch_tokens=96)
+def test_averaged_weights_are_the_mean_of_the_last_steps() -> None:
+    path: list[torch.Tensor] = []
+
+    class Watched(Trainer):
+        def step(self, pieces: list[np.ndarray]) -> None:
+            super().step(pieces)
+            path.append(weights(self.model))
+
+    plan, model = dataclasses.replace(QUICK, average=1 / 3, keep="last"), tiny()
+    data = order_task(100, 0), order_task(40, 1)
+    found = Watched(model, *data, plan, 0, SPECIAL, CPU).run()
+    last = path[-(len(path) // 3) :]
+    assert torch.allclose(weights(model), torch.stack(last).mean(dim=0), atol=1e-6) and len(last) > 2
+    loss = cross_entropy(predict_logits(model, data[1], 0, CPU), data[1].labels)
+    assert found.curve["val_loss"].iloc[-1] == pytest.approx(loss, abs=1e-6)  # validated as they are used
+
+
+@pytest.mark.parametrize(("schedule", "average"), [("cosine", 0.5), ("plateau", 0.0)])
+def test_a_killed_training_goes_on_to_the_same_result(tmp_path, monkeypatch, schedule: str, average: float) -> None:
+    plan = dataclasses.replace(
+        QUICK, schedule=schedule, average=average, word_dropout=0.1, patience=20, batch_tokens=96
+    )
     data = order_task(200, 0), order_task(60, 1)
     whole = tiny()
     unbroken = train(whole, *data, plan, 3, SPECIAL, CPU)

@@ -19,6 +19,8 @@ class DataSpec:
     rows: int | None = None  # at most this many, balanced first, sized second; sst2 has its official test set besides
     domain: str | None = None  # embedded and domains only: rows of this domain alone
     train_fraction: float = 1.0  # share of the training rows kept; a smaller share lies inside a larger one
+    # where the test set is published: the share of the other rows (sst2: of its sentences) in validation; None: splits.py's own
+    validation_share: float | None = None
     lengths: str = "all"  # "all", or the "shortest" or "longest" 30 % of every split, by tokens
     max_length: int = 256  # tokens of a text, [CLS] and [SEP] included; 8 to 512
     lowercase: bool = True
@@ -90,6 +92,11 @@ def check(spec: DataSpec) -> None:
             raise InputError(f"{name} is a whole number from {low:,} to {high:,}, not {value!r}.")
     if not 0 < spec.train_fraction <= 1:
         raise InputError(f"train_fraction is above 0 and at most 1, not {spec.train_fraction}.")
+    share = spec.validation_share
+    if share is not None and not 0 < share <= 0.5:
+        raise InputError(f"validation_share is above 0 and at most 0.5, not {share}.")
+    if share is not None and not sources.has_published_splits(spec):
+        raise InputError(f"validation_share belongs to sources with a published test set; '{spec.source}' has none.")
     for name, owners in _ONLY.items():
         if spec.source not in owners and getattr(spec, name) != DataSpec.__dataclass_fields__[name].default:
             raise InputError(f"{name} belongs to source='{owners[0]}'; '{spec.source}' has no use for it.")

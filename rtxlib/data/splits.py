@@ -60,7 +60,8 @@ def split_rows(rows: Rows, spec: DataSpec) -> None:
 def _split_phrases(rows: Rows, spec: DataSpec) -> None:
     """The published dev set becomes the test set, and whole sentences of the training set become the validation set."""
     train = rows.where("train")
-    chosen, dropped, maximal = phrase_validation(rows.table["text"].to_numpy()[train], spec.seed)
+    share = spec.validation_share or PHRASES_HELD_OUT
+    chosen, dropped, maximal = phrase_validation(rows.table["text"].to_numpy()[train], spec.seed, share)
     where = np.full(len(rows.table), "test", dtype=object)
     where[train] = np.where(chosen, "validation", np.where(dropped, "", "train"))
     rows.table = rows.table.assign(split=where)
@@ -84,7 +85,7 @@ def _split_published(rows: Rows, spec: DataSpec) -> None:
     known = ~test & np.isin(group, group[test])
     shuffled = np.random.default_rng(spec.seed).permutation(np.unique(group[~test & ~known]))
     size = np.bincount(group[~test], minlength=group.max() + 1)[shuffled].cumsum()
-    held = shuffled[size <= max(size[0], PUBLISHED_HELD_OUT * size[-1])]
+    held = shuffled[size <= max(size[0], (spec.validation_share or PUBLISHED_HELD_OUT) * size[-1])]
     where = np.select([test, known, np.isin(group, held)], ["test", "", "validation"], "train").astype(object)
     rows.table = rows.table.assign(split=where)
     rows.keep("training rows with a text of the test set dropped", where != "")
@@ -255,15 +256,18 @@ def _fill(where: np.ndarray, room: dict[str, np.ndarray], many: list[np.ndarray]
             held["train"] -= content
 
 
-def phrase_validation(texts: Sequence[str], seed: int) -> tuple[np.ndarray, np.ndarray, int]:
+def phrase_validation(
+    texts: Sequence[str], seed: int, share: float = PHRASES_HELD_OUT
+) -> tuple[np.ndarray, np.ndarray, int]:
     """A validation set for phrases of unnumbered sentences, such as the training rows of SST-2.
 
-    A phrase that lies in no other is *maximal*; it is mostly a whole sentence. ``PHRASES_HELD_OUT`` of the maximal
-    phrases are drawn for validation. Every phrase inside a drawn phrase has to leave the training rows.
+    A phrase that lies in no other is *maximal*; it is mostly a whole sentence. A share of the maximal phrases are drawn for
+    validation. Every phrase inside a drawn phrase has to leave the training rows.
 
     Args:
         texts: (n,) the official training phrases
         seed: of the draw
+        share: of the maximal phrases that are drawn
 
     Returns:
         (n,) bool, rows in validation; (n,) bool, rows to drop; and the number of maximal phrases.
@@ -275,7 +279,7 @@ def phrase_validation(texts: Sequence[str], seed: int) -> tuple[np.ndarray, np.n
         maximal[inner] = False
     maximal = np.flatnonzero(maximal)
     chosen = np.zeros(len(distinct), bool)
-    chosen[np.random.default_rng(seed).permutation(maximal)[: max(1, round(PHRASES_HELD_OUT * len(maximal)))]] = True
+    chosen[np.random.default_rng(seed).permutation(maximal)[: max(1, round(share * len(maximal)))]] = True
     dropped = np.zeros(len(distinct), bool)
     for inner, outer in found:
         dropped[inner[chosen[outer]]] = True

@@ -217,4 +217,6 @@ def data_label(data: DataSpec) -> str:
         parts.append(f"{data.train_fraction:.0%}")
     if data.lengths != "all":
         parts.append(data.lengths)
+    if data.validation_share is not None:
+        parts.append(f"with {data.validation_share:.0%} held out")
     return " ".join(parts)

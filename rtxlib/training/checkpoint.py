@@ -42,7 +42,7 @@ class Progress:
 def save(path: Path, tensors: dict[str, dict[str, Tensor]], progress: Progress) -> None:
     """Write groups of tensors and the progress to one safetensors file, whole or not at all.
 
-    tensors: group ("model", "best", "optimizer", "random", "scale") -> name -> tensor.
+    tensors: group ("model", "best", "mean", "optimizer", "random", "scale") -> name -> tensor.
     """
     flat = {
         f"{group}/{name}": x.detach().cpu().contiguous()

@@ -65,7 +65,7 @@ class EmbeddingDistiller(Trainer):
 
     def validate(self) -> tuple[float, float]:
         """Mean of 1 − cosine over the validation texts, and the share of them whose nearest teacher's embedding is their own."""
-        embeddings = embed_tokens(self.validation, self.model.encoder, self.pad_id, self.device)
+        embeddings = embed_tokens(self.validation, self.model_to_keep().encoder, self.pad_id, self.device)
         cosines = similarity(embeddings, self.taught[1])  # (texts, texts)
         nearest = cosines.argmax(axis=1) == np.arange(len(cosines))
         return float(1 - cosines.diagonal().mean()), float(nearest.mean())

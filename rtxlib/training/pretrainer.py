@@ -56,28 +56,29 @@ class Pretrainer(Trainer):
         ids = collate(self.training, index, self.pad_id)["input_ids"]
         self.progress.tokens += ids.numel()
         self.progress.computed += ids.numel()
-        loss, _ = self._loss(ids, None)
+        loss, _ = self._loss(self.model, ids, None)
         loss = loss / (rows * self.share * (ids.shape[1] - 2))
         self.scaler.scale(loss).backward()
         return loss.detach()
 
     def validate(self) -> tuple[float, float]:
         """Mean loss (nats) and accuracy of the hidden tokens of the validation rows; the same tokens are hidden each time."""
-        training, generator = self.model.training, torch.Generator().manual_seed(self.seed)
-        self.model.eval()
+        model, generator = self.model_to_keep(), torch.Generator().manual_seed(self.seed)
+        training = model.training
+        model.eval()
         loss, right, count = 0.0, 0, 0
         with torch.inference_mode():
             for index in batches(self.validation.lengths, None, VALIDATION_ROWS, seed=None, epoch=0):
-                part, correct = self._loss(collate(self.validation, index, self.pad_id)["input_ids"], generator)
+                part, correct = self._loss(model, collate(self.validation, index, self.pad_id)["input_ids"], generator)
                 loss, right, count = loss + float(part), right + int(correct.sum()), count + len(correct)
-        self.model.train(training)
+        model.train(training)
         return loss / max(count, 1), right / max(count, 1)
 
-    def _loss(self, ids: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    def _loss(self, model: Any, ids: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         """The summed loss of the hidden tokens of a batch, and which of them are predicted right (predicted,)."""
-        ids, vocabulary = ids.to(self.device), self.model.config.vocab_size
+        ids, vocabulary = ids.to(self.device), model.config.vocab_size
         read, labels = hide(ids, self.share, self.mask_id, vocabulary, self.special_ids, generator)
         with autocast(self.precision, self.device):
-            logits = self.model(read, labels=labels).logits
+            logits = model(read, labels=labels).logits
         true = labels[labels != NOT_PREDICTED]
         return F.cross_entropy(logits.float(), true, reduction="sum"), logits.argmax(dim=-1) == true

@@ -24,7 +24,7 @@ _FIELDS = {  # what a number must be -> the fields that it holds for
     "at least 1": "patience",
     "from 1 to 1,000,000,000": "batch_rows batch_tokens",
     "from 1 to 10,000": "evaluations_per_epoch",
-    "from 0 to 1": "warmup distillation",
+    "from 0 to 1": "warmup distillation average",
     "at least 0 and below 1": "beta2 label_smoothing",
     "a probability below 1": "dropout word_dropout",
 }
@@ -55,6 +55,7 @@ class Recipe:
     evaluations_per_epoch: int = 1
     patience: int | None = None  # evaluations without a better validation loss after which training stops; None: never
     keep: str = "best"  # keep the weights with the lowest validation loss ("best") or the "last" weights
+    average: float = 0.0  # share of the last steps whose weights are averaged (Izmailov et al. 2018), and then used; 0: none
     min_delta: float = 0.0  # nats by which a loss must fall to count as better for `patience`
     dropout: float | None = None  # replaces the model's hidden, attention and classifier dropout
     word_dropout: float = 0.0  # share of tokens that training replaces by [MASK] or [UNK]

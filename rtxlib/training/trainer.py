@@ -14,6 +14,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
 from transformers import PreTrainedModel
 
 from rtxlib.data.batching import Tokens, batches, collate
@@ -72,9 +73,9 @@ def evaluation_steps(recipe: Recipe, steps_per_epoch: int, total: int) -> set[in
 class Trainer:
     """Trains one model in place.
 
-    The state of a training is ``model``, ``best`` (the weights to keep so far), ``optimizer``, ``scaler``, ``progress`` and
-    torch's random generators. A checkpoint holds all of it. A resumed training gives the weights of an uninterrupted one. On a
-    GPU they agree up to rounding, because the order of its sums varies.
+    The state of a training is ``model``, ``mean`` (the model of averaged weights, or None), ``best`` (the weights to keep so
+    far), ``optimizer``, ``scaler``, ``progress`` and torch's random generators. A checkpoint holds all of it. A resumed training
+    gives the weights of an uninterrupted one. On a GPU they agree up to rounding, because the order of its sums varies.
 
     Several processes that train together (:mod:`rtxlib.training.parallel`) each make a Trainer of the same arguments and end
     with the same weights. Rows and curve are those of all processes.
@@ -127,6 +128,7 @@ class Trainer:
     def start(self) -> None:
         """Set everything but the model's weights to the state before the first step."""
         self.progress = Progress()
+        self.mean = AveragedModel(self.model) if self.recipe.average else None
         self.best = self._weights()
         self.optimizer = make_optimizer(self.model, self.recipe)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
@@ -197,6 +199,8 @@ class Trainer:
         self.unread.append((loss, norm))
         now.step += 1
         now.rows += rows
+        if self.mean is not None and now.step > (1 - self.recipe.average) * self.total:
+            self.mean.update_parameters(self.model)
 
     def loss_and_gradients(self, index: np.ndarray, rows: int) -> Tensor:
         """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows."""
@@ -271,7 +275,7 @@ class Trainer:
 
     def validate(self) -> tuple[float, float]:
         """Loss and accuracy on the validation rows."""
-        logits = predict_logits(self.model, self.validation, self.pad_id, self.device, self.precision)
+        logits = predict_logits(self.model_to_keep(), self.validation, self.pad_id, self.device, self.precision)
         accuracy = float((logits.argmax(axis=1) == self.validation.labels).mean())
         return cross_entropy(logits, self.validation.labels), accuracy
 
@@ -328,6 +332,8 @@ class Trainer:
             "optimizer": checkpoint.optimizer_tensors(self.optimizer),
             "random": {name: parallel.gather(x) for name, x in checkpoint.random_state(self.device).items()},
         }
+        if self.mean is not None:
+            tensors["mean"] = self.mean.state_dict()
         if self.scaler.is_enabled():
             numbers = {name: x for name, x in self.scaler.state_dict().items() if isinstance(x, int | float)}
             tensors["scale"] = {name: torch.tensor(x) for name, x in numbers.items()}
@@ -362,6 +368,8 @@ class Trainer:
         self.model.load_state_dict(groups["best"])  # raises here if the shapes differ
         self.model.load_state_dict(groups["model"])
         self.best = {name: x.to(self.device) for name, x in groups["best"].items()}
+        if self.mean is not None:
+            self.mean.load_state_dict(groups["mean"])
         checkpoint.restore_optimizer(self.optimizer, groups["optimizer"])
         if "scale" in groups:
             self.scaler.load_state_dict(self.scaler.state_dict() | {k: x.item() for k, x in groups["scale"].items()})
@@ -369,5 +377,9 @@ class Trainer:
         # Cloned, because torch reads a random state from the start of its storage.
         checkpoint.restore_random({name: x[parallel.rank()].clone() for name, x in of_processes.items()}, self.device)
 
+    def model_to_keep(self) -> PreTrainedModel:
+        """The model of averaged weights, once there are any, and else the model that is trained."""
+        return self.model if self.mean is None or not self.mean.n_averaged else self.mean.module
+
     def _weights(self) -> dict[str, Tensor]:
-        return {name: x.detach().clone() for name, x in self.model.state_dict().items()}
+        return {name: x.detach().clone() for name, x in self.model_to_keep().state_dict().items()}
