@@ -140,8 +140,11 @@ class Study:
         """
         from rtxstudy.studies import specs_of
 
-        asked = [spec for study in studies for spec in specs_of(study, self.profile)]
-        specs = list(dict.fromkeys(asked))  # two studies may share a run
+        return self.runs_of([spec for study in studies for spec in specs_of(study, self.profile)], timed)
+
+    def runs_of(self, specs: Iterable[RunSpec], timed: bool = True) -> Runs:
+        """The runs of these specs, each once, as :meth:`run` finds or trains them."""
+        specs = list(dict.fromkeys(specs))  # two studies may share a run
         self._seeds |= {spec.seed for spec in specs}
         found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
         return Runs(tuple(found), tuple(specs), self.results)
