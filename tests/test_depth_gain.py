@@ -138,7 +138,8 @@ def test_the_pretrainings_of_the_arms_differ_in_the_model_alone() -> None:
     assert [len(of_arm) for of_arm in first] == [1, 1, 1]  # the seeds vary the fine-tuning alone
     bare = [dataclasses.replace(what, model="", overrides={}) for of_arm in first for what in of_arm.values()]
     assert bare[0] == bare[1] == bare[2]
-    assert {spec.source for spec in bare[0].kept_out} == {task.data.source for task in profile.depth_tasks}
+    evaluated = {task.data.source for task in profile.depth_tasks} | {spec.source for spec in profile.own_text.kept_out}
+    assert {spec.source for spec in bare[0].kept_out} == evaluated
     assert {spec.tokenizer for spec in (*bare[0].data, *bare[0].kept_out, trio.loop[0].data)} == {"bert"}
     turned = dataclasses.replace(profile, depth_tasks=profile.depth_tasks[::-1])
     assert [spec.pretraining.key for spec in studies.trios(turned, ["own_text"])[0].loop] == list(first[2]) * profile.depth_seeds

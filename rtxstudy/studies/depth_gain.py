@@ -45,7 +45,8 @@ def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     """
     own, alike = profile.own_text, matched(profile)
     tokenizer, table = own.data[0].tokenizer, {"embedding_size": own.embedding_size}
-    data, *others = (dataclasses.replace(each.data, tokenizer=tokenizer) for each in (task, *profile.depth_tasks))
+    evaluated = (*(each.data for each in profile.depth_tasks), *own.kept_out)
+    data, *others = (dataclasses.replace(each, tokenizer=tokenizer) for each in (task.data, *evaluated))
     kept_out = tuple(sorted(set(others), key=str))  # in an order of their own: the order of the tasks changes no key
 
     def arm(model: str, words: dict[str, Any]) -> list[RunSpec]:
