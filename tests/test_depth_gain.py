@@ -69,8 +69,8 @@ def test_a_loop_that_is_the_deep_encoder_keeps_all() -> None:
 
 def gains(**changes) -> dict:
     row = {"regime": "from nothing", "data": "x", "depth_gain": 0.04, "depth_low": 0.03, "depth_high": 0.05, "loop_gain": 0.03}
-    row |= {"loop_low": 0.02, "loop_high": 0.04, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98, "n_seeds": 3, "n_items": 900}
-    row |= {"sharing_gain": -0.002, "sharing_low": -0.005, "sharing_high": 0.001}
+    row |= {"loop_low": 0.02, "loop_high": 0.04, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98}
+    row |= {"n_seeds": 3, "n_items": 900, "learned": True, "sharing_gain": -0.002, "sharing_low": -0.005, "sharing_high": 0.001}
     return row | changes
 
 
@@ -84,6 +84,9 @@ def test_the_words_follow_from_the_intervals() -> None:
     assert "Depth pays in 2 of 3 comparisons." in said and "perhaps all of it: z (from nothing)." in said
     assert "but not all of it: x (from nothing)." in said and "No gain from depth is shown: y (from nothing)." in said
     assert "few" not in said
+    nothing_learned = gains(data="w", learned=False)
+    assert words.kept(nothing_learned).endswith("so this says nothing about depth.")
+    assert "better than the majority class: w (from nothing)." in words.where_depth_pays(pd.DataFrame([gains(), nothing_learned]))
     assert words.where_depth_pays(rows[3:]) == "Fewer than 3 seeds settle nothing."
 
 

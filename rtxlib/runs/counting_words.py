@@ -17,6 +17,7 @@ from rtxlib.data.rows import Text
 from rtxlib.errors import InputError
 from rtxlib.runs.metrics import classification_report
 
+MAJORITY = "majority class"
 NAME = "tf-idf + logistic regression"
 SECOND_ALONE = f"{NAME}, second text alone"
 STRENGTHS = (1.0, 3.0, 10.0)  # of logistic regression: C, the inverse of the L2 penalty
@@ -61,7 +62,7 @@ def majority(train_labels: np.ndarray, test_labels: np.ndarray, label_names: Seq
     winner = int(np.bincount(_checked(train_labels, "training"), minlength=len(label_names)).argmax())
     predictions = np.full(len(test_labels), winner, dtype=np.int64)
     return {
-        "model": "majority class",
+        "model": MAJORITY,
         "family": "classical",
         **classification_report(test_labels, predictions, label_names),
         "seconds": time.perf_counter() - start,

@@ -11,7 +11,7 @@ through the same N layers R times.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +20,10 @@ from scipy.optimize import brentq
 from sklearn.metrics import matthews_corrcoef
 
 from rtxlib.errors import InputError
+from rtxlib.runs.counting_words import MAJORITY
 from rtxstudy.evaluation.comparisons import correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import by_cluster, mean_difference
+from rtxstudy.evaluation.statistics import by_cluster, mean_difference, paired_difference
 
 ARMS = ("deep", "shallow", "loop")
 
@@ -77,6 +78,18 @@ def depth_gain(
         "n_seeds": len(shallow),
         "n_items": right.shape[-1],
     }
+
+
+def learned(arms: Sequence[Runs], counting: pd.DataFrame) -> bool:
+    """Whether at least one arm is shown to be more accurate than the majority class, over new seeds and new texts.
+
+    ``counting``: rows of :func:`rtxlib.runs.counting_words.counting_words` with the column ``data``; those of other data are
+    left out.
+    """
+    own = counting[(counting["data"] == arms[0][0].metrics["data"]) & (counting["model"] == MAJORITY)]
+    majority = np.asarray(own["correct"].iloc[0], dtype=bool)
+    rights = [correct(arm) for arm in arms]
+    return any(paired_difference(right, np.broadcast_to(majority, right.shape)).low > 0 for right in rights)
 
 
 def conversions(runs: Runs, texts: int) -> pd.DataFrame:

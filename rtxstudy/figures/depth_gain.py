@@ -13,7 +13,7 @@ from rtxstudy.figures.shared.scales import Percent, grid
 from rtxstudy.figures.shared.style import canvas, styled
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, with a marker each
-LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"))
+LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"))
 
 
 @styled
@@ -22,26 +22,30 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
 
     ``table``: ``regime``, ``data``, ``depth_gain``, ``depth_low``, ``depth_high``, ``loop_gain``, ``loop_low``, ``loop_high``
     (0.01 = one percentage point), as :func:`rtxstudy.evaluation.depth_gain.depth_gain` gives them, one row for each pair of the
-    first two. A mark is filled where the interval of the depth gain lies above zero, so where depth pays. Raises ``InputError``
+    first two. A mark is filled where the interval of the depth gain lies above zero, so where depth pays. An optional column
+    ``learned`` says whether an encoder is better than the majority class; other marks are grey. Raises ``InputError``
     for a missing column, an empty table, or a pair that occurs twice.
     """
     ends = ("depth_gain", "depth_low", "depth_high", "loop_gain", "loop_low", "loop_high")
     require(table, ("regime", "data", *ends), "depth_gains")
     one_row_each(table, ("regime", "data"), "depth_gains")
+    table = table if "learned" in table else table.assign(learned=True)
     regimes = dict(zip(table["regime"].unique(), LOOKS, strict=False))
     figure, axes = canvas(
         title,
         "Points of accuracy. On the diagonal a loop keeps all that depth gains; on the level line it keeps nothing. "
-        "Filled: depth pays (its interval lies above zero). Lines: 95 % intervals over new seeds and new texts.",
+        "Filled: depth pays (its interval lies above zero). Lines: 95 % intervals over new seeds and new texts."
+        + ("" if table["learned"].all() else " Grey: no encoder is better than the majority class."),
         4.6,
         key=[square(colour, regime, marker) for regime, (colour, marker) in regimes.items()],
     )
     ax = axes[0, 0]
     for row in table.itertuples(index=False):
         colour, marker = regimes[row.regime]
+        colour = colour if row.learned else GREY
         ax.plot([row.depth_low, row.depth_high], [row.loop_gain] * 2, color=colour, linewidth=1.2, alpha=0.5)
         ax.plot([row.depth_gain] * 2, [row.loop_low, row.loop_high], color=colour, linewidth=1.2, alpha=0.5)
-        face = colour if row.depth_low > 0 else "white"
+        face = colour if row.depth_low > 0 and row.learned else "white"
         ax.plot(row.depth_gain, row.loop_gain, marker, color=colour, markersize=7.5, markerfacecolor=face, zorder=3)
     ax.margins(0.08)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
@@ -54,7 +58,10 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
         axis.set_major_formatter(Percent())
         axis.set_label_text(words)
     grid(ax, "both")
-    colours = [ink(regimes[regime][0]) for regime in table["regime"]]
+    colours = [
+        ink(regimes[regime][0] if learned else GREY)
+        for regime, learned in zip(table["regime"], table["learned"], strict=True)
+    ]
     segments = [((low, low), (high, high)), ((left, 0), (right, 0))]
     x, y = table["depth_gain"].to_numpy(), table["loop_gain"].to_numpy()
     place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), colours, segments=segments)

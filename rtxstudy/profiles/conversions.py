@@ -14,6 +14,7 @@ CONVERSIONS: tuple[dict[str, Any], ...] = (
     {"layers": 3, "passes": 2, "start": "average", "rank": 16},
     {"layers": 2, "passes": 3, "start": "lower"},
     {"layers": 2, "passes": 2, "start": "lower", "edges": True},
+    {"layers": 1, "passes": 4, "start": "lower", "edges": True},
 )
 # A loop whose state can be read after each of its passes, because training draws the passes of each batch
 READ_EARLY: dict[str, Any] = {"layers": 3, "passes": 4, "start": "lower", "depth_sampling": "uniform"}

@@ -18,7 +18,10 @@ def kept(row: Mapping[str, Any]) -> str:
     depth, loop = (
         f"{points(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})" for of in ("depth", "loop")
     )
-    measured = f"**{row['data']}**: depth gains {depth}, the loop {loop}, {n}"
+    if not row["learned"]:
+        said = "no encoder is better than the majority class, so this says nothing about depth"
+        return f"**{row['data']}**, {row['regime']}: {said}."
+    measured = f"**{row['data']}**, {row['regime']}: depth gains {depth}, the loop {loop}, {n}"
     if math.isnan(row["kept"]):
         return f"{measured}: no gain from depth is shown here, so there is none to keep."
     ends = f"{number(100 * row['kept_low'], '.0f')} to {number(100 * row['kept_high'], '.0f')} %"
@@ -75,10 +78,11 @@ def _way(row: pd.Series) -> str:
 
 def where_depth_pays(rows: pd.DataFrame) -> str:
     """The answer of all rows in a few sentences: where depth pays, where a loop keeps it, and where it does not."""
-    settled = rows[rows["n_seeds"] >= FEWEST_SEEDS]
-    pays = settled[settled["kept"].notna()]
-    if settled.empty:
+    enough = rows[rows["n_seeds"] >= FEWEST_SEEDS]
+    if enough.empty:
         return f"Fewer than {FEWEST_SEEDS} seeds settle nothing."
+    settled = enough[enough["learned"]]
+    pays = settled[settled["kept"].notna()]
     lines = [f"Depth pays in {len(pays)} of {counted(len(settled), 'comparison')}."]
     some, whole = pays["kept_low"] > 0, pays["kept_high"] >= 1
     for words, chosen in (
@@ -90,12 +94,15 @@ def where_depth_pays(rows: pd.DataFrame) -> str:
             lines.append(f"{words}: {_named(pays[chosen])}.")
     if len(settled) > len(pays):
         lines.append(f"No gain from depth is shown: {_named(settled[settled['kept'].isna()])}.")
+    if len(enough) > len(settled):
+        not_learned = _named(enough[~enough["learned"]])
+        lines.append(f"Not counted, because no encoder is better than the majority class: {not_learned}.")
     return " ".join(lines)
 
 
 def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
     """Which of the three encoders to take on each task, as a list. margin: the accuracy that a replacement may lose."""
-    settled = rows[rows["n_seeds"] >= FEWEST_SEEDS]
+    settled = rows[(rows["n_seeds"] >= FEWEST_SEEDS) & rows["learned"]]
     pays = settled[settled["kept"].notna()]
     limit = f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
     groups = (
