@@ -124,7 +124,8 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
 
     A published run counts as in the store, as in the notebooks. A pretraining that a missing run needs and that is missing too
     counts as a run of the first study that needs it. Runs with unavailable pretrained weights are left out, and so are those on
-    tasks composed of phrases that are out of reach. The finals of the recipe search count at most, until its first round is known.
+    tasks composed of phrases that are out of reach. Of the finals of the recipe search the longest possible ones count, until its
+    first round is known.
     """
     seen: set[str] = set()  # keys of runs and pretrainings
     elsewhere = {run.key: run for run in published.runs(paths.results_dir(profile.name))}

@@ -75,7 +75,8 @@ def trials(first: pd.DataFrame, finals: pd.DataFrame, texts: int) -> pd.DataFram
 def means(finals: pd.DataFrame) -> pd.DataFrame:
     """The finals as means over seeds, best first in each arm, and ``chosen``, the best one of an arm.
 
-    ``finals``: the rows of the finals in :func:`trials`. ``standard_error`` is that of the mean accuracy over new texts. All seeds see the same texts, so it does not shrink with them.
+    ``finals``: the rows of the finals in :func:`trials`. ``standard_error`` is that of the mean accuracy over new texts. It does
+    not shrink with more seeds, because all of them are judged on the same texts.
     """
     by = ["arm", "trial", "recipe", "changes", "texts"]
     table = finals.groupby(by, sort=False, as_index=False).agg(

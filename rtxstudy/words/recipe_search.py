@@ -81,9 +81,10 @@ def _rises(table: pd.DataFrame) -> str:
 def converged(row: Mapping[str, Any]) -> str:
     """One sentence on a row of :func:`rtxstudy.evaluation.convergence.convergence`."""
     share = row["steps"] / row["all_steps"]
+    near = f"{100 * row['near']:g} point{'' if row['near'] == 0.01 else 's'}"
     return (
         f"**{row['model']}** on {row['data']} (recipe {row['recipe']}, {counted(row['n'], 'seed')}) comes within "
-        f"{100 * row['near']:g} point{'' if row['near'] == 0.01 else 's'} of its best validation accuracy, {row['best']:.3f}, after "
+        f"{near} of its best validation accuracy, {row['best']:.3f}, after "
         f"{row['steps']:,.0f} steps: {row['epochs']:.2f} epochs and {row['core_seconds']:,.0f} core-seconds, "
         f"{share:.0%} of its training."
     )
@@ -102,6 +103,6 @@ def stopped(row: Mapping[str, Any]) -> str:
         )
         when = f"{rule}: {early}, after {trained} of {row['planned']:g} epochs"
     return (
-        f"{of} {when}. The validation loss is lowest at epoch {row['lowest_loss']:.2f} on average, and the {row['keep']} weights, "
-        f"of epoch {row['kept']:.2f}, are kept."
+        f"{of} {when}. The validation loss is lowest at epoch {row['lowest_loss']:.2f} on average, and the {row['keep']} "
+        f"weights, of epoch {row['kept']:.2f}, are kept."
     )
