@@ -151,11 +151,11 @@ def test_the_highest_mean_validation_accuracy_of_the_finals_is_chosen(searched) 
     }
     said = words.chosen_recipe(best).splitlines()
     assert "**averaged** is chosen, with a validation accuracy of 0.770" in said[0] and "400 texts" in said[0]
-    assert "epochs 2, mean weights of the last 50% of the steps" in said[0]
-    assert "+2.0 points from it, within one standard error of it (2.2 points)" in said[0]
+    assert "epochs 2, mean weights of the last 50 % of the steps" in said[0]
+    assert "The difference is +2.0 points, which is within one standard error (2.2 points)" in said[0]
     assert "It is the recipe before the search" in said[1]
     more = best.assign(standard_error=0.01)
-    assert "more than one standard error above it (1.0 points)" in words.chosen_recipe(more)
+    assert "which is more than one standard error (1.0 points)" in words.chosen_recipe(more)
     assert "2 trials for each of 2 arms" in words.effort(table) and "400 validation texts" in words.effort(table)
 
 
@@ -187,7 +187,7 @@ def test_convergence_is_the_first_evaluation_within_a_point_of_the_best(tmp_path
     assert (row["n"], row["best"], row["steps"], row["epochs"], row["core_seconds"]) == (2, 0.8, 30, 0.75, 15)
     assert (row["all_steps"], row["all_epochs"], row["all_core_seconds"]) == (40, 1, 20)
     assert (
-        "within 1 point of its best validation accuracy, 0.800, after 30 steps: 0.75 epochs and 15 core-seconds, 75%"
+        "within 1 point of its best validation accuracy, 0.800, after 30 steps: 0.75 epochs and 15 core-seconds, 75 %"
         in (words.converged(row))
     )
     assert readable.convergence(pd.DataFrame([row]))["core-seconds"].tolist() == ["15"]
@@ -204,12 +204,12 @@ def test_a_run_stopped_early_only_where_it_ended_before_its_last_step(tmp_path: 
     assert (row["early"], row["least"], row["most"], row["lowest_loss"], row["kept"]) == (1, 1.25, 2, 0.5, 0.5)
     said = words.stopped(row)
     assert (
-        "stops after 3 evaluations without a better validation loss: 1 of 2 seeds stopped early, after 1.25 to 2.00"
-        in said
+        "stops after 3 evaluations without a validation loss that is lower by 0.001 nats: 1 of 2 seeds stopped" in said
     )
+    assert "early, after 1.25 to 2.00 of 2 epochs. The validation loss is lowest at epoch 0.50" in said
     usual = [RunSpec("standard-1x32", SST2, RECIPES["default"])]
     (never,) = convergence.stopping(made(usual, lambda _: curve, tmp_path)).to_dict("records")
-    assert "has no early stopping and trains 1 epochs" in words.stopped(never)
+    assert "has no early stopping and trains 1 epoch." in words.stopped(never)
     assert readable.stopping(pd.DataFrame([row, never]))["patience (evaluations)"].tolist() == ["3", "–"]
 
 

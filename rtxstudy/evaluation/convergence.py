@@ -40,10 +40,11 @@ def convergence(runs: Runs, near: float = NEAR) -> pd.DataFrame:
 def stopping(runs: Runs) -> pd.DataFrame:
     """When each arm stopped, and which weights it kept, one row per arm.
 
-    Columns: those of :data:`ARM`; ``planned`` (the most epochs of its recipe), ``patience`` (evaluations without a better loss
-    after which it stops; missing: it never does); ``least`` and ``most`` (epochs that its seeds were trained); ``early`` (seeds
-    that stopped before the end); ``keep`` ("best" or "last" weights); ``kept`` (mean epoch of the weights that were kept);
-    ``lowest_loss`` (mean epoch of the lowest validation loss); and ``n`` (seeds).
+    Columns: those of :data:`ARM`; ``planned`` (the most epochs of its recipe); ``patience`` (evaluations without a better loss
+    after which it stops; missing: it never does); ``min_delta`` (nats by which a loss must fall to count as better); ``least``
+    and ``most`` (epochs that its seeds were trained); ``early`` (seeds that stopped before the end); ``keep`` ("best" or "last"
+    weights); ``kept`` (mean epoch of the weights that were kept); ``lowest_loss`` (mean epoch of the lowest validation loss); and
+    ``n`` (seeds).
     """
     curves = runs.part("curves")
     rows = []
@@ -53,12 +54,13 @@ def stopping(runs: Runs) -> pd.DataFrame:
         step = trained / curve["step"].iloc[-1]  # in epochs; the end of a training is rounded to a whole step
         rows.append(
             {name: run.metrics[name] for name in ARM}
-            | {"planned": planned, "patience": spec.recipe.patience, "keep": spec.recipe.keep, "trained": trained}
+            | {name: getattr(spec.recipe, name) for name in ("patience", "min_delta", "keep")}
+            | {"planned": planned, "trained": trained}
             | {"early": trained < planned - step, "kept": run.metrics["best_epoch"]}
             | {"lowest_loss": curve.loc[curve["val_loss"].idxmin(), "epoch"]}
         )
     arms = pd.DataFrame(rows).astype({"patience": "float"}).groupby(ARM, sort=False)
-    named = {name: (name, "first") for name in ("planned", "patience", "keep")}
+    named = {name: (name, "first") for name in ("planned", "patience", "min_delta", "keep")}
     return arms.agg(
         **named,
         least=("trained", "min"),

@@ -13,14 +13,14 @@ from rtxstudy.profiles.profile import Search
 
 FIRST, FINAL = "first", "final"  # the rounds
 BEST = {"val_accuracy": False, "val_loss": True, "trial": True}  # what decides among trials → whether less is better
-_WORDS = {  # field of Recipe → what a value means; fields that are not named here are written as they are
+_WORDS = {  # field of Recipe → what a value means; a field that is not named here is written as it is
     "learning_rate": "learning rate {:g}",
     "epochs": "epochs {:g}",
     "batch_rows": "batches of {:,}",
     "dropout": "dropout {:g}",
     "word_dropout": "word dropout {:g}",
     "label_smoothing": "label smoothing {:g}",
-    "average": "mean weights of the last {:.0%} of the steps",
+    "average": "mean weights of the last {percent:.0f} % of the steps",
     "embedding_initializer_range": "token vectors start with standard deviation {:g}",
     "output_initializer": "output projections start {}",
     "keep": "the {} weights are kept",
@@ -30,11 +30,13 @@ _WORDS = {  # field of Recipe → what a value means; fields that are not named 
 
 def changes_in_words(trial: Mapping[str, Any]) -> str:
     """What a trial changes: "epochs 2, dropout 0.3". A trial without changes is "nothing"."""
-    parts = [
-        _WORDS.get(name, f"{name} {{}}").format(str(value).replace("_", " ") if isinstance(value, str) else value)
-        for name, value in trial.items()
-        if name != "name"
-    ]
+    parts = []
+    for name, value in trial.items():
+        if name == "name":
+            continue
+        shown = value.replace("_", " ") if isinstance(value, str) else value
+        percent = 100 * value if isinstance(value, float) else None
+        parts.append(_WORDS.get(name, f"{name} {{}}").format(shown, percent=percent))
     return ", ".join(parts) or "nothing"
 
 

@@ -18,7 +18,7 @@ def trials(table: pd.DataFrame, title: str = "Which recipe does validation choos
 
     ``table``: ``arm``, ``round`` ("first" or "final"), ``trial``, ``recipe``, ``seed``, ``val_accuracy`` (0..1),
     ``standard_error`` and ``chosen``, one row per run, as :func:`rtxstudy.evaluation.recipe_search.trials` gives them. The bar is
-    one standard error to each side, small points are the seeds of the finals, and the dashed line is the first trial, which is
+    one standard error to each side, ticks are the seeds of the finals, and the dashed line is the first trial, which is
     the recipe before the search, in the finals. Raises ``InputError`` for a missing column or an empty table.
     """
     columns = ("arm", "round", "trial", "recipe", "seed", "val_accuracy", "standard_error", "chosen")
@@ -33,8 +33,8 @@ def trials(table: pd.DataFrame, title: str = "Which recipe does validation choos
     key[0].set_markerfacecolor("white")
     figure, axes = canvas(
         title,
-        "Validation accuracy. Small points: seeds of the finals; bars: one standard error to each side, over new texts; "
-        "dashed: the recipe before the search. The name of the chosen recipe is bold.",
+        "Validation accuracy. Ticks: seeds of the finals; bars: one standard error to each side, over new texts; dashed: the "
+        "recipe before the search. Numbers: the finals, or else the first round. The name of the chosen recipe is bold.",
         0.3 + 0.33 * len(panels) + 0.34 * sum(sizes),
         rows=len(panels),
         sharex=True,
@@ -55,7 +55,9 @@ def trials(table: pd.DataFrame, title: str = "Which recipe does validation choos
                 continue
             mean, error = last["val_accuracy"].mean(), last["standard_error"].mean()
             ax.plot([mean - error, mean + error], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=1)
-            ax.plot(last["val_accuracy"], [y] * len(last), "o", color=colour, markersize=3, alpha=0.5, zorder=3)
+            ax.plot(
+                last["val_accuracy"], [y] * len(last), "|", color=colour, markersize=11, markeredgewidth=1.5, zorder=3
+            )
             ax.plot(mean, y, marker, zorder=4, **style)
             beside(ax, y, f"{100 * mean:.1f}")
             if trial == 0:

@@ -28,11 +28,11 @@ def _choice(finals: pd.DataFrame) -> str:
     if best["trial"] == 0:
         return f"{measured}. It is the recipe before the search: none of the other finalists is more accurate."
     gain, error = best["val_accuracy"] - before["val_accuracy"], before["standard_error"]
-    within = "within one standard error of it" if gain <= error else "more than one standard error above it"
+    within = "within" if gain <= error else "more than"
     return (
         f"{measured}. It changes: {best['changes']}. The recipe before the search, {before['recipe']}, reaches "
-        f"{before['val_accuracy']:.3f} (loss {before['val_loss']:.3f}). The choice is {points(gain)} from it, {within} "
-        f"({100 * error:.1f} points)."
+        f"{before['val_accuracy']:.3f} (loss {before['val_loss']:.3f}). The difference is {points(gain)}, which is {within} one "
+        f"standard error ({100 * error:.1f} points)."
     )
 
 
@@ -86,7 +86,7 @@ def converged(row: Mapping[str, Any]) -> str:
         f"**{row['model']}** on {row['data']} (recipe {row['recipe']}, {counted(row['n'], 'seed')}) comes within "
         f"{near} of its best validation accuracy, {row['best']:.3f}, after "
         f"{row['steps']:,.0f} steps: {row['epochs']:.2f} epochs and {row['core_seconds']:,.0f} core-seconds, "
-        f"{share:.0%} of its training."
+        f"{100 * share:.0f} % of its training."
     )
 
 
@@ -94,9 +94,10 @@ def stopped(row: Mapping[str, Any]) -> str:
     """One sentence on a row of :func:`rtxstudy.evaluation.convergence.stopping`: whether and when an arm stopped early."""
     of = f"**{row['model']}** on {row['data']} (recipe {row['recipe']}, {counted(row['n'], 'seed')})"
     if pd.isna(row["patience"]):
-        when = f"has no early stopping and trains {row['planned']:g} epochs"
+        when = f"has no early stopping and trains {row['planned']:g} epoch{'' if row['planned'] == 1 else 's'}"
     else:
-        rule = f"stops after {counted(int(row['patience']), 'evaluation')} without a better validation loss"
+        better = f"that is lower by {row['min_delta']:g} nats" if row["min_delta"] else "that is lower"
+        rule = f"stops after {counted(int(row['patience']), 'evaluation')} without a validation loss {better}"
         trained = between((row["least"], row["most"]), ".2f")
         early = (
             f"{row['early']} of {counted(row['n'], 'seed')} stopped early" if row["early"] else "no seed stopped early"
