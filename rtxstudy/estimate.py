@@ -106,17 +106,16 @@ def _within_reach(spec: RunSpec, data: dict[DataSpec, Prepared]) -> bool:
     return True
 
 
-def _finals(profile: Profile, elsewhere: dict[str, Run], data: dict[DataSpec, Prepared]) -> list[RunSpec]:
-    """The finals of the recipe search that its first round decides, or at most those, as long as a run of it is missing.
+def _first_round(profile: Profile, elsewhere: dict[str, Run], data: dict[DataSpec, Prepared]) -> pd.DataFrame | None:
+    """What the first round of the recipe search reached; None as long as a run of it is missing, or if there is no search.
 
     elsewhere: published runs by their key. data: prepared data by their spec; those that are missing are prepared and added.
     """
     specs = first_round(profile)
     found = [run or elsewhere.get(key) for key, run in lookup(specs, paths.runs_dir(), data=data)]
     if not found or None in found:
-        return finals(profile)
-    runs = Runs(tuple(found), tuple(specs), paths.results_dir(profile.name))
-    return finals(profile, of_round(profile.search, runs))
+        return None
+    return of_round(profile.search, Runs(tuple(found), tuple(specs), paths.results_dir(profile.name)))
 
 
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
@@ -134,7 +133,11 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     rate = None
     for notebook in notebooks:
         for name, study in STUDIES.get(notebook, {}).items():
-            asked = _finals(profile, elsewhere, data) if study is finals else study(profile)
+            asked = study(profile)
+            if asked and study is finals:
+                decided = _first_round(profile, elsewhere, data)
+                asked = finals(profile, decided)
+                name += " (at most)" if decided is None else ""
             specs = [spec for spec in asked if _within_reach(spec, data)]
             found = lookup(specs, paths.runs_dir(), data=data)
             new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]

@@ -260,13 +260,26 @@ def test_the_dry_run_counts_the_finals_that_the_first_round_decides(
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     profile, data = profiles.load("smoke"), {}
     specs = studies.first_round(profile)
-    assert estimate._finals(profile, {}, data) == studies.finals(profile)
+    assert estimate._first_round(profile, {}, data) is None
     keys = [key for key, _ in lookup(specs, paths.runs_dir(), data)]
     ahead = made(specs, lambda spec: [(0.5, 0.9 if spec.recipe == profile.search.recipe else 0.8)], tmp_path / "made")
     elsewhere = dict(zip(keys, ahead, strict=True))
-    assert {spec.recipe for spec in estimate._finals(profile, elsewhere, data)} == {profile.search.recipe}
-    del elsewhere[keys[-1]]
-    assert estimate._finals(profile, elsewhere, data) == studies.finals(profile)
+    decided = studies.finals(profile, estimate._first_round(profile, elsewhere, data))
+    assert {spec.recipe for spec in decided} == {profile.search.recipe}
+    monkeypatch.setattr(estimate.published, "runs", lambda results: [])
+    monkeypatch.setattr(estimate, "flops_per_second", lambda spec, data: 1e9)
+    plan = estimate.plan(profile, ["02_baseline"]).set_index("study")["to_train"].to_dict()
+    # two runs of the finals are those of the baseline
+    assert plan == {
+        "baseline": 2,
+        "first_round": 4,
+        "finals (at most)": len(studies.finals(profile)) - 2,
+        "published_protocol": 2,
+    }
+    made_up = [dataclasses.replace(run, key=key) for key, run in elsewhere.items()]
+    monkeypatch.setattr(estimate.published, "runs", lambda results: made_up)
+    plan = estimate.plan(profile, ["02_baseline"]).set_index("study")["to_train"].to_dict()
+    assert (plan["first_round"], plan["finals"]) == (0, len(decided) - 2)
 
 
 def test_the_figure_has_a_row_for_each_trial_and_names_the_chosen_one(searched) -> None:
