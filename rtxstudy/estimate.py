@@ -115,7 +115,7 @@ def _first_round(profile: Profile, elsewhere: dict[str, Run], data: dict[DataSpe
     found = [run or elsewhere.get(key) for key, run in lookup(specs, paths.runs_dir(), data=data)]
     if not found or None in found:
         return None
-    return of_round(profile.search, Runs(tuple(found), tuple(specs), paths.results_dir(profile.name)))
+    return of_round(profile.search.recipes, Runs(tuple(found), tuple(specs), paths.results_dir(profile.name)))
 
 
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:

@@ -131,9 +131,9 @@ def searched(tmp_path: Path) -> tuple[profiles.Search, Runs, pd.DataFrame]:
         return [(0.5, 0.70), (0.7, 0.76 + 0.02 * spec.seed)]
 
     first = made(studies.first_round(profile), curve, tmp_path / "first")
-    by_trial = recipe_search.of_round(search, first)
+    by_trial = recipe_search.of_round(search.recipes, first)
     final = made(studies.finals(profile, by_trial), curve, tmp_path / "final")
-    return search, final, recipe_search.trials(by_trial, recipe_search.of_round(search, final), texts=400)
+    return search, final, recipe_search.trials(by_trial, recipe_search.of_round(search.recipes, final), texts=400)
 
 
 def test_the_highest_mean_validation_accuracy_of_the_finals_is_chosen(searched) -> None:
@@ -161,7 +161,7 @@ def test_the_highest_mean_validation_accuracy_of_the_finals_is_chosen(searched) 
 
 def test_a_rising_loss_is_calibration_only_where_the_accuracy_rises_too(searched) -> None:
     search, final, _ = searched
-    table = recipe_search.calibration(search, final)
+    table = recipe_search.calibration(search.recipes, final)
     kinds = table.set_index(["arm", "recipe"])["kind"].to_dict()
     standard, loop = search.arms
     assert kinds == {
@@ -206,7 +206,10 @@ def test_a_run_stopped_early_only_where_it_ended_before_its_last_step(tmp_path: 
     assert (
         "stops after 3 evaluations without a validation loss that is lower by 0.001 nats: 1 of 2 seeds stopped" in said
     )
-    assert "early, after 1.25 to 2.00 of 2 epochs. The validation loss is lowest at epoch 0.50" in said
+    assert (
+        "early. The training took 1.25 to 2.00 of 2 epochs. The validation loss is lowest at epoch 0.50 on average"
+        in said
+    )
     usual = [RunSpec("standard-1x32", SST2, RECIPES["default"])]
     (never,) = convergence.stopping(made(usual, lambda _: curve, tmp_path)).to_dict("records")
     assert "has no early stopping and trains 1 epoch." in words.stopped(never)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from rtxlib.training.recipe import Recipe
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.profiles.profile import Search
 
 FIRST, FINAL = "first", "final"  # the rounds
 BEST = {"val_accuracy": False, "val_loss": True, "trial": True}  # what decides among trials → whether less is better
@@ -28,11 +28,11 @@ _WORDS = {  # field of Recipe → what a value means; a field that is not named 
 }
 
 
-def changes_in_words(trial: Mapping[str, Any]) -> str:
-    """What a trial changes: "epochs 2, dropout 0.3". A trial without changes is "nothing"."""
+def changes_in_words(recipe: Recipe, before: Recipe) -> str:
+    """In what a recipe differs from the one before it: "epochs 2, dropout 0.3". Without a difference it is "nothing"."""
     parts = []
-    for name, value in trial.items():
-        if name == "name":
+    for name, value in dataclasses.asdict(recipe).items():
+        if name == "name" or value == getattr(before, name):
             continue
         shown = value.replace("_", " ") if isinstance(value, str) else value
         percent = 100 * value if isinstance(value, float) else None
@@ -40,17 +40,17 @@ def changes_in_words(trial: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def of_round(search: Search, runs: Runs) -> pd.DataFrame:
-    """What the trials of one round reached, one row per run.
+def of_round(recipes: Sequence[Recipe], runs: Runs) -> pd.DataFrame:
+    """What the trials of one round reached, one row per run. ``recipes``: those of all trials; the others change the first one.
 
     Columns: ``arm``; ``trial``, its number from 0; ``recipe``, its name; ``changes`` in words; ``seed``; ``val_accuracy`` and
     ``val_loss`` (nats) of the weights that were kept; ``epochs``; and ``core_seconds``, the processor time of the training.
     """
-    recipes, rows = list(search.recipes), []
+    rows = []
     for run, spec in zip(runs, runs.specs, strict=True):
         trial = recipes.index(spec.recipe)
         row = {"arm": spec.model, "trial": trial, "recipe": spec.recipe.name, "seed": spec.seed}
-        row |= {"changes": changes_in_words(search.trials[trial])}
+        row |= {"changes": changes_in_words(spec.recipe, recipes[0])}
         row |= {name: run.metrics[name] for name in ("val_accuracy", "val_loss", "epochs")}
         rows.append(row | {"core_seconds": run.metrics["train_cpu_seconds"]})
     return pd.DataFrame(rows)
@@ -96,7 +96,7 @@ def means(finals: pd.DataFrame) -> pd.DataFrame:
     return table.assign(chosen=~table["arm"].duplicated())
 
 
-def calibration(search: Search, finals: Runs) -> pd.DataFrame:
+def calibration(recipes: Sequence[Recipe], finals: Runs) -> pd.DataFrame:
     """What happens after the lowest validation loss: one row per arm and trial of the finals, from their mean curves over seeds.
 
     Columns: ``arm``, ``trial``, ``recipe``; ``lowest_epoch``, ``lowest_loss`` (nats) and ``accuracy_then``; ``last_epoch``,
@@ -106,8 +106,8 @@ def calibration(search: Search, finals: Runs) -> pd.DataFrame:
     """
     curves = finals.part("curves").set_index("key")
     rows = []
-    for arm in search.arms:
-        for trial, recipe in enumerate(search.recipes):
+    for arm in dict.fromkeys(spec.model for spec in finals.specs):
+        for trial, recipe in enumerate(recipes):
             mine = [(spec.model, spec.recipe) == (arm, recipe) for spec in finals.specs]
             keys = [run.key for run, own in zip(finals, mine, strict=True) if own]
             if not keys:  # it did not go on to the finals

@@ -93,17 +93,16 @@ def converged(row: Mapping[str, Any]) -> str:
 def stopped(row: Mapping[str, Any]) -> str:
     """One sentence on a row of :func:`rtxstudy.evaluation.convergence.stopping`: whether and when an arm stopped early."""
     of = f"**{row['model']}** on {row['data']} (recipe {row['recipe']}, {counted(row['n'], 'seed')})"
+    mean = " on average" if row["n"] > 1 else ""
     if pd.isna(row["patience"]):
         when = f"has no early stopping and trains {row['planned']:g} epoch{'' if row['planned'] == 1 else 's'}"
     else:
         better = f"that is lower by {row['min_delta']:g} nats" if row["min_delta"] else "that is lower"
         rule = f"stops after {counted(int(row['patience']), 'evaluation')} without a validation loss {better}"
         trained = between((row["least"], row["most"]), ".2f")
-        early = (
-            f"{row['early']} of {counted(row['n'], 'seed')} stopped early" if row["early"] else "no seed stopped early"
-        )
-        when = f"{rule}: {early}, after {trained} of {row['planned']:g} epochs"
+        early = f"{row['early'] or 'none'} of {counted(row['n'], 'seed')} stopped early"
+        when = f"{rule}: {early}. The training took {trained} of {row['planned']:g} epochs"
     return (
-        f"{of} {when}. The validation loss is lowest at epoch {row['lowest_loss']:.2f} on average, and the {row['keep']} "
+        f"{of} {when}. The validation loss is lowest at epoch {row['lowest_loss']:.2f}{mean}, and the {row['keep']} "
         f"weights, of epoch {row['kept']:.2f}, are kept."
     )
