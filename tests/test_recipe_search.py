@@ -151,7 +151,7 @@ def test_the_highest_mean_validation_accuracy_of_the_finals_is_chosen(searched) 
     }
     said = words.chosen_recipe(best).splitlines()
     assert "**averaged** is chosen, with a validation accuracy of 0.770" in said[0] and "400 texts" in said[0]
-    assert "epochs 2, mean weights of the last 50 % of the steps" in said[0]
+    assert "It changes: epochs 2, " in said[0] and "mean weights of the last 50 % of the steps" in said[0]
     assert "The difference is +2.0 points, which is within one standard error (2.2 points)" in said[0]
     assert "It is the recipe before the search" in said[1]
     more = best.assign(standard_error=0.01)
