@@ -24,12 +24,15 @@ from rtxlib.runs.cost import forward_flops
 from rtxlib.runs.execute import lookup
 from rtxlib.runs.pretraining import Pretraining, config_of
 from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model, model_config
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
 from rtxlib.training.step_rows import steps
 from rtxstudy import published
+from rtxstudy.evaluation.finished import Runs
+from rtxstudy.evaluation.recipe_search import of_round
 from rtxstudy.profiles import Profile
-from rtxstudy.studies import STUDIES
+from rtxstudy.studies import STUDIES, finals, first_round
 
 FORWARD_AND_BACKWARD = 3  # a backward pass costs twice the forward one
 PROBE_STEPS = 3
@@ -103,21 +106,39 @@ def _within_reach(spec: RunSpec, data: dict[DataSpec, Prepared]) -> bool:
     return True
 
 
+def _first_round(profile: Profile, elsewhere: dict[str, Run], data: dict[DataSpec, Prepared]) -> pd.DataFrame | None:
+    """What the first round of the recipe search reached; None as long as a run of it is missing, or if there is no search.
+
+    elsewhere: published runs by their key. data: prepared data by their spec; those that are missing are prepared and added.
+    """
+    specs = first_round(profile)
+    found = [run or elsewhere.get(key) for key, run in lookup(specs, paths.runs_dir(), data=data)]
+    if not found or None in found:
+        return None
+    return of_round(profile.search.recipes, Runs(tuple(found), tuple(specs), paths.results_dir(profile.name)))
+
+
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     """One row per study: notebook, study, runs, in_store, to_train, minutes. A run of two studies counts in the first.
 
     A published run counts as in the store, as in the notebooks. A pretraining that a missing run needs and that is missing too
     counts as a run of the first study that needs it. Runs with unavailable pretrained weights are left out, and so are those on
-    tasks composed of phrases that are out of reach.
+    tasks composed of phrases that are out of reach. Of the finals of the recipe search the longest possible ones count, until its
+    first round is known.
     """
     seen: set[str] = set()  # keys of runs and pretrainings
-    elsewhere = {run.key for run in published.runs(paths.results_dir(profile.name))}
+    elsewhere = {run.key: run for run in published.runs(paths.results_dir(profile.name))}
     data: dict[DataSpec, Prepared] = {}
     rows = []
     rate = None
     for notebook in notebooks:
         for name, study in STUDIES.get(notebook, {}).items():
-            specs = [spec for spec in study(profile) if _within_reach(spec, data)]
+            asked = study(profile)
+            if asked and study is finals:
+                decided = _first_round(profile, elsewhere, data)
+                asked = finals(profile, decided)
+                name += " (at most)" if decided is None else ""
+            specs = [spec for spec in asked if _within_reach(spec, data)]
             found = lookup(specs, paths.runs_dir(), data=data)
             new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
             seen.update(key for key, _, _ in new)

@@ -76,14 +76,15 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
     """What the studies of a profile left: :data:`FINDINGS`, and "over_blocks", which is empty where the grid was not run.
 
     "runs" has one row per study and run. Beside the ``epochs`` a run took stand the ``most_epochs`` that its recipe allows,
-    because recipes of one name may differ in them.
+    because recipes of one name may differ in them. The trials of the recipe search are left out: they choose, and are no results.
 
     Raises InputError when the notebooks before have left nothing.
     """
     found = {name: read(results, name) for name in FINDINGS}
     if absent := [name for name, table in found.items() if table is None]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 09 of this profile first.")
-    runs = found["studies"].merge(found["runs"], on="key")
+    members = found["studies"][found["studies"]["study"] != "recipe_search"]
+    runs = members.merge(found["runs"], on="key")
     runs["most_epochs"] = [json.loads(spec)["recipe"]["epochs"] for spec in runs["spec"]]
     over_blocks = read(results, "over_blocks")
     return found | {"runs": runs, "over_blocks": pd.DataFrame() if over_blocks is None else over_blocks}

@@ -182,6 +182,62 @@ def pretrainings(table: pd.DataFrame) -> pd.DataFrame:
     return _written(table[["arm", "model", *PRETRAININGS]], PRETRAININGS)
 
 
+TRIALS = {  # column of rtxstudy.evaluation.recipe_search.trials → its readable name and its format
+    "val_accuracy": ("validation accuracy", "{:.3f}"),
+    "standard_error": ("± standard error", "{:.3f}"),
+    "val_loss": ("loss (nats)", "{:.3f}"),
+    "epochs": ("epochs", "{:.2f}"),
+    "core_seconds": ("training (s of processor time)", "{:,.0f}"),
+}
+_CHOSEN = {("first", True): "goes on", ("final", True): "chosen"}
+
+
+def trials(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of the recipe search: every run, those of an arm and round in the order of their accuracy."""
+    arms = pd.Categorical(table["arm"], table["arm"].unique())  # keep their order
+    rounds = pd.Categorical(table["round"], ["first", "final"])
+    ordered = table.assign(arm=arms, round=rounds, trial=table["trial"] + 1).sort_values(
+        ["arm", "round", "val_accuracy"], ascending=[True, True, False]
+    )
+    ordered["then"] = [_CHOSEN.get(pair, "") for pair in zip(ordered["round"], ordered["chosen"], strict=True)]
+    return _written(ordered[["arm", "round", "trial", "recipe", "changes", "seed", *TRIALS, "then"]], TRIALS)
+
+
+CONVERGENCE = {  # column of rtxstudy.evaluation.convergence.convergence → its readable name and its format
+    "best": ("best validation accuracy", "{:.3f}"),
+    "steps": ("steps until near it", "{:,.0f}"),
+    "epochs": ("epochs", "{:.2f}"),
+    "core_seconds": ("core-seconds", "{:,.0f}"),
+    "all_steps": ("steps in all", "{:,.0f}"),
+    "all_epochs": ("epochs in all", "{:.2f}"),
+    "all_core_seconds": ("core-seconds in all", "{:,.0f}"),
+    "n": ("seeds", "{:.0f}"),
+}
+
+
+def convergence(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of how long each arm trains until it comes within a point of its best validation accuracy."""
+    return _written(table[["data", "model", "recipe", *CONVERGENCE]], CONVERGENCE)
+
+
+STOPPING = {  # column of rtxstudy.evaluation.convergence.stopping → its readable name and its format
+    "planned": ("most epochs", "{:g}"),
+    "patience": ("patience (evaluations)", "{:.0f}"),
+    "least": ("trained, from (epochs)", "{:.2f}"),
+    "most": ("to", "{:.2f}"),
+    "early": ("seeds that stopped early", "{:.0f}"),
+    "lowest_loss": ("lowest loss at epoch", "{:.2f}"),
+    "keep": ("weights", "{}"),
+    "kept": ("kept, of epoch", "{:.2f}"),
+    "n": ("seeds", "{:.0f}"),
+}
+
+
+def stopping(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of when each arm stopped, and which weights it kept."""
+    return _written(table[["data", "model", "recipe", *STOPPING]], STOPPING)
+
+
 def figures(folder: Path) -> pd.DataFrame:
     """The figures in a folder: one row per figure, with its notebook, its drawings and its numbers."""
     return pd.DataFrame(

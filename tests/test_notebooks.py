@@ -99,10 +99,13 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     runs = pd.read_parquet(results / "runs.parquet")
     assert runs["key"].is_unique and runs["accuracy"].between(0, 1).all()
     studies = pd.read_parquet(results / "studies.parquet")
-    timed = studies.loc[~studies["study"].isin(["loop", "composed", "leaving_early"]), "key"]
+    untimed = ["loop", "composed", "leaving_early", "recipe_search", "published_protocol"]
+    timed = studies.loc[~studies["study"].isin(untimed), "key"]
     assert runs.loc[runs["key"].isin(timed), "ms_median"].gt(0).all()
     assert set(studies["study"]) == {
         "baseline",
+        "recipe_search",
+        "published_protocol",
         "loop",
         "recurrent",
         "sensitivity",

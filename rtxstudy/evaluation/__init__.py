@@ -7,6 +7,8 @@ Runs and comparisons:
 - :mod:`~rtxstudy.evaluation.statistics`: confidence intervals over seeds and texts
 - :mod:`~rtxstudy.evaluation.pareto`: the Pareto frontier
 - :mod:`~rtxstudy.evaluation.worth`: φ, the worth of a pass in layers
+- :mod:`~rtxstudy.evaluation.convergence`: how fast a training converges, and where it stops
+- :mod:`~rtxstudy.evaluation.recipe_search`: the trials of the recipe search (notebook 02)
 
 Inside the loop:
 

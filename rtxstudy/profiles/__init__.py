@@ -13,10 +13,10 @@ from rtxlib.training.recipe import Recipe
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.demo import DEMO
 from rtxstudy.profiles.full import FULL
-from rtxstudy.profiles.profile import ComposedTask, DepthTask, LoopStudy, Profile
+from rtxstudy.profiles.profile import ComposedTask, DepthTask, LoopStudy, Profile, Search
 from rtxstudy.profiles.smoke import SMOKE
 
-__all__ = ["PROFILES", "ComposedTask", "DepthTask", "LoopStudy", "Profile", "load"]
+__all__ = ["PROFILES", "ComposedTask", "DepthTask", "LoopStudy", "Profile", "Search", "load"]
 
 MOST_SEEDS = 1_000  # of a study; each is a training of every model in it
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (SMOKE, DEMO, FULL)}
@@ -42,10 +42,12 @@ def load(
     Args:
         name: one of :data:`PROFILES`.
         seeds: seeds of every study except the ablations of the loop and random depth.
-        recipe: name of the recipe of every run except the spam and fine-tuning runs, which keep their own.
+        recipe: name of the recipe of every run except the spam and fine-tuning runs, which keep their own. The recipe search and
+            the published protocol keep theirs, too.
         rows: most rows of each data set.
         max_length: most tokens of a text.
-        epochs: epochs of every run except the spam and fine-tuning runs, in place of the recipe's. Pretrainings keep theirs.
+        epochs: epochs of every run except the spam and fine-tuning runs, in place of the recipe's. Pretrainings, the recipe
+            search and the published protocol keep theirs.
         domain_rows: most rows of the domain task and of the data on which transfer is tested, in place of ``rows``.
         pretrained_seeds: seeds of each spam and fine-tuning run; default: the profile's value, at most ``seeds``.
         grid_seeds: seeds of a grid cell; default: the profile's value, at most ``seeds``.
@@ -98,6 +100,7 @@ def load(
             dataclasses.replace(one, seeds=capped(depth_seeds, one.seeds)) for one in profile.exit_studies
         ),
         composed=tuple(dataclasses.replace(task, seeds=capped(depth_seeds, task.seeds)) for task in profile.composed),
+        search=profile.search and dataclasses.replace(profile.search, seeds=capped(None, profile.search.seeds)),
     )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
@@ -112,8 +115,9 @@ def load(
         composed = tuple(
             dataclasses.replace(task, recipe=other(task.recipe)) if task.width else task for task in profile.composed
         )
+        own = {} if recipe else {model: dataclasses.replace(one, **changes) for model, one in profile.recipes.items()}
         profile = dataclasses.replace(
-            profile, recipe=other(profile.recipe), loops=loops, depth_tasks=tasks, composed=composed
+            profile, recipe=other(profile.recipe), recipes=own, loops=loops, depth_tasks=tasks, composed=composed
         )
 
     def resized(data: DataSpec, most_rows: int | None = rows) -> DataSpec:
@@ -140,4 +144,6 @@ def load(
         composed=each_resized(profile.composed),
         own_text=texts_resized(profile.own_text),
         embeddings=texts_resized(profile.embeddings),
+        search=profile.search and dataclasses.replace(profile.search, data=resized(profile.search.data)),
+        published=profile.published and (resized(profile.published[0]), capped(None, profile.published[1])),
     )

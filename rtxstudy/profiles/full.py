@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.conversions import CONVERSIONS
-from rtxstudy.profiles.profile import DepthTask, LoopStudy, OwnText, Profile
+from rtxstudy.profiles.profile import DepthTask, LoopStudy, OwnText, Profile, Search
+from rtxstudy.profiles.trials import TRIALS
 
 _SST2 = DataSpec(source="sst2")
 _DOMAINS = DataSpec(source="domains", task="domain", rows=6000)
@@ -18,6 +21,17 @@ _REVIEWS = tuple(DataSpec(source=name, tokenizer="bert") for name in ("sst2", "y
 _SHORT = {"rows": 8000, "max_length": 128}
 _SHORT_REVIEWS = tuple(of_source(name, **_SHORT) for name in ("yelp_polarity", "amazon_polarity", "yelp_five_stars"))
 _TWO_EPOCHS = named_recipe("finetune", epochs=2)
+# The search and the published protocol are ready and not trained yet. They belong into the fields of these names below.
+SEARCH = Search(
+    data=dataclasses.replace(_SST2, validation_share=0.2),
+    arms=("standard-6x384", "recurrent-3x2x256", "standard-3x256", "standard-6x256"),
+    recipe=RECIPES["default"],
+    trials=TRIALS,
+    share=0.5,
+    finalists=2,
+    seeds=2,
+)
+PUBLISHED = (dataclasses.replace(_SST2, train_fraction=1 / 3), 1)
 
 FULL = Profile(
     name="full",
@@ -80,4 +94,6 @@ FULL = Profile(
     depth_seeds=3,
     conversions=CONVERSIONS,
     exit_studies=(),
+    search=None,
+    published=None,
 )

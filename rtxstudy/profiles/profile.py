@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 from typing import Any
 
 from rtxlib.data.spec import DataSpec
+from rtxlib.models.presets import preset
 from rtxlib.training.recipe import Recipe
 
 
@@ -81,6 +83,28 @@ class ComposedTask:
 
 
 @dataclass(frozen=True)
+class Search:
+    """A search for the recipe of each arm by successive halving (Jamieson & Talwalkar 2016), with the same trials for all arms.
+
+    The first round trains every trial once on a share of the training rows. The best trials of an arm are trained again on all
+    rows in the finals, and so is the first trial, because the choice is compared with it.
+    """
+
+    data: DataSpec  # with a validation split that is large enough to tell recipes apart
+    arms: tuple[str, ...]  # models; each has a search of its own
+    recipe: Recipe  # the recipe that the trials change
+    trials: tuple[dict[str, Any], ...]  # fields of Recipe; the first one is empty, so that ``recipe`` is a trial
+    share: float  # of the training rows, in the first round
+    finalists: int  # trials of an arm that go on to the finals
+    seeds: int  # training seeds of a trial in the finals
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The recipe of each trial."""
+        return tuple(dataclasses.replace(self.recipe, **trial) for trial in self.trials)
+
+
+@dataclass(frozen=True)
 class Profile:
     """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
@@ -124,6 +148,24 @@ class Profile:
     ]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
     embeddings: EmbeddingStudy | None = None  # notebook 09: how their embeddings are distilled; None: they are not
     composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed
+    search: Search | None = None  # notebook 02: the search for the recipes; None: there is none
+    recipes: dict[str, Recipe] = field(default_factory=dict)  # model → its own recipe; a family's main model comes first
+    published: tuple[DataSpec, int] | None = None  # notebook 02: data and seeds of the published protocol; None: it is not run
+
+    def recipe_of(self, model: str) -> Recipe:
+        """How a model is trained from scratch: its own recipe, or else that of the first model of its family in ``recipes``.
+
+        The families are standard and recurrent. Without a recipe for the family it is the profile's ``recipe``.
+        """
+        if model in self.recipes or not self.recipes:
+            return self.recipes.get(model, self.recipe)
+        families = {preset(name).family: recipe for name, recipe in reversed(self.recipes.items())}
+        return families.get(preset(model).family, self.recipe)
+
+    @property
+    def recipe_words(self) -> str:
+        """How the models are trained from scratch, by name: "default", or "slow (standard-6x384), fast (recurrent-3x2x256)"."""
+        return ", ".join(f"{own.name} ({model})" for model, own in self.recipes.items()) or self.recipe.name
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:

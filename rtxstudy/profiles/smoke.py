@@ -8,7 +8,16 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.conversions import CONVERSIONS, READ_EARLY
-from rtxstudy.profiles.profile import ComposedTask, DepthTask, EmbeddingStudy, ExitStudy, LoopStudy, OwnText, Profile
+from rtxstudy.profiles.profile import (
+    ComposedTask,
+    DepthTask,
+    EmbeddingStudy,
+    ExitStudy,
+    LoopStudy,
+    OwnText,
+    Profile,
+    Search,
+)
 
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 
@@ -78,4 +87,14 @@ SMOKE = Profile(
             seeds=2,  # φ needs six runs
         ),
     ),
+    search=Search(
+        data=_SMOKE,
+        arms=("standard-2x32", "recurrent-1x2x32"),
+        recipe=RECIPES["smoke"],
+        trials=({}, {"name": "averaged", "epochs": 2, "average": 0.5, "keep": "last", "evaluations_per_epoch": 2}),
+        share=0.5,
+        finalists=1,
+        seeds=2,
+    ),
+    published=(dataclasses.replace(_SMOKE, train_fraction=0.5), 1),
 )

@@ -27,6 +27,7 @@ from rtxstudy.studies.depth_gain import (
 )
 from rtxstudy.studies.loop import depths, form, forms, shape, shapes, variants
 from rtxstudy.studies.pretrained import finetuning, spam
+from rtxstudy.studies.recipe_search import finals, first_round, published_protocol
 from rtxstudy.studies.standard_and_recurrent import (
     arms_of_width,
     baseline,
@@ -59,12 +60,15 @@ __all__ = [
     "depths",
     "distillations",
     "domains",
+    "finals",
     "finetuning",
+    "first_round",
     "form",
     "forms",
     "grid",
     "leaving_early",
     "matched",
+    "published_protocol",
     "random_depth",
     "recurrent",
     "shape",
@@ -81,7 +85,12 @@ __all__ = [
 
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
-    "02_baseline": {"baseline": baseline},
+    "02_baseline": {
+        "baseline": baseline,
+        "first_round": first_round,
+        "finals": finals,  # at most these, as long as the first round is missing
+        "published_protocol": published_protocol,
+    },
     "03_recurrent": {
         "baseline": baseline,
         "recurrent": recurrent,

@@ -27,14 +27,18 @@ class Trio(NamedTuple):
 def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     """Encoders of one width with random weights.
 
-    Without a residual across passes the loop differs from the deep encoder in sharing alone.
+    Without a residual across passes the loop differs from the deep encoder in sharing alone. On the headline data each encoder
+    has its own recipe of the profile, unless the task asks for another recipe than the profile's.
     """
     alike = matched(profile)
     arms = ((alike["compute"], {}), (alike["parameters"], {}), (profile.recurrent, {"residual": "none"}))
-    seeds = range(profile.depth_seeds)
-    return Trio(
-        "from nothing", *([RunSpec(model, task.data, recipe, n, words) for n in seeds] for model, words in arms)
-    )
+    seeds, headline = range(profile.depth_seeds), (task.data, recipe) == (profile.data, profile.recipe)
+
+    def arm(model: str, words: dict[str, Any]) -> list[RunSpec]:
+        own = profile.recipe_of(model) if headline else recipe
+        return [RunSpec(model, task.data, own, seed, words) for seed in seeds]
+
+    return Trio("from nothing", *(arm(*each) for each in arms))
 
 
 def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:

@@ -16,8 +16,8 @@ RANDOM_DEPTH = {"depth_sampling": "uniform"}
 
 
 def _seeds(profile: Profile, models: Iterable[str], data: DataSpec, seeds: int, **overrides: Any) -> list[RunSpec]:
-    """One spec per model and seed."""
-    return [RunSpec(model, data, profile.recipe, seed, overrides) for model in models for seed in range(seeds)]
+    """One spec per model and seed, with the model's recipe."""
+    return [RunSpec(model, data, profile.recipe_of(model), seed, overrides) for model in models for seed in range(seeds)]
 
 
 def _both(profile: Profile, data: DataSpec) -> list[RunSpec]:
@@ -42,7 +42,7 @@ def recurrent(profile: Profile) -> list[RunSpec]:
 def random_depth(profile: Profile) -> list[RunSpec]:
     """Notebook 03: an encoder that is trained with random depth on the headline task."""
     return [
-        RunSpec(profile.random_depth, profile.data, profile.recipe, seed, RANDOM_DEPTH)
+        RunSpec(profile.random_depth, profile.data, profile.recipe_of(profile.random_depth), seed, RANDOM_DEPTH)
         for seed in range(profile.random_depth_seeds)
     ]
 

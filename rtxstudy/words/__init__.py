@@ -10,6 +10,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.composed`: tasks whose answer must be computed; notebook 09 imports this module itself
 - :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
 - :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
+- :mod:`~rtxstudy.words.recipe_search`: the search for recipes, convergence, early stopping; notebooks import it themselves
 - :mod:`~rtxstudy.words.answers`: the answer of the whole study
 - :mod:`~rtxstudy.words.limitations`: the limits of the runs, and the data used
 - :mod:`~rtxstudy.words.tour`: the parts of an encoder; notebook 08 imports this module itself
