@@ -6,6 +6,7 @@ from typing import Any
 
 # Notebook 09 trains each with one seed and chooses among them by validation accuracy. The first one is the loop of the study.
 CONVERSIONS: tuple[dict[str, Any], ...] = (
+    {"layers": 2, "passes": 2, "start": "lower", "edges": True},
     {"layers": 3, "passes": 2, "start": "lower"},
     {"layers": 3, "passes": 2, "start": "average"},
     {"layers": 3, "passes": 2, "start": "spread"},
@@ -13,7 +14,6 @@ CONVERSIONS: tuple[dict[str, Any], ...] = (
     {"layers": 3, "passes": 2, "start": "lower", "rank": 16},
     {"layers": 3, "passes": 2, "start": "average", "rank": 16},
     {"layers": 2, "passes": 3, "start": "lower"},
-    {"layers": 2, "passes": 2, "start": "lower", "edges": True},
     {"layers": 1, "passes": 4, "start": "lower", "edges": True},
 )
 # A loop whose state can be read after each of its passes, because training draws the passes of each batch
