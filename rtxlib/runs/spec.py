@@ -217,6 +217,10 @@ def data_label(data: DataSpec) -> str:
         parts.append(f"{data.train_fraction:.0%}")
     if data.lengths != "all":
         parts.append(data.lengths)
+    if data.official_test:
+        parts.append("official test")
+    if data.max_length != DataSpec.max_length:
+        parts.append(f"to {data.max_length} tokens")
     if data.validation_share is not None:
         parts.append(f"with {data.validation_share:.0%} held out")
     return " ".join(parts)
