@@ -8,7 +8,17 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.conversions import CONVERSIONS, READ_EARLY
-from rtxstudy.profiles.profile import ComposedTask, DepthTask, EmbeddingStudy, ExitStudy, LoopStudy, OwnText, Profile
+from rtxstudy.profiles.profile import (
+    ComposedTask,
+    DepthTask,
+    EmbeddingStudy,
+    ExitStudy,
+    LongerTexts,
+    LoopStudy,
+    OwnText,
+    Profile,
+    Task,
+)
 
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 
@@ -78,4 +88,12 @@ SMOKE = Profile(
             seeds=2,  # φ needs six runs
         ),
     ),
+    elsewhere=tuple(Task(dataclasses.replace(_SMOKE, domain=one), 2) for one in ("local business", "online shopping")),
+    cross_domain=True,
+    unified=tuple(Task(dataclasses.replace(_SMOKE, task=one, max_length=64), 2) for one in ("domain", "sentiment")),
+    component_seeds=1,
+    plan_b_seeds=1,
+    longer=LongerTexts(dataclasses.replace(_SMOKE, max_length=10), (10, 20), seeds=2),
+    grid_data=dataclasses.replace(_SMOKE, train_fraction=0.5),
+    least_steps=8,
 )

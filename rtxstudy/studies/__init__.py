@@ -26,6 +26,17 @@ from rtxstudy.studies.depth_gain import (
     where_depth_pays,
 )
 from rtxstudy.studies.loop import depths, form, forms, shape, shapes, variants
+from rtxstudy.studies.more_data import cross_domain, elsewhere, on_task, sentiment_tasks, unified
+from rtxstudy.studies.one_switch import (
+    POSITIONS,
+    component_runs,
+    components,
+    longer_texts,
+    plan_b,
+    plan_b_runs,
+    switched,
+    with_position,
+)
 from rtxstudy.studies.pretrained import finetuning, spam
 from rtxstudy.studies.standard_and_recurrent import (
     arms_of_width,
@@ -42,12 +53,15 @@ from rtxstudy.studies.standard_and_recurrent import (
 )
 
 __all__ = [
+    "POSITIONS",
     "REGIMES",
     "STUDIES",
     "WITHOUT_WEIGHTS",
     "Trio",
     "arms_of_width",
     "baseline",
+    "component_runs",
+    "components",
     "composed",
     "composed_random_depth",
     "composed_shape",
@@ -55,28 +69,38 @@ __all__ = [
     "composed_trio",
     "conversions",
     "converted",
+    "cross_domain",
     "data_size",
     "depths",
     "distillations",
     "domains",
+    "elsewhere",
     "finetuning",
     "form",
     "forms",
     "grid",
     "leaving_early",
+    "longer_texts",
     "matched",
+    "on_task",
+    "plan_b",
+    "plan_b_runs",
     "random_depth",
     "recurrent",
+    "sentiment_tasks",
     "shape",
     "shapes",
     "spam",
     "specs_of",
+    "switched",
     "text_length",
     "transfer",
     "trios",
+    "unified",
     "variants",
     "where_depth_pays",
     "width_vs_depth",
+    "with_position",
 ]
 
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
@@ -88,10 +112,17 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
         "variants": variants,
         "depths": depths,
         "random_depth": random_depth,
+        "elsewhere": elsewhere,
+        "plan_b": plan_b_runs,
     },
-    "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length},
-    "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
-    "06_domain_classification": {"domains": domains, "transfer": transfer},
+    "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length, "longer_texts": longer_texts},
+    "05_width_vs_depth": {"width_vs_depth": width_vs_depth, "components": component_runs},
+    "06_domain_classification": {
+        "domains": domains,
+        "transfer": transfer,
+        "unified": unified,
+        "cross_domain": cross_domain,
+    },
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
     "09_where_depth_pays": {
         "where_depth_pays": where_depth_pays,
