@@ -7,6 +7,7 @@ An arm is a :class:`rtxstudy.evaluation.finished.Runs`: the runs of one model on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,15 @@ def comparisons(*pairs: tuple[Runs, Runs], **columns: Any) -> pd.DataFrame:
     return pd.DataFrame([compare(a, b) | columns for a, b in pairs])
 
 
+def against_first(arms: Mapping[str, Runs]) -> pd.DataFrame:
+    """One row of :func:`compare` for each arm but the first: its accuracy minus that of the first arm, of the same seeds.
+
+    ``arms``: name → runs. The column ``form`` holds the name.
+    """
+    (_, first), *others = arms.items()
+    return pd.concat([comparisons((arm, first), form=name) for name, arm in others], ignore_index=True)
+
+
 def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     """The accuracy of the runs minus that of counting words (TF-IDF with logistic regression): one row.
 
@@ -94,8 +104,8 @@ def over_blocks(runs: Runs) -> pd.DataFrame:
     - "layers of their own": a standard encoder of R times the layers, with the same arithmetic and the parameters of R blocks.
 
     Columns: ``passes``, ``against`` (the comparison), ``blocks``, ``difference`` (accuracy, 0.01 = one percentage point),
-    ``low``, ``high``, ``p``, ``n_items``, ``data``, ``smallest`` (as in :func:`compare`, with blocks in place of seeds), ``seeds``:
-    the fewest training seeds of a block's difference.
+    ``low``, ``high``, ``p``, ``n_items``, ``data``, ``smallest`` (as in :func:`compare`, with blocks in place of seeds), and
+    ``seeds``, the fewest training seeds of a block's difference.
 
     A block's difference is the mean of the paired differences over its seeds. Blocks are the random effect in place of seeds
     (:func:`rtxstudy.evaluation.statistics.mean_difference`). The interval covers new blocks and new texts.

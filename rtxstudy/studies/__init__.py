@@ -27,16 +27,7 @@ from rtxstudy.studies.depth_gain import (
 )
 from rtxstudy.studies.loop import depths, form, forms, shape, shapes, variants
 from rtxstudy.studies.more_data import cross_domain, elsewhere, on_task, sentiment_tasks, unified
-from rtxstudy.studies.one_switch import (
-    POSITIONS,
-    component_runs,
-    components,
-    longer_texts,
-    plan_b,
-    plan_b_runs,
-    switched,
-    with_position,
-)
+from rtxstudy.studies.one_switch import component_arms, plan_b_arms, position_arms
 from rtxstudy.studies.pretrained import finetuning, spam
 from rtxstudy.studies.standard_and_recurrent import (
     arms_of_width,
@@ -53,15 +44,13 @@ from rtxstudy.studies.standard_and_recurrent import (
 )
 
 __all__ = [
-    "POSITIONS",
     "REGIMES",
     "STUDIES",
     "WITHOUT_WEIGHTS",
     "Trio",
     "arms_of_width",
     "baseline",
-    "component_runs",
-    "components",
+    "component_arms",
     "composed",
     "composed_random_depth",
     "composed_shape",
@@ -80,11 +69,10 @@ __all__ = [
     "forms",
     "grid",
     "leaving_early",
-    "longer_texts",
     "matched",
     "on_task",
-    "plan_b",
-    "plan_b_runs",
+    "plan_b_arms",
+    "position_arms",
     "random_depth",
     "recurrent",
     "sentiment_tasks",
@@ -92,7 +80,6 @@ __all__ = [
     "shapes",
     "spam",
     "specs_of",
-    "switched",
     "text_length",
     "transfer",
     "trios",
@@ -100,8 +87,13 @@ __all__ = [
     "variants",
     "where_depth_pays",
     "width_vs_depth",
-    "with_position",
 ]
+
+
+def _all(arms: Callable[[Profile], dict[str, list[RunSpec]]]) -> Callable[[Profile], list[RunSpec]]:
+    """The runs of all arms of a study, one arm after the other."""
+    return lambda profile: [spec for specs in arms(profile).values() for spec in specs]
+
 
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
@@ -113,10 +105,15 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
         "depths": depths,
         "random_depth": random_depth,
         "elsewhere": elsewhere,
-        "plan_b": plan_b_runs,
+        "plan_b": _all(plan_b_arms),
     },
-    "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length, "longer_texts": longer_texts},
-    "05_width_vs_depth": {"width_vs_depth": width_vs_depth, "components": component_runs},
+    "04_sensitivity": {
+        "grid": grid,
+        "data_size": data_size,
+        "text_length": text_length,
+        "longer_texts": _all(position_arms),
+    },
+    "05_width_vs_depth": {"width_vs_depth": width_vs_depth, "components": _all(component_arms)},
     "06_domain_classification": {
         "domains": domains,
         "transfer": transfer,

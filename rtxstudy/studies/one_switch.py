@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rtxlib.models.presets import preset
@@ -45,24 +44,22 @@ def plan_b(profile: Profile) -> dict[str, dict[str, Any]]:
     }
 
 
-def switched(
-    profile: Profile, changes: Callable[[Profile], dict[str, dict[str, Any]]], name: str, seeds: int
-) -> list[RunSpec]:
-    """The runs of one entry of :func:`components` or :func:`plan_b` on the headline data."""
-    words = profile.variant | changes(profile)[name]
-    return [RunSpec(profile.recurrent, profile.data, profile.recipe, seed, words) for seed in range(seeds)]
+def component_arms(profile: Profile) -> dict[str, list[RunSpec]]:
+    """Notebook 05: name → the runs of each entry of :func:`components` on the headline data; empty without seeds for them."""
+    return _arms(profile, components(profile), profile.component_seeds)
 
 
-def component_runs(profile: Profile) -> list[RunSpec]:
-    """Notebook 05: every entry of :func:`components`."""
-    return [
-        spec for name in components(profile) for spec in switched(profile, components, name, profile.component_seeds)
-    ]
+def plan_b_arms(profile: Profile) -> dict[str, list[RunSpec]]:
+    """Notebook 03: name → the runs of each entry of :func:`plan_b` on the headline data; empty without seeds for them."""
+    return _arms(profile, plan_b(profile), profile.plan_b_seeds)
 
 
-def plan_b_runs(profile: Profile) -> list[RunSpec]:
-    """Notebook 03: every entry of :func:`plan_b`."""
-    return [spec for name in plan_b(profile) for spec in switched(profile, plan_b, name, profile.plan_b_seeds)]
+def _arms(profile: Profile, changes: dict[str, dict[str, Any]], seeds: int) -> dict[str, list[RunSpec]]:
+    data, recipe = profile.data, profile.recipe
+    return {
+        name: [RunSpec(profile.recurrent, data, recipe, seed, profile.variant | words) for seed in range(seeds)]
+        for name, words in (changes.items() if seeds else ())
+    }
 
 
 POSITIONS: dict[str, dict[str, Any]] = {
@@ -72,18 +69,16 @@ POSITIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def with_position(profile: Profile, name: str) -> list[RunSpec]:
-    """Notebook 04: the recurrent encoder with one of :data:`POSITIONS`, trained on short texts.
+def position_arms(profile: Profile) -> dict[str, list[RunSpec]]:
+    """Notebook 04: name → the runs of the recurrent encoder with each of :data:`POSITIONS`, trained on short texts.
 
     Empty where the profile has no study of longer texts.
     """
     how = profile.longer
     if how is None:
-        return []
+        return {}
     recipe = how.recipe or profile.recipe
-    return [RunSpec(profile.recurrent, how.data, recipe, seed, POSITIONS[name]) for seed in range(how.seeds)]
-
-
-def longer_texts(profile: Profile) -> list[RunSpec]:
-    """Notebook 04: the recurrent encoder with each of :data:`POSITIONS`, trained on short texts."""
-    return [spec for name in POSITIONS for spec in with_position(profile, name)]
+    return {
+        name: [RunSpec(profile.recurrent, how.data, recipe, seed, words) for seed in range(how.seeds)]
+        for name, words in POSITIONS.items()
+    }
