@@ -192,6 +192,7 @@ def made(accuracies: dict[str, list[float]], labels: np.ndarray, monkeypatch: py
             guessed = np.where(right, labels, 1 - labels)
             key = f"{name}{seed}"
             tables[key] = pd.DataFrame({"row": range(len(labels)), "label": labels, "prediction": guessed, "key": key})
+            tables[key] = tables[key].assign(model=name, seed=seed, data="d")  # as the tables of real runs have them
             runs.append(store.Run(key, {}, {"model": name, "seed": seed, "data": "d", "accuracy": right.mean()}, None))
         arms[name] = Runs(tuple(runs), (None,) * len(runs), Path("unused"))
     monkeypatch.setattr(store, "part", lambda run, name, results: tables[run.key])
@@ -285,6 +286,8 @@ def test_the_power_of_a_comparison_stands_in_its_row_its_sentence_and_its_table(
     assert shown["shown four times in five (points)"] == f"{100 * row['smallest']:.1f}"
     before = readable.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
     assert before["shown four times in five (points)"] == "–"
+    assert words.smallest(row | {"smallest": 0.0}).endswith("so its power cannot be estimated.")
+    assert words.smallest(row | {"smallest": 1.2}).endswith("no difference would be shown four times in five.")
     blocks = {"passes": 2, "against": "one pass", "blocks": 9, "n_items": 872, "data": "d", "smallest": 0.012}
     assert words.smallest(blocks).startswith(
         "**2 passes − one pass** (9 blocks × 872 texts of d): a true difference of 1.2"

@@ -36,7 +36,8 @@ def macro_f1(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     Where the test set has more texts of one class, accuracy rewards a model that prefers this class, and macro-F1 does not.
     Columns: ``data, model, seed, accuracy, macro_f1``; the baselines have seed 0.
     """
-    predictions = runs.part("predictions").merge(runs.table[["key", "model", "seed", "data", "accuracy"]], on="key")
+    answers = runs.part("predictions")[["key", "row", "label", "prediction"]]
+    predictions = answers.merge(runs.table[["key", "model", "seed", "data", "accuracy"]], on="key")
     rows = []
     for name, own in predictions.groupby(["data", "model", "seed", "accuracy"], sort=False):
         rows.append((*name, f1_score(own["label"], own["prediction"], average="macro")))

@@ -32,14 +32,18 @@ def verdict(row: Mapping[str, Any]) -> str:
 def smallest(row: Mapping[str, Any]) -> str:
     """One sentence on the power of a comparison, which stands before its result; a row of the functions that also compare.
 
-    It is computed from the spread over seeds (or blocks) and texts, and not from the difference itself.
+    It is computed from the spread over seeds (or blocks) and texts, and not from the difference itself. Without a spread there is
+    no estimate, and no difference of accuracies is larger than 100 points.
     """
     unit = counted(row["n_seeds"], "seed") if "n_seeds" in row else counted(row["blocks"], "block")
     name = row["comparison"] if "comparison" in row else f"{row['passes']} passes − {row['against']}"
-    return (
-        f"**{name}** ({unit} × {row['n_items']:,} texts of {row['data']}): a true difference of "
-        f"{100 * row['smallest']:.1f} points would be shown four times in five, a smaller one less often."
-    )
+    if row["smallest"] == 0:
+        shown = "the difference is the same for every seed and text, so its power cannot be estimated"
+    elif row["smallest"] > 1:
+        shown = "no difference would be shown four times in five"
+    else:
+        shown = f"a true difference of {100 * row['smallest']:.1f} points would be shown four times in five"
+    return f"**{name}** ({unit} × {row['n_items']:,} texts of {row['data']}): {shown}."
 
 
 def beside_words(row: Mapping[str, Any]) -> str:
