@@ -172,7 +172,7 @@ def test_answers_at_the_training_length_are_those_of_the_run_and_short_texts_nev
     assert (at[10] == at[20])[tokens <= 10].all()
     assert 0 < (tokens > 10).sum() < len(tokens)
     runs = Runs((learned,), (RunSpec.from_canonical(learned.spec),), Path("unused"))
-    means = longer_texts.by_length(table)
+    means = longer_texts.by_length({"learned": runs}, table)
     assert means["texts"].unique() == (tokens > 10).sum()
     (row,) = longer_texts.differences({"learned": runs}, table).to_dict("records")
     assert row["difference"] == pytest.approx(means["mean"].iloc[1] - means["mean"].iloc[0])

@@ -60,11 +60,15 @@ def _longer(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["tokens"] > table["trained_to"]]
 
 
-def by_length(table: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy on the texts that are longer than any training text: ``model, read, mean, low, high, sd, n, texts``."""
+def by_length(runs: Mapping[str, Runs], table: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy on the texts that are longer than any training text: ``model, read, mean, low, high, sd, n, texts``.
+
+    ``runs``: name of the form of the position → its runs. The column ``model`` holds this name.
+    """
     longer = _longer(table)
-    runs = longer.groupby(["model", "seed", "read"], sort=False)["right"].mean().reset_index(name="accuracy")
-    return summarise(runs, ["model", "read"]).assign(texts=longer["row"].nunique())
+    names = {run.key: name for name, own in runs.items() for run in own}
+    right = longer.assign(model=longer["key"].map(names)).groupby(["model", "seed", "read"], sort=False)["right"]
+    return summarise(right.mean().reset_index(name="accuracy"), ["model", "read"]).assign(texts=longer["row"].nunique())
 
 
 def differences(runs: Mapping[str, Runs], table: pd.DataFrame) -> pd.DataFrame:
