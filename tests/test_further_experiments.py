@@ -34,7 +34,7 @@ from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, stan
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
 
 WHOLE = dataclasses.replace(FULL, **NOT_RUN_YET)
-SHORT = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400, max_length=10)
+SHORT = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400, max_length=48)
 
 
 # ---------------------------------------- what is run
@@ -95,7 +95,7 @@ def test_parameters_of_a_notebook_reach_the_new_experiments_and_leave_those_off_
     smoke = profiles.load("smoke", seeds=4, rows=100, recipe="demo")
     assert [task.seeds for task in (*smoke.elsewhere, *smoke.unified, smoke.longer)] == [4] * 5
     assert (smoke.component_seeds, smoke.plan_b_seeds) == (4, 4) and smoke.grid_data.rows == 100
-    assert smoke.longer.data.rows == 100 and smoke.longer.data.max_length == 10
+    assert smoke.longer.data.rows == 100 and smoke.longer.data.max_length == 48
     assert {spec.recipe.name for spec in studies.elsewhere(smoke)} == {"demo"}
     demo = profiles.load("demo", seeds=4)
     assert demo.component_seeds == demo.plan_b_seeds == 0 and demo.longer is None
@@ -165,18 +165,18 @@ def test_a_learned_table_refuses_a_text_beyond_its_last_row() -> None:
 
 def test_answers_at_the_training_length_are_those_of_the_run_and_short_texts_never_change(learned: store.Run) -> None:
     data = prepare(SHORT, paths.prepared_dir())
-    table = longer_texts.answers(learned, data, lengths=(10, 20))
+    table = longer_texts.answers(learned, data, lengths=(48, 96))
     at = table.pivot(index="row", columns="read", values="right")
-    assert at[10].mean() == pytest.approx(learned.metrics["accuracy"])
+    assert at[48].mean() == pytest.approx(learned.metrics["accuracy"])
     tokens = table.drop_duplicates("row").set_index("row")["tokens"]
-    assert (at[10] == at[20])[tokens <= 10].all()
-    assert 0 < (tokens > 10).sum() < len(tokens)
+    assert (at[48] == at[96])[tokens <= 48].all()
+    assert 0 < (tokens > 48).sum() < len(tokens)
     runs = Runs((learned,), (RunSpec.from_canonical(learned.spec),), Path("unused"))
     means = longer_texts.by_length({"learned": runs}, table)
-    assert means["texts"].unique() == (tokens > 10).sum()
+    assert means["texts"].unique() == (tokens > 48).sum()
     (row,) = longer_texts.differences({"learned": runs}, table).to_dict("records")
     assert row["difference"] == pytest.approx(means["mean"].iloc[1] - means["mean"].iloc[0])
-    assert row["comparison"] == "learned, 20 tokens − 10 tokens" and row["n_items"] == (tokens > 10).sum()
+    assert row["comparison"] == "learned, 96 tokens − 48 tokens" and row["n_items"] == (tokens > 48).sum()
 
 
 # ---------------------------------------- beside counting words, and on one another's data

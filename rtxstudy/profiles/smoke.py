@@ -93,7 +93,7 @@ SMOKE = Profile(
     unified=tuple(Task(dataclasses.replace(_SMOKE, task=one, max_length=64), 2) for one in ("domain", "sentiment")),
     component_seeds=1,
     plan_b_seeds=1,
-    longer=LongerTexts(dataclasses.replace(_SMOKE, max_length=10), (10, 20), seeds=2),
+    longer=LongerTexts(dataclasses.replace(_SMOKE, max_length=48), (48, 96), seeds=2),
     grid_data=dataclasses.replace(_SMOKE, train_fraction=0.5),
     least_steps=8,
 )
