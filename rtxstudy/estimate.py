@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -46,7 +47,8 @@ def training_flops(spec: RunSpec, data: Prepared) -> float:
     epoch = np.mean(
         [sum(forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()) for r in depths]
     )
-    return FORWARD_AND_BACKWARD * epoch * spec.recipe.epochs
+    steps = math.ceil(len(data.splits["train"]) / spec.recipe.batch_rows)  # of an epoch
+    return FORWARD_AND_BACKWARD * epoch * max(spec.recipe.epochs, (spec.recipe.least_steps or 0) / steps)
 
 
 def pretraining_flops(what: Pretraining, data: dict[DataSpec, Prepared]) -> float:

@@ -82,9 +82,12 @@ def forms(runs: pd.DataFrame) -> pd.DataFrame:
 def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     """A readable table of rows of :func:`rtxstudy.evaluation.comparisons.compare`, in percentage points.
 
-    "p (Holm)" is adjusted for the number of rows (Holm 1979).
+    "p (Holm)" is adjusted for the number of rows (Holm 1979). The column before the difference is the power of the comparison:
+    the smallest difference that its seeds and texts would show four times in five.
     """
     points = {"difference": "difference (points)", "low": "95 % from", "high": "to"}
+    shows = "shown four times in five (points)"  # tables of earlier reports do not have this column
+    rows = rows.assign(**{shows: [f"{100 * v:.1f}" if pd.notna(v) else "–" for v in rows.get("smallest", [None] * len(rows))]})
     counts = {"n_seeds": "seeds", "n_items": "texts"}
     holm = multipletests(rows["p"], method="holm")[1]
     table = rows.assign(**{"p (Holm)": holm}).rename(columns=points | counts)
@@ -93,7 +96,7 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     for column in ("p", "p (Holm)"):
         table[column] = ["–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" for p in table[column]]
     table["texts"] = table["texts"].map("{:,}".format)
-    return table[["study", "comparison", "data", *points.values(), "p", "p (Holm)", *counts.values()]]
+    return table[["study", "comparison", "data", shows, *points.values(), "p", "p (Holm)", *counts.values()]]
 
 
 CONVERSIONS = {  # column of rtxstudy.evaluation.depth_gain.conversions → its readable name and its format

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from datasets import Dataset, DatasetDict
 
+from rtxlib.data import audit, sources
 from rtxlib.data.containment import groups, occurrences, words_key
-from rtxlib.data.rows import SPLITS
-from rtxlib.data.splits import balanced, by_length, maximal_first, nested, phrase_validation, split
+from rtxlib.data.rows import SPLITS, Rows
+from rtxlib.data.spec import DataSpec, check
+from rtxlib.data.splits import balanced, by_length, maximal_first, nested, phrase_validation, split, split_rows
 from rtxlib.errors import InputError
 
 
@@ -149,3 +152,45 @@ def test_the_shortest_and_the_longest_are_thirty_percent_each() -> None:
     assert len(short) == len(long) == 300
     assert lengths[short].max() <= np.delete(lengths, short).min()
     assert lengths[long].min() >= np.delete(lengths, long).max()
+
+
+def pooled(monkeypatch: pytest.MonkeyPatch, spec: DataSpec, train: list[tuple[str, int]], test: list[tuple[str, int]]) -> Rows:
+    """The split rows of a spec whose source has these texts and labels on the Hub."""
+    parts = {"train": train, "test": test}
+    loaded = DatasetDict(
+        {name: Dataset.from_dict({"text": [t for t, _ in part], "label": [n for _, n in part]}) for name, part in parts.items()}
+    )
+    monkeypatch.setattr(sources, "_load", lambda repo, config: (loaded, "0" * 40, True))
+    rows = sources.read(spec)
+    split_rows(rows, spec)
+    return rows
+
+
+def test_an_official_test_set_stays_whole_and_the_training_rows_are_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = DataSpec(source="amazon_polarity", official_test=True)
+    train = [(f"review number {i} of a thing", int(i % 3 > 0)) for i in range(300)]
+    test = [(f"test review {i}", int(i > 4)) for i in range(20)]
+    shared = [("this very text is in both splits", 0)]
+    rows = pooled(monkeypatch, spec, train + shared, test + shared)
+    assert rows.part("test")["text"].tolist() == [text for text, _ in test + shared]  # in their order, none dropped
+    assert rows.part("test")["label"].value_counts().to_dict() == {"positive": 15, "negative": 6}
+    for name in ("train", "validation"):
+        counts = rows.part(name)["label"].value_counts()
+        assert counts["positive"] == counts["negative"] > 0
+    assert not rows.part("train")["text"].isin([shared[0][0]]).any()
+    assert 180 <= len(rows.table) - 21 <= 200  # of 100 negative ones, in two splits
+    table = audit.audit_splits(rows, spec)
+    assert table.loc[table["check"] == "leak", "rows"].eq(0).all()
+
+
+def test_a_sample_of_a_large_source_leaves_its_official_test_set_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = [(f"review number {i} of a thing", i % 2) for i in range(600)]
+    test = [(f"test review {i}", i % 2) for i in range(90)]
+    rows = pooled(monkeypatch, DataSpec(source="amazon_polarity", official_test=True, rows=40), train, test)
+    assert rows.steps[0] == ("read from mteb/amazon_polarity", 690, 0, 160 + 90)  # four times the rows, and the test set
+    assert len(rows.part("test")) == 90 and len(rows.part("train")) + len(rows.part("validation")) == 40
+
+
+def test_a_source_without_a_test_split_of_its_own_cannot_keep_one() -> None:
+    with pytest.raises(InputError, match="'sst2' is none of them"):
+        check(DataSpec(source="sst2", official_test=True))

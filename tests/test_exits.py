@@ -93,6 +93,7 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     sentence = words.leaving_early(row)
     assert "2.00 times the throughput" in sentence and "1.80 times in the slowest seed" in sentence and "5 seeds" in sentence
     assert "Its accuracy is 0.1 points lower (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
+    assert "is reached, but fewer than 3 seeds settle nothing." in words.leaving_early(row | {"n_seeds": 2})
     assert "is 0.2 points higher" in words.leaving_early(row | {"difference": 0.002})
     assert "is the same to 0.1 points" in words.leaving_early(row | {"difference": -0.0004})
     assert "not reached" in words.leaving_early(row | {"difference": -0.003})
@@ -109,6 +110,7 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
         ((0.90, 0.92, 0.91), (0.80, 0.81, 0.82), "the later passes harm"),
         ((0.80, 0.81, 0.82), (0.81, 0.80, 0.82), "the later passes are not shown to help"),
         ((0.80,), (0.90,), "one seed gives no interval"),
+        ((0.80, 0.81), (0.90, 0.911), "the later passes help on these texts, but fewer than 3 seeds settle nothing"),
     ],
 )
 def test_whether_a_loop_is_used_is_said_by_its_interval(first, last, says: str) -> None:

@@ -99,6 +99,13 @@ def at(table: pd.DataFrame, column: str, values: tuple) -> pd.DataFrame:
     return pd.concat([table.assign(**{column: value}) for value in values], ignore_index=True)
 
 
+def crossed(models: list[str], seeds: int) -> pd.DataFrame:
+    """A matrix of three data sets, by the names that they have in the study."""
+    names = ("sst2", "yelp_polarity official test to 128 tokens", "amazon_polarity official test to 128 tokens")
+    parts = [at(summary_of(models, seeds).assign(trained_on=one), "tested_on", names) for one in names]
+    return pd.concat(parts, ignore_index=True)
+
+
 LENGTHS = pd.DataFrame({"split": ["train"] * 40 + ["test"] * 40, "tokens": [*range(3, 43)] * 2, "rows": 7})
 BALANCE = pd.DataFrame(
     [
@@ -156,10 +163,12 @@ CASES = [
     ("latency_against_flops", tradeoff.latency_against_flops, summary_of(TWELVE, 3)),
     ("data_size", sensitivity.data_size, at(summary_of(TWO, 3), "train_rows", (600, 3000, 6000))),
     ("text_length", sensitivity.text_length, at(summary_of(TWELVE, 1), "lengths", ("longest", "all", "shortest"))),
+    ("longer_texts", sensitivity.longer_texts, at(summary_of(TWO, 3), "read", (64, 128, 256))),
     ("grid_heat_map", sensitivity.grid_heat_map, grid_of((1, 2, 4), 3)),
     ("gradient_by_pass", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64", "x unshared"], 3)),
     ("gradient_by_pass, one seed", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64"], 1)),
     ("transfer", domains.transfer, at(summary_of(TWO, 3).assign(trained_on="sst2"), "tested_on", ("sst2", "yelp"))),
+    ("cross_domain", domains.cross_domain, crossed([*TWO, "tf-idf + logistic regression"], 3)),
 ]
 IDS = [case[0] for case in CASES]
 
@@ -239,9 +248,11 @@ NEEDED = {
     tradeoff.latency_against_flops: ("model", "forward_flops", "ms_median"),
     sensitivity.data_size: ("model", "train_rows", "mean", "low", "high", "n"),
     sensitivity.text_length: ("model", "lengths", "mean", "low", "high", "n"),
+    sensitivity.longer_texts: ("model", "read", "mean", "low", "high", "n"),
     sensitivity.grid_heat_map: ("hidden_size", "num_hidden_layers", "recurrent_depth", "mean", "n"),
     gradients.gradient_by_pass: ("model", "seed", "iteration", "norm", "share"),
     domains.transfer: ("model", "trained_on", "tested_on", "mean", "low", "high", "n"),
+    domains.cross_domain: ("model", "trained_on", "tested_on", "mean", "n"),
 }
 
 

@@ -85,6 +85,8 @@ def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: 
     assert words.worth(fit | {"least": math.nan}).endswith("φ is undetermined if the runs of one of the models are left out.")
     assert says in sentence and f"φ = {phi:.2f}".replace("-", "−") in sentence and "n = 24" in sentence
     assert sentence.count("no bound") == sum(map(math.isinf, (low, high)))
+    assert ", but fewer than 3 seeds of a model settle nothing." in words.worth(fit | {"seeds": 2})
+    assert "settle nothing" not in words.worth(fit | {"seeds": 3}) + sentence
     nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6})
     assert "do not determine φ; its interval" in nothing and "nan" not in nothing
     at_least = words.worth({"data": "sst2", "phi": math.nan, "low": 0.4, "high": math.inf, "n": 6})

@@ -26,8 +26,8 @@ _EXAMPLE = 90  # characters of an example
 
 def audit_source(rows: Rows, spec: DataSpec) -> pd.DataFrame:
     """Every check on the rows before they are split: on the published splits, or on the pool as it was read."""
-    if sources.has_published_splits(spec):
-        test = sources.HUB[spec.source].test
+    test = sources.published_test(spec)
+    if test is not None:
         test_name = "official dev" if test == "validation" else f"official {test}"
         return audit({"official train": rows.part("train"), test_name: rows.part(test)}, spec.leak_words)
     return within("as read", whole_texts(rows.table), rows.table["label"])

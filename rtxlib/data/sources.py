@@ -1,7 +1,8 @@
 """Where rows come from: data sets of the Hugging Face Hub, the user's own file, the embedded generator.
 
 To add a data set of the Hub, add a line to ``HUB``. Its label column must be called "label". Its rows are pooled and split
-here, unless ``test`` names a published split that serves as test set.
+here, unless ``test`` names a published split that serves as test set, or a spec asks for the publisher's test split
+(``official_test``).
 
 To add another kind of source, write a function that returns ``Rows``, call it in ``read``, return the source's version from
 ``revisions``, and add its name to ``NAMES`` and its tasks to ``TASKS``.
@@ -113,9 +114,21 @@ def hub_names(spec: DataSpec) -> tuple[str, ...]:
     return (spec.source,) if spec.source in HUB else ()
 
 
+def can_keep_test(name: str) -> bool:
+    """Whether ``official_test`` has a meaning for a source: it is pooled, and one of its published splits is called "test"."""
+    return name in HUB and HUB[name].test is None and "test" in HUB[name].splits
+
+
+def published_test(spec: DataSpec) -> str | None:
+    """The published split that is the test set of a spec; None where all rows are pooled and split here."""
+    if spec.source not in HUB:
+        return None
+    return HUB[spec.source].test or ("test" if spec.official_test else None)
+
+
 def has_published_splits(spec: DataSpec) -> bool:
     """Whether a spec keeps the test set of its publisher; all other rows are pooled and split here."""
-    return spec.source in HUB and HUB[spec.source].test is not None
+    return published_test(spec) is not None
 
 
 def has_pairs(spec: DataSpec) -> bool:
@@ -157,7 +170,7 @@ def read(spec: DataSpec) -> Rows:
     parts = []
     for name in hub_names(spec):
         most = None if HUB[name].test else 4 * (spec.rows or POOLED_ROWS)  # leaves room for balancing
-        parts.append(read_hub(name, most, spec.seed))
+        parts.append(read_hub(name, most, spec.seed, published_test(spec)))
     if spec.source != "domains":
         return parts[0]
     for name, part in zip(hub_names(spec), parts, strict=True):
@@ -213,13 +226,14 @@ def read_composed(spec: DataSpec) -> Rows:
     return composed
 
 
-def read_hub(name: str, most: int | None, seed: int) -> Rows:
+def read_hub(name: str, most: int | None, seed: int, whole: str | None = None) -> Rows:
     """The labelled rows of a Hub data set.
 
     Args:
         name: a key of ``HUB``
         most: the largest number of rows. A larger data set is sampled with the seed. None: all rows
         seed: of the sample
+        whole: a published split of which every row is read, beside the others' sample
 
     Raises:
         InputError: neither the Hub nor its cache has the data set, or its columns or labels have changed.
@@ -229,16 +243,17 @@ def read_hub(name: str, most: int | None, seed: int) -> Rows:
     parts = {split: loaded[split] for split in source.splits if split in loaded}
     columns = next(iter(loaded.values())).column_names
     named = {source.text: "text", **({source.pair: PAIR} if source.pair else {}), "label": "label"}
-    if not parts or not set(named) <= set(columns) or source.test not in (None, *parts):
+    if not parts or not set(named) <= set(columns) or not {source.test, whole} <= {None, *parts}:
         raise InputError(
             f"{source.repo} is not as it was: it has the splits {', '.join(loaded)} with {', '.join(columns)}, "
             f"where {', '.join(source.splits)} with {', '.join(map(repr, named))} were expected."
         )
     total = sum(map(len, parts.values()))
+    sampled = total - (len(parts[whole]) if whole else 0)
     tables = []
     for split, part in parts.items():
-        if most is not None and total > most:
-            share = round(most * len(part) / total)
+        if most is not None and sampled > most and split != whole:
+            share = round(most * len(part) / sampled)
             part = part.select(np.sort(np.random.default_rng((seed, len(tables))).permutation(len(part))[:share]))
         table = part.select_columns(list(named)).to_pandas().rename(columns=named)
         tables.append(table.astype({column: object for column in table if column != "label"}).assign(split=split))

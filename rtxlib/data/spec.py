@@ -21,6 +21,7 @@ class DataSpec:
     train_fraction: float = 1.0  # share of the training rows kept; a smaller share lies inside a larger one
     # where the test set is published: the share of the other rows (sst2: of its sentences) in validation; None: splits.py's own
     validation_share: float | None = None
+    official_test: bool = False  # sources of the Hub that are pooled otherwise: keep the publisher's test split, whole
     lengths: str = "all"  # "all", or the "shortest" or "longest" 30 % of every split, by tokens
     max_length: int = 256  # tokens of a text, [CLS] and [SEP] included; 8 to 512
     lowercase: bool = True
@@ -92,6 +93,10 @@ def check(spec: DataSpec) -> None:
             raise InputError(f"{name} is a whole number from {low:,} to {high:,}, not {value!r}.")
     if not 0 < spec.train_fraction <= 1:
         raise InputError(f"train_fraction is above 0 and at most 1, not {spec.train_fraction}.")
+    if spec.official_test and not sources.can_keep_test(spec.source):
+        raise InputError(
+            f"official_test is for sources that are pooled although they have a test split; '{spec.source}' is none of them."
+        )
     share = spec.validation_share
     if share is not None and not 0 < share <= 0.5:
         raise InputError(f"validation_share is above 0 and at most 0.5, not {share}.")

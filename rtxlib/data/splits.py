@@ -77,10 +77,11 @@ def _split_phrases(rows: Rows, spec: DataSpec) -> None:
 def _split_published(rows: Rows, spec: DataSpec) -> None:
     """A published split becomes the test set, and whole groups of the other rows become the validation set.
 
-    Rows that share a text with a test row, apart from case and punctuation, or lie inside one are dropped.
+    Rows that share a text with a test row, apart from case and punctuation, or lie inside one are dropped. Where the spec asks
+    for the test set of a source that is pooled otherwise, the other rows are balanced; the test set keeps its shares.
     """
-    source = sources.HUB[spec.source]
-    test = (rows.table["split"] == source.test).to_numpy()
+    official = sources.published_test(spec)
+    test = (rows.table["split"] == official).to_numpy()
     group = groups(rows.table["text"].tolist(), spec.leak_words)
     known = ~test & np.isin(group, group[test])
     shuffled = np.random.default_rng(spec.seed).permutation(np.unique(group[~test & ~known]))
@@ -90,22 +91,35 @@ def _split_published(rows: Rows, spec: DataSpec) -> None:
     rows.table = rows.table.assign(split=where)
     rows.keep("training rows with a text of the test set dropped", where != "")
     rows.notes.append(
-        f"The test set is the published split '{source.test}' ({test.sum():,} rows). Internal validation: "
+        f"The test set is the published split '{official}' ({test.sum():,} rows). Internal validation: "
         f"{(where == 'validation').sum():,} of the other rows; {known.sum():,} rows whose text is in the test set were dropped."
     )
     _drop_repeats(rows, (rows.table["split"] == "test").to_numpy())
+    if spec.official_test:
+        _balance_all_but_test(rows, spec.seed)
     _draw_from_published(rows, spec)
+
+
+def _balance_all_but_test(rows: Rows, seed: int) -> None:
+    """Keep equally many training rows of each class, and equally many validation rows."""
+    labels = rows.table["label"].to_numpy()
+    keep = [rows.where("test")]
+    for name in ("train", "validation"):
+        own = rows.where(name)
+        keep.append(own[balanced(labels[own], len(own), np.random.default_rng(seed).permutation(len(own)))])
+    rows.keep("training and validation rows balanced", np.sort(np.concatenate(keep)))
 
 
 def _draw_from_published(rows: Rows, spec: DataSpec) -> None:
     """Draw the asked number of rows for training and validation. The test set stays whole."""
     train, validation, test = (rows.where(name) for name in SPLITS)
-    if spec.rows is not None and spec.rows < len(train) + len(validation):
-        held = min(len(validation), max(2, spec.rows // 10))
+    asked = sources.POOLED_ROWS if spec.official_test and spec.rows is None else spec.rows
+    if asked is not None and asked < len(train) + len(validation):
+        held = min(len(validation), max(2, asked // 10))
         keep = [test]
-        for pool, count in ((validation, held), (train, spec.rows - held)):
+        for pool, count in ((validation, held), (train, asked - held)):
             keep.append(pool[nested(rows.table["label"].to_numpy()[pool], count / len(pool), spec.seed)])
-        rows.keep(f"{spec.rows:,} rows drawn for training and validation", np.sort(np.concatenate(keep)))
+        rows.keep(f"{asked:,} rows drawn for training and validation", np.sort(np.concatenate(keep)))
 
 
 def _drop_repeats(rows: Rows, published: np.ndarray) -> None:

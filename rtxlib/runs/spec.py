@@ -217,6 +217,8 @@ def data_label(data: DataSpec) -> str:
         parts.append(f"{data.train_fraction:.0%}")
     if data.lengths != "all":
         parts.append(data.lengths)
+    if data.official_test:
+        parts.append("official test")
     if data.max_length != DataSpec.max_length:
         parts.append(f"at {data.max_length} tokens")
     if data.validation_share is not None:

@@ -44,6 +44,7 @@ TABLES = (
     "bounded_exit_predictions",
     "further_passes",
     "small_vocabulary",
+    "longer_texts",
 )  # the tables that a run's folder may hold
 
 

@@ -23,6 +23,7 @@ _FIELDS = {  # what a number must be -> the fields that it holds for
     "at least 0": "weight_decay plateau_patience min_delta embedding_initializer_range",
     "at least 1": "patience",
     "from 1 to 1,000,000,000": "batch_rows batch_tokens",
+    "from 1 to 1,000,000": "least_steps",
     "from 1 to 10,000": "evaluations_per_epoch",
     "from 0 to 1": "warmup distillation average",
     "at least 0 and below 1": "beta2 label_smoothing",
@@ -56,6 +57,7 @@ class Recipe:
     patience: int | None = None  # evaluations without a better validation loss after which training stops; None: never
     keep: str = "best"  # keep the weights with the lowest validation loss ("best") or the "last" weights
     average: float = 0.0  # share of the last steps whose weights are averaged (Izmailov et al. 2018), and then used; 0: none
+    least_steps: int | None = None  # optimiser steps; fewer rows are read in more epochs to reach them; None: no lower limit
     min_delta: float = 0.0  # nats by which a loss must fall to count as better for `patience`
     dropout: float | None = None  # replaces the model's hidden, attention and classifier dropout
     word_dropout: float = 0.0  # share of tokens that training replaces by [MASK] or [UNK]
@@ -73,12 +75,17 @@ class Recipe:
                 words = [str(word) for word in known]
                 raise InputError(f"{field}={shown(word)} is not one of {', '.join(words)}.{nearest(str(word), words)}")
         check_values(vars(self), type(self).__annotations__, _FIELDS, "A recipe's ")
-        evaluations = self.epochs * self.evaluations_per_epoch
+        evaluations = max(self.epochs, self.least_steps or 0) * self.evaluations_per_epoch  # an epoch may be one step
         if evaluations > MOST_EVALUATIONS:
             raise InputError(
-                f"{self.epochs:,} epochs with {self.evaluations_per_epoch:,} evaluations each are {evaluations:,.0f}; "
+                f"{max(self.epochs, self.least_steps or 0):,} epochs with {self.evaluations_per_epoch:,} evaluations each are "
+                f"{evaluations:,.0f}; "
                 f"the most is {MOST_EVALUATIONS:,}."
             )
+
+    def steps(self, steps_per_epoch: int) -> int:
+        """The optimiser steps of a whole training: those of all epochs, and at least ``least_steps``."""
+        return max(1, round(self.epochs * steps_per_epoch), self.least_steps or 0)
 
     def model_overrides(self) -> dict[str, float | str]:
         """The fields of ModelConfig that this recipe replaces."""

@@ -66,7 +66,7 @@ def distance_to_teacher(logits: Tensor, taught: Tensor, temperature: float) -> T
 
 def evaluation_steps(recipe: Recipe, steps_per_epoch: int, total: int) -> set[int]:
     """The steps after which a training is evaluated: evenly spread over each epoch, and the last step."""
-    count = math.ceil(recipe.epochs) * recipe.evaluations_per_epoch
+    count = math.ceil(max(recipe.epochs, total / steps_per_epoch)) * recipe.evaluations_per_epoch
     return {round(k * steps_per_epoch / recipe.evaluations_per_epoch) for k in range(1, count + 1)} | {total}
 
 
@@ -121,7 +121,7 @@ class Trainer:
         self.checkpoint_file, self.report, self.teacher = checkpoint_file, report, teacher
 
         self.steps_per_epoch = len(batches(self.lengths, None, recipe.batch_rows, seed=seed, epoch=0))
-        self.total = max(1, round(recipe.epochs * self.steps_per_epoch))
+        self.total = recipe.steps(self.steps_per_epoch)
         self.evaluate_at = evaluation_steps(recipe, self.steps_per_epoch, self.total)
         self.start()
 

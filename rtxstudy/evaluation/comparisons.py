@@ -7,6 +7,7 @@ An arm is a :class:`rtxstudy.evaluation.finished.Runs`: the runs of one model on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.counting_words import NAME
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import mean_difference, paired_difference
+from rtxstudy.evaluation.statistics import mean_difference, paired_difference, smallest_shown
 
 
 def correct(runs: Runs) -> np.ndarray:
@@ -43,8 +44,9 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
     """The accuracy of the runs ``a`` minus that of ``b``, seed by seed and text by text, as a row of a table.
 
     Columns: ``comparison`` ("A − B"), ``data``, ``difference`` (0.01 = one percentage point), ``low`` and ``high`` (95 %
-    interval), ``p``, ``n_seeds``, ``n_items`` (test texts), and ``low_without``: the smallest ``low`` over all leave-one-seed-out
-    fits, NaN for fewer than three seeds.
+    interval), ``p``, ``n_seeds``, ``n_items`` (test texts), ``low_without``: the smallest ``low`` over all leave-one-seed-out
+    fits, NaN for fewer than three seeds; and ``smallest``: the smallest difference that so many seeds and texts would show four
+    times in five (:func:`rtxstudy.evaluation.statistics.smallest_shown`).
 
     Raises InputError when the two arms differ in their seeds or in their test texts.
     """
@@ -61,12 +63,22 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
         "data": a[0].metrics["data"],
         **paired_difference(*pair)._asdict(),
         "low_without": min(lows, default=np.nan),
+        "smallest": smallest_shown(pair[0].astype(float) - pair[1]),
     }
 
 
 def comparisons(*pairs: tuple[Runs, Runs], **columns: Any) -> pd.DataFrame:
     """One row of :func:`compare` per pair of arms; ``columns`` are added to each row."""
     return pd.DataFrame([compare(a, b) | columns for a, b in pairs])
+
+
+def against_first(arms: Mapping[str, Runs]) -> pd.DataFrame:
+    """One row of :func:`compare` for each arm but the first: its accuracy minus that of the first arm, of the same seeds.
+
+    ``arms``: name → runs. The column ``form`` holds the name.
+    """
+    (_, first), *others = arms.items()
+    return pd.concat([comparisons((arm, first), form=name) for name, arm in others], ignore_index=True)
 
 
 def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
@@ -79,7 +91,8 @@ def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     right = correct(runs)
     of_words = np.broadcast_to(np.asarray(words["correct"], dtype=bool), right.shape)
     row = {"comparison": f"{runs.model} − {NAME}", "data": runs[0].metrics["data"]}
-    return pd.DataFrame([row | paired_difference(right, of_words)._asdict()])
+    found = paired_difference(right, of_words)._asdict() | {"smallest": smallest_shown(right.astype(float) - of_words)}
+    return pd.DataFrame([row | found])
 
 
 def over_blocks(runs: Runs) -> pd.DataFrame:
@@ -91,7 +104,8 @@ def over_blocks(runs: Runs) -> pd.DataFrame:
     - "layers of their own": a standard encoder of R times the layers, with the same arithmetic and the parameters of R blocks.
 
     Columns: ``passes``, ``against`` (the comparison), ``blocks``, ``difference`` (accuracy, 0.01 = one percentage point),
-    ``low``, ``high``, ``p``, ``n_items``, ``data``.
+    ``low``, ``high``, ``p``, ``n_items``, ``data``, ``smallest`` (as in :func:`compare`, with blocks in place of seeds), and
+    ``seeds``, the fewest training seeds of a block's difference.
 
     A block's difference is the mean of the paired differences over its seeds. Blocks are the random effect in place of seeds
     (:func:`rtxstudy.evaluation.statistics.mean_difference`). The interval covers new blocks and new texts.
@@ -109,7 +123,10 @@ def over_blocks(runs: Runs) -> pd.DataFrame:
                 if own_passes == passes and other is not None:
                     differences.setdefault((layers, width), []).append(own - other)
             if differences:
-                found = mean_difference(np.stack([np.mean(seeds, axis=0) for seeds in differences.values()]))._asdict()
+                d = np.stack([np.mean(seeds, axis=0) for seeds in differences.values()])
+                found = mean_difference(d)._asdict()
                 names = {"passes": passes, "against": against, "blocks": found.pop("n_seeds")}
-                rows.append(names | found | {"data": runs[0].metrics["data"]})
+                fewest = min(map(len, differences.values()))
+                also = {"data": runs[0].metrics["data"], "smallest": smallest_shown(d), "seeds": fewest}
+                rows.append(names | found | also)
     return pd.DataFrame(rows)

@@ -38,11 +38,12 @@ def worth(errors: pd.DataFrame) -> pd.DataFrame:
     """φ of each data set, with the leave-one-model-out range of φ.
 
     ``errors``: as :func:`rtxstudy.evaluation.worth.errors` gives them. One row per data set: data, the fields of
-    :class:`rtxstudy.evaluation.worth.Worth`, and the ends of the range, ``least`` and ``largest``.
+    :class:`rtxstudy.evaluation.worth.Worth`, the ends of the range, ``least`` and ``largest``, and the fewest ``seeds`` of
+    a model.
     """
     rows = []
     for data, own in errors.groupby("data", sort=False):
         fit, spread = worth_of_passes(own), without_one_model(own)
-        row = {"data": data, **fit._asdict(), **spread._asdict()}
+        row = {"data": data, **fit._asdict(), **spread._asdict(), "seeds": int(own.groupby("model")["seed"].nunique().min())}
         rows.append(row)
     return pd.DataFrame(rows)

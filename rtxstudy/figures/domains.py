@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
-from rtxstudy.figures.shared.looks import looks
+from rtxstudy.figures.shared.looks import looks, on
 from rtxstudy.figures.shared.notes import interval_note
 from rtxstudy.figures.shared.scales import Percent, grid
-from rtxstudy.figures.shared.style import canvas, styled
+from rtxstudy.figures.shared.style import BODY, canvas, styled
 
 
 @styled
@@ -55,4 +60,45 @@ def transfer(table: pd.DataFrame, title: str = "Does it carry from one domain to
     last.locator_params(axis="x", nbins=6)
     last.xaxis.set_major_formatter(Percent())
     last.set_xlabel("accuracy on the test texts (%)")
+    return figure
+
+
+@styled
+def cross_domain(table: pd.DataFrame, title: str = "Which training data carry to which texts?") -> Figure:
+    """Mean accuracy by training data (rows) and test data (columns): one matrix per model, its own texts framed.
+
+    ``table``: ``model``, ``trained_on``, ``tested_on``, ``mean``, ``n``, one row for each triple of the first three. A triple
+    without a row is grey. Raises ``InputError`` for a missing column, an empty table, or a triple that occurs twice.
+    """
+    require(table, ("model", "trained_on", "tested_on", "mean", "n"), "cross_domain")
+    one_row_each(table, ("model", "trained_on", "tested_on"), "cross_domain")
+    panels, names = list(table.groupby("model", sort=False)), list(dict.fromkeys(table["trained_on"]))
+    tests = list(dict.fromkeys([*names, *table["tested_on"]]))
+    least, most = float(table["mean"].min()), float(table["mean"].max())
+    figure, axes = canvas(
+        title,
+        "Mean accuracy (%). The same shade is the same accuracy in every panel; frames: tested on the data of training.",
+        len(panels) * (0.55 + 0.42 * len(names)) + 0.9,
+        rows=len(panels),
+        sharex=True,
+    )
+    shade = colormaps["YlGnBu"].resampled(256)
+    for ax, (model, part) in zip(axes[:, 0], panels, strict=True):
+        values = part.pivot(index="trained_on", columns="tested_on", values="mean").reindex(index=names, columns=tests)
+        depth = (values.to_numpy() - least) / max(most - least, 1e-9) * 0.85 + 0.05  # neither white nor black at the ends
+        style = {"vmin": 0, "vmax": 1, "cmap": shade, "cbar": False, "linewidths": 1.5, "linecolor": "white"}
+        across, down = ([fill(name, width) for name in of] for of, width in ((tests, 16), (names, 24)))
+        sns.heatmap(depth, ax=ax, xticklabels=across, yticklabels=down, **style)
+        for i, j in np.argwhere(np.isfinite(depth)):
+            words, ink = f"{100 * values.iloc[i, j]:.1f}", on(shade(depth[i, j])[:3])
+            ax.text(j + 0.5, i + 0.5, words, ha="center", va="center", color=ink, size=BODY)
+            if names[i] == tests[j]:
+                frame = {"fill": False, "edgecolor": "#d55e00", "linewidth": 2.0}
+                ax.add_patch(Rectangle((j + 0.03, i + 0.03), 0.94, 0.94, **frame))
+        ax.set_facecolor("#ededed")  # the colour of cells without a run
+        ax.set(xlabel="", ylabel="trained on")
+        n = part["n"].max()
+        ax.set_title(f"{model} ({n} seed{'s' if n > 1 else ''})" if n > 1 else str(model), loc="left", weight="bold")
+        ax.tick_params(length=0, rotation=0, labelbottom=ax is axes[-1, 0])
+    axes[-1, 0].set_xlabel("tested on")
     return figure

@@ -50,6 +50,23 @@ def text_length(table: pd.DataFrame, title: str = "Does the length of the texts 
     return _lines(table, [_LENGTHS[length] for length in present], "texts, by number of tokens", title, "text_length")
 
 
+@styled
+def longer_texts(
+    table: pd.DataFrame, title: str = "What happens beyond the length of training?", trained_to: int | None = None
+) -> Figure:
+    """Mean accuracy by the number of tokens that are read of a text: one line per model, with 95 % intervals over seeds.
+
+    ``table``: ``model``, ``read`` (tokens), ``mean``, ``low``, ``high``, ``n``, one row per model and length. ``trained_to``: the
+    most tokens of a training text, which the axis marks. Raises ``InputError`` for a missing column, an empty table, or a pair
+    that occurs twice.
+    """
+    require(table, ("model", "read", "mean", "low", "high", "n"), "longer_texts")
+    lengths = sorted(table["read"].unique())
+    ticks = [f"{length}{' (as in training)' if length == trained_to else ''}" for length in lengths]
+    table = table.assign(place=table["read"].map(lengths.index))
+    return _lines(table, ticks, "most tokens that are read of a text", title, "longer_texts")
+
+
 def _lines(table: pd.DataFrame, ticks: list[str], xlabel: str, title: str, figure_name: str) -> Figure:
     """Accuracy at evenly spaced places: one line per model, shifted slightly so that no interval hides another."""
     one_row_each(table, ("model", "place"), figure_name)

@@ -13,10 +13,10 @@ from rtxlib.training.recipe import Recipe
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.demo import DEMO
 from rtxstudy.profiles.full import FULL
-from rtxstudy.profiles.profile import ComposedTask, DepthTask, LoopStudy, Profile, Search
+from rtxstudy.profiles.profile import ComposedTask, DepthTask, LongerTexts, LoopStudy, Profile, Search, Task
 from rtxstudy.profiles.smoke import SMOKE
 
-__all__ = ["PROFILES", "ComposedTask", "DepthTask", "LoopStudy", "Profile", "Search", "load"]
+__all__ = ["PROFILES", "ComposedTask", "DepthTask", "LongerTexts", "LoopStudy", "Profile", "Search", "Task", "load"]
 
 MOST_SEEDS = 1_000  # of a study; each is a training of every model in it
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (SMOKE, DEMO, FULL)}
@@ -101,6 +101,11 @@ def load(
         ),
         composed=tuple(dataclasses.replace(task, seeds=capped(depth_seeds, task.seeds)) for task in profile.composed),
         search=profile.search and dataclasses.replace(profile.search, seeds=capped(None, profile.search.seeds)),
+        elsewhere=tuple(dataclasses.replace(task, seeds=seeds or task.seeds) for task in profile.elsewhere),
+        unified=tuple(dataclasses.replace(task, seeds=seeds or task.seeds) for task in profile.unified),
+        component_seeds=profile.component_seeds and (seeds or profile.component_seeds),
+        plan_b_seeds=profile.plan_b_seeds and (seeds or profile.plan_b_seeds),
+        longer=profile.longer and dataclasses.replace(profile.longer, seeds=seeds or profile.longer.seeds),
     )
     if recipe is not None or epochs is not None:
         changes = {} if epochs is None else {"epochs": epochs}
@@ -119,6 +124,13 @@ def load(
         profile = dataclasses.replace(
             profile, recipe=other(profile.recipe), recipes=own, loops=loops, depth_tasks=tasks, composed=composed
         )
+        further = {
+            name: tuple(dataclasses.replace(task, recipe=task.recipe and other(task.recipe)) for task in getattr(profile, name))
+            for name in ("elsewhere", "unified")
+        }
+        if profile.longer and profile.longer.recipe:
+            further["longer"] = dataclasses.replace(profile.longer, recipe=other(profile.longer.recipe))
+        profile = dataclasses.replace(profile, **further)
 
     def resized(data: DataSpec, most_rows: int | None = rows) -> DataSpec:
         sizes = {"rows": most_rows, "max_length": max_length}
@@ -129,6 +141,10 @@ def load(
 
     def texts_resized(study: Any) -> Any:
         return study and dataclasses.replace(study, data=tuple(map(resized, study.data)))
+
+    def fewer(data: DataSpec) -> DataSpec:
+        """The data with the asked rows. The study of longer texts keeps its lengths, because they are what it compares."""
+        return data if rows is None else dataclasses.replace(data, rows=rows)
 
     of_domains = rows if domain_rows is None else domain_rows
     return dataclasses.replace(
@@ -142,6 +158,10 @@ def load(
         depth_tasks=each_resized(profile.depth_tasks),
         exit_studies=each_resized(profile.exit_studies),
         composed=each_resized(profile.composed),
+        elsewhere=each_resized(profile.elsewhere),
+        unified=each_resized(profile.unified),
+        longer=profile.longer and dataclasses.replace(profile.longer, data=fewer(profile.longer.data)),
+        grid_data=profile.grid_data and resized(profile.grid_data),
         own_text=texts_resized(profile.own_text),
         embeddings=texts_resized(profile.embeddings),
         search=profile.search and dataclasses.replace(profile.search, data=resized(profile.search.data)),

@@ -105,6 +105,25 @@ class Search:
 
 
 @dataclass(frozen=True)
+class Task:
+    """Data on which encoders of the study are trained as well."""
+
+    data: DataSpec
+    seeds: int  # training seeds of each model
+    recipe: Recipe | None = None  # how they are trained; None: as on the headline data
+
+
+@dataclass(frozen=True)
+class LongerTexts:
+    """Encoders that differ in their positions alone, trained on short texts and tested on longer ones."""
+
+    data: DataSpec  # its max_length is the most tokens of a training text
+    lengths: tuple[int, ...]  # the most tokens of a test text, in each test
+    seeds: int  # training seeds of each encoder
+    recipe: Recipe | None = None  # how they are trained; None: as on the headline data
+
+
+@dataclass(frozen=True)
 class Profile:
     """The models, data and sizes of every study. The notebooks read all their sizes from here."""
 
@@ -148,6 +167,14 @@ class Profile:
     ]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
     embeddings: EmbeddingStudy | None = None  # notebook 09: how their embeddings are distilled; None: they are not
     composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed
+    elsewhere: tuple[Task, ...] = ()  # notebook 03: sentiment on other data; empty: that section is skipped
+    cross_domain: bool = False  # notebook 06: whether the encoders of each sentiment task are tested on all of them
+    unified: tuple[Task, ...] = ()  # notebook 06: tasks on the pooled domains at full size; empty: that section is skipped
+    component_seeds: int = 0  # notebook 05: training seeds of each encoder with one component changed; 0: that section is skipped
+    plan_b_seeds: int = 0  # notebook 03: training seeds of each form of the proposal's plan B; 0: that section is skipped
+    longer: LongerTexts | None = None  # notebook 04: texts longer than in training; None: that section is skipped
+    grid_data: DataSpec | None = None  # what the grid is trained on; None: the headline data
+    least_steps: int | None = None  # optimiser steps on each part of the data in notebook 04; None: those of the recipe's epochs
     search: Search | None = None  # notebook 02: the search for the recipes; None: there is none
     recipes: dict[str, Recipe] = field(default_factory=dict)  # model → its own recipe; a family's main model comes first
     published: tuple[DataSpec, int] | None = None  # notebook 02: data and seeds of the published protocol; None: it is not run
@@ -173,4 +200,5 @@ class Profile:
         of_loops = (loop.data for loop in self.loops)
         of_depth = (task.data for task in (*self.depth_tasks, *self.exit_studies))
         single = (self.data, self.domains, self.transfer_from, self.transfer_to, self.spam)
-        return tuple(dict.fromkeys((*single, *of_loops, *of_depth)))
+        further = (task.data for task in (*self.elsewhere, *self.unified, *((self.longer,) if self.longer else ())))
+        return tuple(dict.fromkeys((*single, *of_loops, *of_depth, *further)))

@@ -13,10 +13,12 @@ from rtxstudy.profiles.profile import (
     DepthTask,
     EmbeddingStudy,
     ExitStudy,
+    LongerTexts,
     LoopStudy,
     OwnText,
     Profile,
     Search,
+    Task,
 )
 
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
@@ -97,4 +99,12 @@ SMOKE = Profile(
         seeds=2,
     ),
     published=(dataclasses.replace(_SMOKE, train_fraction=0.5), 1),
+    elsewhere=tuple(Task(dataclasses.replace(_SMOKE, domain=one), 2) for one in ("local business", "online shopping")),
+    cross_domain=True,
+    unified=tuple(Task(dataclasses.replace(_SMOKE, task=one, max_length=64), 2) for one in ("domain", "sentiment")),
+    component_seeds=1,
+    plan_b_seeds=1,
+    longer=LongerTexts(dataclasses.replace(_SMOKE, max_length=48), (48, 96), seeds=2),
+    grid_data=dataclasses.replace(_SMOKE, train_fraction=0.5),
+    least_steps=8,
 )

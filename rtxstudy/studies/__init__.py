@@ -26,6 +26,8 @@ from rtxstudy.studies.depth_gain import (
     where_depth_pays,
 )
 from rtxstudy.studies.loop import depths, form, forms, shape, shapes, variants
+from rtxstudy.studies.more_data import cross_domain, elsewhere, on_task, sentiment_tasks, unified
+from rtxstudy.studies.one_switch import component_arms, plan_b_arms, position_arms
 from rtxstudy.studies.pretrained import finetuning, spam
 from rtxstudy.studies.recipe_search import finals, first_round, published_protocol
 from rtxstudy.studies.standard_and_recurrent import (
@@ -49,6 +51,7 @@ __all__ = [
     "Trio",
     "arms_of_width",
     "baseline",
+    "component_arms",
     "composed",
     "composed_random_depth",
     "composed_shape",
@@ -56,10 +59,12 @@ __all__ = [
     "composed_trio",
     "conversions",
     "converted",
+    "cross_domain",
     "data_size",
     "depths",
     "distillations",
     "domains",
+    "elsewhere",
     "finals",
     "finetuning",
     "first_round",
@@ -68,9 +73,13 @@ __all__ = [
     "grid",
     "leaving_early",
     "matched",
+    "on_task",
+    "plan_b_arms",
+    "position_arms",
     "published_protocol",
     "random_depth",
     "recurrent",
+    "sentiment_tasks",
     "shape",
     "shapes",
     "spam",
@@ -78,10 +87,17 @@ __all__ = [
     "text_length",
     "transfer",
     "trios",
+    "unified",
     "variants",
     "where_depth_pays",
     "width_vs_depth",
 ]
+
+
+def _all(arms: Callable[[Profile], dict[str, list[RunSpec]]]) -> Callable[[Profile], list[RunSpec]]:
+    """The runs of all arms of a study, one arm after the other."""
+    return lambda profile: [spec for specs in arms(profile).values() for spec in specs]
+
 
 # Notebook → the studies that it runs. `rtx report --dry-run` counts their runs.
 STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
@@ -97,10 +113,22 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
         "variants": variants,
         "depths": depths,
         "random_depth": random_depth,
+        "elsewhere": elsewhere,
+        "plan_b": _all(plan_b_arms),
     },
-    "04_sensitivity": {"grid": grid, "data_size": data_size, "text_length": text_length},
-    "05_width_vs_depth": {"width_vs_depth": width_vs_depth},
-    "06_domain_classification": {"domains": domains, "transfer": transfer},
+    "04_sensitivity": {
+        "grid": grid,
+        "data_size": data_size,
+        "text_length": text_length,
+        "longer_texts": _all(position_arms),
+    },
+    "05_width_vs_depth": {"width_vs_depth": width_vs_depth, "components": _all(component_arms)},
+    "06_domain_classification": {
+        "domains": domains,
+        "transfer": transfer,
+        "unified": unified,
+        "cross_domain": cross_domain,
+    },
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},
     "09_where_depth_pays": {
         "where_depth_pays": where_depth_pays,

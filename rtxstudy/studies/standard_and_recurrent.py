@@ -55,24 +55,34 @@ def grid(profile: Profile) -> list[RunSpec]:
         for layers in profile.grid_layers
         for passes in profile.grid_passes
     ]
-    return _seeds(profile, names, profile.data, profile.grid_seeds)
+    return _seeds(profile, names, profile.grid_data or profile.data, profile.grid_seeds)
 
 
 def data_size(profile: Profile) -> list[RunSpec]:
-    """Notebook 04: both models on nested shares of the training rows."""
+    """Notebook 04: both models on nested shares of the training rows. Shares below one have at least the least steps."""
+    parts = [dataclasses.replace(profile.data, train_fraction=fraction) for fraction in profile.fractions]
     return [
         spec
-        for fraction in profile.fractions
-        for spec in _both(profile, dataclasses.replace(profile.data, train_fraction=fraction))
+        for part in parts
+        for spec in (_both(profile, part) if part == profile.data else _long_enough(profile, _both(profile, part)))
+    ]
+
+
+def _long_enough(profile: Profile, specs: list[RunSpec]) -> list[RunSpec]:
+    """The same runs with at least the optimiser steps that the profile asks for on parts of the data."""
+    if profile.least_steps is None:
+        return specs
+    return [
+        dataclasses.replace(spec, recipe=dataclasses.replace(spec.recipe, least_steps=profile.least_steps)) for spec in specs
     ]
 
 
 def text_length(profile: Profile) -> list[RunSpec]:
-    """Notebook 04: both models on the shortest and on the longest 30 % of the texts."""
+    """Notebook 04: both models on the shortest and on the longest 30 % of the texts, with at least the least steps."""
     return [
         spec
         for lengths in ("shortest", "longest")
-        for spec in _both(profile, dataclasses.replace(profile.data, lengths=lengths))
+        for spec in _long_enough(profile, _both(profile, dataclasses.replace(profile.data, lengths=lengths)))
     ]
 
 

@@ -18,9 +18,12 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 """
 
 from rtxstudy.words.answers import answer as answer
+from rtxstudy.words.comparisons import away_from_home as away_from_home
+from rtxstudy.words.comparisons import beside_words as beside_words
 from rtxstudy.words.comparisons import carried as carried
 from rtxstudy.words.comparisons import over_blocks as over_blocks
 from rtxstudy.words.comparisons import reached as reached
+from rtxstudy.words.comparisons import smallest as smallest
 from rtxstudy.words.comparisons import verdict as verdict
 from rtxstudy.words.costs import cost_ratio as cost_ratio
 from rtxstudy.words.costs import frontiers as frontiers

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rtxstudy.evaluation.statistics import mean_interval
+from rtxstudy.words.comparisons import FEWEST_SEEDS
 from rtxstudy.words.numbers import counted, higher, number, points, signed
 
 FASTER = 1.5  # early exit aims for at least this throughput, relative to all passes
@@ -22,6 +23,7 @@ def leaving_early(row: Mapping[str, Any]) -> str:
     """
     interval = "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
     goal = row["throughput"] >= FASTER and row["difference"] >= -LOST
+    few = "" if row["n_seeds"] >= FEWEST_SEEDS else f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
     if math.isnan(row["fixed_passes"]):
         instead = "No fixed number of passes is as accurate."
     else:
@@ -35,7 +37,7 @@ def leaving_early(row: Mapping[str, Any]) -> str:
         f"has {row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} times in the "
         f"slowest seed, and takes {row['passes']:.2f} passes on average. Its accuracy is {higher(row['difference'])}"
         f"{interval}. The goal, {FASTER} times the throughput for a loss of at most {100 * LOST:.1f} points, is "
-        f"{'reached' if goal else 'not reached'}. {instead}"
+        f"{'reached' if goal else 'not reached'}{few}. {instead}"
     )
 
 
@@ -54,6 +56,8 @@ def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes:
         shown = "the later passes harm on these texts"
     else:
         shown = "the interval contains zero, so the later passes are not shown to help"
+    if 1 < gained.n < FEWEST_SEEDS and not gained.low <= 0 <= gained.high:
+        shown += f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
     return (
         f"**{model}** reaches an accuracy of {np.mean(first):.3f} after the first pass and of {np.mean(last):.3f} "
         f"after {passes} ({points(gained.mean)}{interval}): {shown}."
@@ -64,7 +68,7 @@ def worth(fit: Mapping[str, Any]) -> str:
     """Two sentences on φ: what it is, and how much it depends on single models.
 
     ``fit`` holds the fields of :class:`rtxstudy.evaluation.worth.Worth`, the name of its ``data``, and ``least`` and
-    ``largest`` of :func:`rtxstudy.evaluation.worth.without_one_model`.
+    ``largest`` of :func:`rtxstudy.evaluation.worth.without_one_model`, and ``seeds``, the fewest of a model.
     """
     low, high = fit["low"], fit["high"]
     if math.isnan(fit["phi"]):
@@ -85,12 +89,15 @@ def worth(fit: Mapping[str, Any]) -> str:
         shown = "more passes are not shown to help, and they are worth less than as many separate layers"
     else:
         shown = "more passes are not shown to help"
+    few = ""
+    if fit.get("seeds", FEWEST_SEEDS) < FEWEST_SEEDS:  # tables of earlier reports do not have the number
+        few = f", but fewer than {FEWEST_SEEDS} seeds of a model settle nothing"
     if math.isnan(fit["least"]):
         depends = "φ is undetermined if the runs of one of the models are left out"
     else:
         least, largest = (number(fit[end], ".2f") for end in ("least", "largest"))
         depends = f"If the runs of one model are left out, φ is between {least} and {largest}"
     return (
-        f"On **{fit['data']}** φ = {number(fit['phi'], '.2f')} (95 % interval {ends}, n = {fit['n']} runs): {shown}. "
+        f"On **{fit['data']}** φ = {number(fit['phi'], '.2f')} (95 % interval {ends}, n = {fit['n']} runs): {shown}{few}. "
         f"{depends}."
     )

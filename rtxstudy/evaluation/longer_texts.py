@@ -1,0 +1,94 @@
+"""Encoders that read longer texts than in training, measured once from each run's weights.
+
+What lies beyond the training length depends on the form of the position. Rotary angles and ALiBi's distances go on by their
+formulas. A learned table has a row for each position up to ``max_position_embeddings``. The rows beyond the longest training
+text get no gradient, so they stay as they were drawn, only smaller by the weight decay. Beyond the table there is no row, and the
+encoder refuses the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.data.batching import Tokens
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.tokenization import encode
+from rtxlib.runs.store import Run
+from rtxlib.training.device import pick_device, pick_precision
+from rtxlib.training.predict import predict_logits
+from rtxstudy.evaluation.finished import Runs
+from rtxstudy.evaluation.kept import measured_once
+from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, summarise
+
+# The lengths are not in the key. If a profile changes them, delete the tables.
+
+
+def read_to(lengths: tuple[int, ...]) -> partial:
+    """:func:`answers` at these lengths, as :meth:`rtxstudy.study.Study.measure` takes it."""
+    return partial(answers, lengths=lengths)
+
+
+def answers(run: Run, data: Prepared | None, results: Path | None = None, *, lengths: tuple[int, ...]) -> pd.DataFrame:
+    """Whether a run labels the test texts correctly when each is cut to several lengths: one row per text and length.
+
+    Columns: ``row``; ``tokens`` (of the whole text, with [CLS] and [SEP]); ``read`` (the most tokens that are read); ``right``;
+    ``trained_to`` (the most tokens of a training text).
+    """
+
+    def measure(model: object) -> pd.DataFrame:
+        device = pick_device()
+        precision = pick_precision(run.spec["recipe"]["precision"], device)
+        labels, texts, parts = np.asarray(data.splits["test"].labels), data.texts("test"), []
+        whole = np.diff(encode(texts, data.tokenizer, None)[1])
+        for length in lengths:
+            tokens = Tokens(*encode(texts, data.tokenizer, length), labels)
+            logits = predict_logits(model.to(device), tokens, data.tokenizer.pad_token_id, device, precision)
+            right = logits.argmax(axis=1) == labels
+            parts.append(pd.DataFrame({"row": np.arange(len(texts)), "tokens": whole, "read": length, "right": right}))
+        return pd.concat(parts, ignore_index=True).assign(trained_to=run.spec["data"]["max_length"])
+
+    return measured_once(run, "longer_texts", results, measure)
+
+
+def _longer(table: pd.DataFrame) -> pd.DataFrame:
+    """The texts that are longer than any training text; the others are read whole at every length."""
+    return table[table["tokens"] > table["trained_to"]]
+
+
+def by_length(runs: Mapping[str, Runs], table: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy on the texts that are longer than any training text: ``model, read, mean, low, high, sd, n, texts``.
+
+    ``runs``: name of the form of the position → its runs. The column ``model`` holds this name.
+    """
+    longer = _longer(table)
+    names = {run.key: name for name, own in runs.items() for run in own}
+    right = longer.assign(model=longer["key"].map(names)).groupby(["model", "seed", "read"], sort=False)["right"]
+    return summarise(right.mean().reset_index(name="accuracy"), ["model", "read"]).assign(texts=longer["row"].nunique())
+
+
+def differences(runs: Mapping[str, Runs], table: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy at each further length minus that at the training length, for each form of the position.
+
+    ``runs``: name of the form → its runs. Only texts that are longer than any training text count. Rows and columns are those of
+    :func:`rtxstudy.evaluation.comparisons.compare`, without ``low_without``, and ``position`` and ``read``.
+    """
+    longer, rows = _longer(table), []
+    for name, own in runs.items():
+        right = longer[longer["key"].isin([run.key for run in own])]
+        at = {
+            read: part.pivot(index="seed", columns="row", values="right").to_numpy(dtype=float)
+            for read, part in right.groupby("read")
+        }
+        short, *further = sorted(at)
+        for read in further:
+            d = at[read] - at[short]
+            row = {"comparison": f"{name}, {read} tokens − {short} tokens", "data": own[0].metrics["data"]}
+            rows.append(
+                row | mean_difference(d)._asdict() | {"smallest": smallest_shown(d), "position": name, "read": read}
+            )
+    return pd.DataFrame(rows)

@@ -1,0 +1,84 @@
+"""Notebooks 03, 04 and 05: the recurrent encoder with one thing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtxlib.models.presets import preset
+from rtxlib.runs.spec import RunSpec
+from rtxstudy.profiles.profile import Profile
+
+
+def components(profile: Profile) -> dict[str, dict[str, Any]]:
+    """Name → the ModelConfig fields that it changes. The first one is the study's own encoder.
+
+    A gated feed-forward has three matrices and a plain one two. "GELU, as many parameters" is therefore wider inside.
+    """
+    inner = preset(profile.recurrent).resolved_intermediate_size
+    return {
+        "the study's own": {},
+        "LayerNorm": {"norm": "layernorm"},
+        "GELU": {"feedforward": "gelu"},
+        "GELU, as many parameters": {"feedforward": "gelu", "intermediate_size": 3 * inner // 2},
+        "learned positions": {"position": "learned"},
+        "sinusoidal positions": {"position": "sinusoidal"},
+        "ALiBi": {"position": "alibi"},
+        "no positions": {"position": "none"},
+        "post-norm": {"norm_placement": "post"},
+    }
+
+
+def plan_b(profile: Profile) -> dict[str, dict[str, Any]]:
+    """Name → the ModelConfig fields that it changes. The first one is the study's own encoder.
+
+    The others are what the proposal wants to try if the recurrent encoder loses: an α of each pass that is learned, and a light
+    layer of its own before each later pass. Its feed-forward is as wide as the encoder, a quarter of the block's.
+    """
+    width = preset(profile.recurrent).hidden_size
+    learned, conditioning = {"residual": "learned"}, {"conditioning_size": width}
+    return {
+        "the study's own": {},
+        "learned α": learned,
+        "conditioning": conditioning,
+        "learned α and conditioning": learned | conditioning,
+    }
+
+
+def component_arms(profile: Profile) -> dict[str, list[RunSpec]]:
+    """Notebook 05: name → the runs of each entry of :func:`components` on the headline data; empty without seeds for them."""
+    return _arms(profile, components(profile), profile.component_seeds)
+
+
+def plan_b_arms(profile: Profile) -> dict[str, list[RunSpec]]:
+    """Notebook 03: name → the runs of each entry of :func:`plan_b` on the headline data; empty without seeds for them."""
+    return _arms(profile, plan_b(profile), profile.plan_b_seeds)
+
+
+def _arms(profile: Profile, changes: dict[str, dict[str, Any]], seeds: int) -> dict[str, list[RunSpec]]:
+    data, recipe = profile.data, profile.recipe_of(profile.recurrent)
+    return {
+        name: [RunSpec(profile.recurrent, data, recipe, seed, profile.variant | words) for seed in range(seeds)]
+        for name, words in (changes.items() if seeds else ())
+    }
+
+
+POSITIONS: dict[str, dict[str, Any]] = {
+    "rotary": {},  # the study's own
+    "ALiBi": {"position": "alibi"},
+    "learned": {"position": "learned"},
+}
+
+
+def position_arms(profile: Profile) -> dict[str, list[RunSpec]]:
+    """Notebook 04: name → the runs of the recurrent encoder with each of :data:`POSITIONS`, trained on short texts.
+
+    Empty where the profile has no study of longer texts.
+    """
+    how = profile.longer
+    if how is None:
+        return {}
+    recipe = how.recipe or profile.recipe_of(profile.recurrent)
+    return {
+        name: [RunSpec(profile.recurrent, how.data, recipe, seed, words) for seed in range(how.seeds)]
+        for name, words in POSITIONS.items()
+    }
