@@ -139,7 +139,7 @@ SMALL = {  # column of rtxstudy.evaluation.small_vocabulary.against_whole → it
 
 def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of loops whose token table is cut."""
-    return _written(table[["data", *SMALL]], SMALL)
+    return _written(table[["regime", "data", *SMALL]], SMALL)
 
 
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:

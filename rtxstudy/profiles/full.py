@@ -88,8 +88,8 @@ FULL = Profile(
     random_depth="recurrent-3x4x256",
     random_depth_seeds=5,
     depth_tasks=(
-        DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS),
-        DepthTask(of_source("cola"), RECIPES["small"], RECIPES["finetune"]),
+        DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS, lower=_TWO_EPOCHS),
+        DepthTask(of_source("cola"), RECIPES["small"], RECIPES["finetune"], lower=RECIPES["finetune"]),
         DepthTask(_SST2, RECIPES["default"], named_recipe("finetune", epochs=1)),
         DepthTask(of_source("snli", rows=20_000), made=_TWO_EPOCHS),
         DepthTask(_DOMAINS, made=named_recipe("finetune", epochs=1)),

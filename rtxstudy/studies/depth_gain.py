@@ -11,6 +11,7 @@ from rtxlib.runs.distillation import Distillation
 from rtxlib.runs.pretraining import Pretraining
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import Recipe
+from rtxstudy.profiles.conversions import LOWER
 from rtxstudy.profiles.profile import DepthTask, Profile
 from rtxstudy.studies.standard_and_recurrent import matched
 
@@ -67,10 +68,17 @@ def made_of(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conve
 
 
 def _made(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
-    """The whole pretrained encoder, its lower layers passed once, and the same layers in a loop."""
-    loop, seeds = profile.conversions[0], range(profile.depth_seeds)
-    arms = ({}, loop | {"passes": 1}, loop)
-    regime = "made from a pretrained encoder"
+    """The whole pretrained encoder, the study's loop made from it, and the loop's layers passed once."""
+    return _around(profile.conversions[0], "made from a pretrained encoder", profile, task, recipe)
+
+
+def _lower(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The same with a loop of the encoder's lower layers."""
+    return _around(LOWER, "made of its lower layers", profile, task, recipe)
+
+
+def _around(loop: dict[str, Any], regime: str, profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    arms, seeds = ({}, loop | {"passes": 1}, loop), range(profile.depth_seeds)
     return Trio(regime, *([made_of(profile, task.data, recipe, seed, **arm) for seed in seeds] for arm in arms))
 
 
@@ -92,6 +100,7 @@ REGIMES: dict[str, Callable[[Profile, DepthTask, Recipe], Trio]] = {
     "nothing": _from_nothing,
     "own_text": _own_text,
     "made": _made,
+    "lower": _lower,
     "taught": _taught,
 }
 WITHOUT_WEIGHTS = ("nothing", "own_text")  # the regimes that need no pretrained weights from elsewhere
@@ -119,7 +128,7 @@ def where_depth_pays(profile: Profile) -> list[RunSpec]:
 
 def converted(profile: Profile) -> list[RunSpec]:
     """Notebook 09: the same arms, made from a pretrained encoder."""
-    return [spec for trio in trios(profile, ["made", "taught"]) for arm in trio[1:] for spec in arm]
+    return [spec for trio in trios(profile, ["made", "lower", "taught"]) for arm in trio[1:] for spec in arm]
 
 
 def conversions(profile: Profile) -> list[RunSpec]:
@@ -129,7 +138,7 @@ def conversions(profile: Profile) -> list[RunSpec]:
 
 
 def distillations(profile: Profile) -> list[Distillation]:
-    """Notebook 09: the lower layers passed once, and the loop, learn the embeddings of the whole pretrained encoder.
+    """Notebook 09: the loop, and its layers passed once, learn the embeddings of the whole pretrained encoder.
 
     The texts that notebook 09 searches are kept out. Without an embedding study in the profile there are none.
     """
