@@ -64,8 +64,8 @@ def found_by_embeddings(row: Mapping[str, Any]) -> str:
 def small_vocabulary(row: Mapping[str, Any]) -> str:
     """One sentence on a row of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`: how small, and at what loss."""
     return (
-        f"**{row['data']}**, {row['regime']}: the loop has {row['small_parameters'] / 1e6:.1f} million parameters in all, the whole encoder "
-        f"{row['deep_parameters'] / 1e6:.1f} million. Its accuracy minus that of the whole encoder is "
+        f"**{row['data']}**, {row['regime']}: the loop has {row['small_parameters'] / 1e6:.1f} million parameters in all, the "
+        f"whole encoder {row['deep_parameters'] / 1e6:.1f} million. Its accuracy minus that of the whole encoder is "
         f"{points(row['difference'])} ({signed(row['low'])} to {signed(row['high'])}, {counted(row['n_seeds'], 'seed')} × "
         f"{row['n_items']:,} texts). The cut changes {number(100 * row['changed'], '.1f')} % of the loop's labels."
     )
