@@ -181,7 +181,7 @@ class RunSpec:
     @property
     def name(self) -> str:
         """The model's name in tables and figures: the preset, and the settings that differ from it."""
-        words = (value if isinstance(value, str) else f"{field}={value}" for field, value in self.overrides.items())
+        words = (_setting(field, value) for field, value in self.overrides.items())
         parts = [self.model.rstrip("/").rsplit("/", 1)[-1], *self._conversion_words(), *words]
         parts += ["pretrained here"] * (self.pretraining is not None)
         parts += ["frozen"] * self.recipe.freeze_encoder + ["distilled"] * (self.teacher is not None)
@@ -201,6 +201,13 @@ class RunSpec:
     def title(self) -> str:
         """The run's name in messages: model, data and seed."""
         return f"{self.name} on {data_label(self.data)}, seed {self.seed}"
+
+
+def _setting(field: str, value: Any) -> str:
+    """A setting in a run's name: its word, where the word tells which setting it is."""
+    if field == "position":  # a residual can be learned, or none, as well
+        return "no positions" if value == "none" else f"{value} positions"
+    return value if isinstance(value, str) else f"{field}={value}"
 
 
 def data_label(data: DataSpec) -> str:
