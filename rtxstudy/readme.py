@@ -97,7 +97,10 @@ def findings() -> str:
     deep, _, loop = (row for _, row in on_pairs("depth_arms").iterrows())
     share = loop["non_embedding_parameters"] / deep["non_embedding_parameters"]
     supported = [
-        0 < pairs["kept_low"] < 1 <= pairs["kept_high"] and 0 < lower["kept_low"] < lower["kept_high"] < 1,
+        pairs["depth_low"] > 0
+        and pairs["sharing_low"] > -MARGIN
+        and 0 < lower["kept_low"] < lower["kept_high"] < 1
+        and 0.8 < loop["ms_median"] / deep["ms_median"] < 1.25,
         -MARGIN < replaced["low"] < replaced["difference"] < 0 and shared < full / 2 and full - narrow > narrow - shared,
         min(once) >= 0 and words["low"] < 0 < words["high"],
         pretrained["low"] > 0,
@@ -108,10 +111,10 @@ def findings() -> str:
     said = (
         "**Where depth pays, a loop can keep it.** MultiNLI asks whether one sentence follows from another. A fine-tuned MiniLM "
         f"with its six layers is {100 * pairs['depth_gain']:.1f} points more accurate there than with its first three and its "
-        "last. A loop of the same four layers, which passes the second and the third twice, keeps "
-        f"{percent(pairs['kept'])} of that gain ({percent(pairs['kept_low'])} to {percent(pairs['kept_high'])}), with "
-        f"{percent(share)} of the layers' parameters. A text takes {loop['ms_median'] / deep['ms_median']:.2f} times as long as "
-        f"with six layers. A loop of the lower three layers keeps {percent(lower['kept'])} of what they lack "
+        f"last ({100 * pairs['depth_low']:.1f} to {100 * pairs['depth_high']:.1f}). A loop of these four layers, which passes the "
+        f"second and the third twice, does not lose a point to the six: the difference is {signed(pairs['sharing_gain'])} points "
+        f"({signed(pairs['sharing_low'])} to {signed(pairs['sharing_high'])}). It has {percent(share)} of the layers' parameters "
+        f"and saves no time. A loop of the lower three layers keeps only {percent(lower['kept'])} of what they lack "
         f"({percent(lower['kept_low'])} to {percent(lower['kept_high'])}).",
         f"**On SST-2 the recurrent encoder replaces the standard one.** The recurrent encoder (three layers, 256 wide, "
         f"passed twice) is {-100 * replaced['difference']:.1f} points less accurate than the standard encoder (six layers, "
