@@ -112,7 +112,8 @@ def findings() -> str:
         "**Where depth pays, a loop can keep it.** MultiNLI asks whether one sentence follows from another. A fine-tuned MiniLM "
         f"with its six layers is {100 * pairs['depth_gain']:.1f} points more accurate there than with its first three and its "
         f"last ({100 * pairs['depth_low']:.1f} to {100 * pairs['depth_high']:.1f}). A loop of these four layers, which passes "
-        f"the second and the third twice, does not lose a point to the six: the difference is {signed(pairs['sharing_gain'])} points "
+        "the second and the third twice, does not lose a point to the six: the difference is "
+        f"{signed(pairs['sharing_gain'])} points "
         f"({signed(pairs['sharing_low'])} to {signed(pairs['sharing_high'])}). It has {percent(share)} of the layers' parameters "
         f"and saves no time. A loop of the lower three layers keeps only {percent(lower['kept'])} of what they lack "
         f"({percent(lower['kept_low'])} to {percent(lower['kept_high'])}).",
