@@ -127,8 +127,9 @@ def where_depth_pays(profile: Profile) -> list[RunSpec]:
 
 
 def converted(profile: Profile) -> list[RunSpec]:
-    """Notebook 09: the same arms, made from a pretrained encoder."""
-    return [spec for trio in trios(profile, ["made", "lower", "taught"]) for arm in trio[1:] for spec in arm]
+    """Notebook 09: the same arms, made from a pretrained encoder. Regimes of one task share the deep one."""
+    specs = [spec for trio in trios(profile, ["made", "lower", "taught"]) for arm in trio[1:] for spec in arm]
+    return list(dict.fromkeys(specs))
 
 
 def conversions(profile: Profile) -> list[RunSpec]:
