@@ -48,7 +48,7 @@ def training_flops(spec: RunSpec, data: Prepared) -> float:
         [sum(forward_flops(config, int(t), recurrent_depth=r) * rows for t, rows in lengths.items()) for r in depths]
     )
     steps = math.ceil(len(data.splits["train"]) / spec.recipe.batch_rows)  # of an epoch
-    return FORWARD_AND_BACKWARD * epoch * max(spec.recipe.epochs, (spec.recipe.least_steps or 0) / steps)
+    return FORWARD_AND_BACKWARD * epoch * spec.recipe.most_epochs(steps)
 
 
 def pretraining_flops(what: Pretraining, data: dict[DataSpec, Prepared]) -> float:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
+from rtxlib.training.recipe import Recipe
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
 
@@ -87,11 +87,10 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 09 of this profile first.")
     members = found["studies"][found["studies"]["study"] != "recipe_search"]
     runs = members.merge(found["runs"], on="key")
-    runs["most_epochs"] = [_most_epochs(json.loads(run.spec)["recipe"], run.train_rows) for run in runs.itertuples()]
+    recipes = [Recipe(**json.loads(spec)["recipe"]) for spec in runs["spec"]]
+    runs["most_epochs"] = [
+        recipe.most_epochs(math.ceil(rows / recipe.batch_rows))
+        for recipe, rows in zip(recipes, runs["train_rows"], strict=True)
+    ]
     over_blocks = read(results, "over_blocks")
     return found | {"runs": runs, "over_blocks": pd.DataFrame() if over_blocks is None else over_blocks}
-
-
-def _most_epochs(recipe: Mapping[str, Any], rows: int) -> float:
-    """The epochs that a recipe allows on so many training rows; ``least_steps`` can make them more."""
-    return max(recipe["epochs"], (recipe.get("least_steps") or 0) / math.ceil(rows / recipe["batch_rows"]))

@@ -21,6 +21,7 @@ from rtxstudy.evaluation.statistics import mean_difference, mean_interval
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
 from rtxstudy.words import depth_gain
+from rtxstudy.words.numbers import signed
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", "docs/findings.md")
@@ -60,12 +61,6 @@ def words_counted(data: str = "sst2") -> pd.DataFrame:
 def markdown(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
-def signed(share: float) -> str:
-    """A share in points, with its sign: ``-0.0014`` → ``−0.1``. Zero has no sign."""
-    points = f"{100 * share:+.1f}".replace("-", "−")
-    return "0.0" if points in ("+0.0", "−0.0") else points
 
 
 def percent(share: float) -> str:

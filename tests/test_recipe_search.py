@@ -21,9 +21,10 @@ from rtxstudy import estimate, profiles, readable, studies
 from rtxstudy.evaluation import convergence, recipe_search
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.figures import recipe_search as draw
-from rtxstudy.profiles.full import PUBLISHED, SEARCH
+from rtxstudy.profiles.full import NOT_RUN_YET
 from rtxstudy.words import recipe_search as words
 
+SEARCH, PUBLISHED = NOT_RUN_YET["search"], NOT_RUN_YET["published"]
 SST2 = DataSpec(source="sst2")
 Curve = list[tuple[float, float]]  # validation loss and accuracy of each evaluation
 

@@ -75,17 +75,21 @@ class Recipe:
                 words = [str(word) for word in known]
                 raise InputError(f"{field}={shown(word)} is not one of {', '.join(words)}.{nearest(str(word), words)}")
         check_values(vars(self), type(self).__annotations__, _FIELDS, "A recipe's ")
-        evaluations = max(self.epochs, self.least_steps or 0) * self.evaluations_per_epoch  # an epoch may be one step
+        epochs = max(self.epochs, self.least_steps or 0)  # an epoch may be one step
+        evaluations = epochs * self.evaluations_per_epoch
         if evaluations > MOST_EVALUATIONS:
             raise InputError(
-                f"{max(self.epochs, self.least_steps or 0):,} epochs with {self.evaluations_per_epoch:,} evaluations each are "
-                f"{evaluations:,.0f}; "
+                f"{epochs:,} epochs with {self.evaluations_per_epoch:,} evaluations each are {evaluations:,.0f}; "
                 f"the most is {MOST_EVALUATIONS:,}."
             )
 
+    def most_epochs(self, steps_per_epoch: int) -> float:
+        """The epochs of a whole training that does not stop early: more than ``epochs`` where ``least_steps`` asks for them."""
+        return max(self.epochs, (self.least_steps or 0) / steps_per_epoch)
+
     def steps(self, steps_per_epoch: int) -> int:
-        """The optimiser steps of a whole training: those of all epochs, and at least ``least_steps``."""
-        return max(1, round(self.epochs * steps_per_epoch), self.least_steps or 0)
+        """The optimiser steps of a whole training that does not stop early."""
+        return max(1, round(self.most_epochs(steps_per_epoch) * steps_per_epoch))
 
     def model_overrides(self) -> dict[str, float | str]:
         """The fields of ModelConfig that this recipe replaces."""

@@ -66,7 +66,7 @@ def distance_to_teacher(logits: Tensor, taught: Tensor, temperature: float) -> T
 
 def evaluation_steps(recipe: Recipe, steps_per_epoch: int, total: int) -> set[int]:
     """The steps after which a training is evaluated: evenly spread over each epoch, and the last step."""
-    count = math.ceil(max(recipe.epochs, total / steps_per_epoch)) * recipe.evaluations_per_epoch
+    count = math.ceil(recipe.most_epochs(steps_per_epoch)) * recipe.evaluations_per_epoch
     return {round(k * steps_per_epoch / recipe.evaluations_per_epoch) for k in range(1, count + 1)} | {total}
 
 

@@ -87,12 +87,19 @@ def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data. The single fit is paired with every
     seed. Columns: those of :func:`compare`, without ``low_without``.
     """
-    words = counting[counting["model"] == NAME].iloc[0]
+    return pd.DataFrame([against_fit(runs, counting[counting["model"] == NAME].iloc[0])])
+
+
+def against_fit(runs: Runs, fit: pd.Series) -> dict[str, Any]:
+    """The accuracy of the runs minus that of one classical baseline, whose single fit is paired with every seed.
+
+    ``fit``: a row of :func:`rtxlib.runs.counting_words.counting_words` on the same data. Columns: those of :func:`compare`,
+    without ``low_without``.
+    """
     right = correct(runs)
-    of_words = np.broadcast_to(np.asarray(words["correct"], dtype=bool), right.shape)
-    row = {"comparison": f"{runs.model} − {NAME}", "data": runs[0].metrics["data"]}
-    found = paired_difference(right, of_words)._asdict() | {"smallest": smallest_shown(right.astype(float) - of_words)}
-    return pd.DataFrame([row | found])
+    of_fit = np.broadcast_to(np.asarray(fit["correct"], dtype=bool), right.shape)
+    row = {"comparison": f"{runs.model} − {fit['model']}", "data": runs[0].metrics["data"]}
+    return row | paired_difference(right, of_fit)._asdict() | {"smallest": smallest_shown(right.astype(float) - of_fit)}
 
 
 def over_blocks(runs: Runs) -> pd.DataFrame:

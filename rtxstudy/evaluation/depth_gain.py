@@ -10,7 +10,6 @@ through the same N layers R times.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,9 +20,9 @@ from sklearn.metrics import matthews_corrcoef
 
 from rtxlib.errors import InputError
 from rtxlib.runs.counting_words import MAJORITY
-from rtxstudy.evaluation.comparisons import correct, require_same_seeds
+from rtxstudy.evaluation.comparisons import against_fit, correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import by_cluster, mean_difference, paired_difference
+from rtxstudy.evaluation.statistics import by_cluster, error_of_share, mean_difference
 
 ARMS = ("deep", "shallow", "loop")
 
@@ -87,9 +86,7 @@ def learned(arms: Sequence[Runs], counting: pd.DataFrame) -> bool:
     left out.
     """
     own = counting[(counting["data"] == arms[0][0].metrics["data"]) & (counting["model"] == MAJORITY)]
-    majority = np.asarray(own["correct"].iloc[0], dtype=bool)
-    rights = [correct(arm) for arm in arms]
-    return any(paired_difference(right, np.broadcast_to(majority, right.shape)).low > 0 for right in rights)
+    return any(against_fit(arm, own.iloc[0])["low"] > 0 for arm in arms)
 
 
 def conversions(runs: Runs, texts: int) -> pd.DataFrame:
@@ -111,7 +108,7 @@ def conversions(runs: Runs, texts: int) -> pd.DataFrame:
         rows.append(row | {name: run.metrics[name] for name in shown} | {"texts": texts})
     table = pd.DataFrame(rows)
     best = table["val_accuracy"].max()
-    error = math.sqrt(best * (1 - best) / texts)
+    error = float(error_of_share(best, texts))
     near = table[table["val_accuracy"] >= best - error]
     taken = near.sort_values(["non_embedding_parameters", "val_accuracy"], ascending=[True, False]).index[0]
     return table.assign(standard_error=error, taken=table.index == taken)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import f1_score
 
-from rtxstudy.evaluation.comparisons import correct
+from rtxstudy.evaluation.comparisons import against_fit
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import paired_difference, smallest_shown, summarise
+from rtxstudy.evaluation.statistics import summarise
 
 CLASSICAL = "classical"  # the family of models without a neural network
 
@@ -22,12 +22,7 @@ def against_best_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     accuracy is taken. That choice favours the baseline, so it makes the comparison harder for the runs. Its single fit is paired
     with every seed. Columns: those of :func:`rtxstudy.evaluation.comparisons.compare`, without ``low_without``.
     """
-    best = counting.loc[counting["accuracy"].idxmax()]
-    right = correct(runs)
-    of_words = np.broadcast_to(np.asarray(best["correct"], dtype=bool), right.shape)
-    row = {"comparison": f"{runs.model} − {best['model']}", "data": runs[0].metrics["data"]}
-    found = paired_difference(right, of_words)._asdict()
-    return pd.DataFrame([row | found | {"smallest": smallest_shown(right.astype(float) - of_words)}])
+    return pd.DataFrame([against_fit(runs, counting.loc[counting["accuracy"].idxmax()])])
 
 
 def macro_f1(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:

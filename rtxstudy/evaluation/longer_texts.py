@@ -15,14 +15,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.tokenization import encode
+from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.store import Run
-from rtxlib.training.device import pick_device, pick_precision
-from rtxlib.training.predict import predict_logits
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.kept import measured_once
+from rtxstudy.evaluation.reading import labels_read
 from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, summarise
 
 # The lengths are not in the key. If a profile changes them, delete the tables.
@@ -40,16 +39,12 @@ def answers(run: Run, data: Prepared | None, results: Path | None = None, *, len
     ``trained_to`` (the most tokens of a training text).
     """
 
-    def measure(model: object) -> pd.DataFrame:
-        device = pick_device()
-        precision = pick_precision(run.spec["recipe"]["precision"], device)
-        labels, texts, parts = np.asarray(data.splits["test"].labels), data.texts("test"), []
-        whole = np.diff(encode(texts, data.tokenizer, None)[1])
+    def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
+        labels, parts = np.asarray(data.splits["test"].labels), []
+        whole = np.diff(encode(data.texts("test"), data.tokenizer, None)[1])
         for length in lengths:
-            tokens = Tokens(*encode(texts, data.tokenizer, length), labels)
-            logits = predict_logits(model.to(device), tokens, data.tokenizer.pad_token_id, device, precision)
-            right = logits.argmax(axis=1) == labels
-            parts.append(pd.DataFrame({"row": np.arange(len(texts)), "tokens": whole, "read": length, "right": right}))
+            right = labels_read(run, model, data, data.tokenizer, length) == labels
+            parts.append(pd.DataFrame({"row": np.arange(len(labels)), "tokens": whole, "read": length, "right": right}))
         return pd.concat(parts, ignore_index=True).assign(trained_to=run.spec["data"]["max_length"])
 
     return measured_once(run, "longer_texts", results, measure)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from rtxlib.training.recipe import Recipe
 from rtxstudy.evaluation.finished import Runs
+from rtxstudy.evaluation.statistics import error_of_share
 
 FIRST, FINAL = "first", "final"  # the rounds
 BEST = {"val_accuracy": False, "val_loss": True, "trial": True}  # what decides among trials → whether less is better
@@ -65,8 +65,7 @@ def trials(first: pd.DataFrame, finals: pd.DataFrame, texts: int) -> pd.DataFram
     decides between equal ones.
     """
     table = pd.concat([first.assign(round=FIRST), finals.assign(round=FINAL)], ignore_index=True)
-    accuracy = table["val_accuracy"]
-    table = table.assign(texts=texts, standard_error=np.sqrt(accuracy * (1 - accuracy) / texts))
+    table = table.assign(texts=texts, standard_error=error_of_share(table["val_accuracy"], texts))
     best = means(table[table["round"] == FINAL]).query("chosen")
     went_on = {FIRST: set(zip(finals["arm"], finals["trial"], strict=True))}
     went_on[FINAL] = set(zip(best["arm"], best["trial"], strict=True))
@@ -87,8 +86,7 @@ def means(finals: pd.DataFrame) -> pd.DataFrame:
         core_seconds=("core_seconds", "sum"),
         seeds=("seed", "size"),
     )
-    accuracy = table["val_accuracy"]
-    table["standard_error"] = np.sqrt(accuracy * (1 - accuracy) / table["texts"])
+    table["standard_error"] = error_of_share(table["val_accuracy"], table["texts"])
     ordered = [
         part.sort_values(list(BEST), ascending=list(BEST.values())) for _, part in table.groupby("arm", sort=False)
     ]

@@ -12,19 +12,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.batching import Tokens
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import sides
-from rtxlib.data.tokenization import encode
 from rtxlib.models.convert import with_vocabulary_of
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
-from rtxlib.training.device import pick_device, pick_precision
-from rtxlib.training.predict import predict_logits
 from rtxstudy.evaluation.comparisons import correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.kept import measured_once
+from rtxstudy.evaluation.reading import labels_read
 from rtxstudy.evaluation.statistics import paired_difference
 
 
@@ -38,15 +35,9 @@ def small_vocabulary(run: Run, data: Prepared | None, results: Path | None = Non
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         training = (side for text in data.texts("train") for side in sides(text))
         model.encoder, tokenizer = with_vocabulary_of(model.encoder, data.tokenizer, training)
-        ids, offsets = encode(data.texts("test"), tokenizer, data.spec.max_length)
-        test, device = data.splits["test"], pick_device()
-        separator = None if test.separator is None else tokenizer.sep_token_id
-        tokens = Tokens(ids, offsets, test.labels, separator)
-        precision = pick_precision(run.spec["recipe"]["precision"], device)
-        logits = predict_logits(model.to(device), tokens, tokenizer.pad_token_id, device, precision)
-        return pd.DataFrame(
-            {"row": np.arange(len(tokens)), "label": test.labels, "prediction": logits.argmax(axis=1)}
-        ).assign(pieces=len(tokenizer), parameters=sum(weights.numel() for weights in model.parameters()))
+        labels, found = data.splits["test"].labels, labels_read(run, model, data, tokenizer, data.spec.max_length)
+        sizes = {"pieces": len(tokenizer), "parameters": sum(weights.numel() for weights in model.parameters())}
+        return pd.DataFrame({"row": np.arange(len(labels)), "label": labels, "prediction": found}).assign(**sizes)
 
     return measured_once(run, "small_vocabulary", results, measure)
 

@@ -149,6 +149,11 @@ def smallest_shown(d: np.ndarray, power: float = POWER) -> float:
     return float(error * brentq(missing, 0.0, limits.max() + 10.0))
 
 
+def error_of_share(share: np.ndarray, n: np.ndarray | int) -> np.ndarray:
+    """The standard error of a share of n items over new items, √(p(1 − p)/n)."""
+    return np.sqrt(share * (1 - share) / n)
+
+
 def by_cluster(d: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """Paired differences of items in clusters, as values (seeds, clusters) for :func:`mean_difference`.
 

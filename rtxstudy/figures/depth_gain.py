@@ -40,9 +40,9 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
         key=[square(colour, regime, marker) for regime, (colour, marker) in regimes.items()],
     )
     ax = axes[0, 0]
-    for row in table.itertuples(index=False):
-        colour, marker = regimes[row.regime]
-        colour = colour if row.learned else GREY
+    colours = [regimes[row.regime][0] if row.learned else GREY for row in table.itertuples()]
+    for row, colour in zip(table.itertuples(index=False), colours, strict=True):
+        marker = regimes[row.regime][1]
         ax.plot([row.depth_low, row.depth_high], [row.loop_gain] * 2, color=colour, linewidth=1.2, alpha=0.5)
         ax.plot([row.depth_gain] * 2, [row.loop_low, row.loop_high], color=colour, linewidth=1.2, alpha=0.5)
         face = colour if row.depth_low > 0 and row.learned else "white"
@@ -58,11 +58,7 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
         axis.set_major_formatter(Percent())
         axis.set_label_text(words)
     grid(ax, "both")
-    colours = [
-        ink(regimes[regime][0] if learned else GREY)
-        for regime, learned in zip(table["regime"], table["learned"], strict=True)
-    ]
     segments = [((low, low), (high, high)), ((left, 0), (right, 0))]
     x, y = table["depth_gain"].to_numpy(), table["loop_gain"].to_numpy()
-    place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), colours, segments=segments)
+    place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), list(map(ink, colours)), segments=segments)
     return figure

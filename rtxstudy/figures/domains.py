@@ -15,7 +15,7 @@ from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import looks, on
 from rtxstudy.figures.shared.notes import interval_note
-from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.scales import grid, percent_below
 from rtxstudy.figures.shared.style import BODY, canvas, styled
 
 
@@ -56,10 +56,7 @@ def transfer(table: pd.DataFrame, title: str = "Does it carry from one domain to
         ax.set_title(f"{source} → {target}", loc="left", weight="bold")
         ax.margins(x=0.08)
         grid(ax, "x")
-    last = axes[-1, 0]
-    last.locator_params(axis="x", nbins=6)
-    last.xaxis.set_major_formatter(Percent())
-    last.set_xlabel("accuracy on the test texts (%)")
+    percent_below(axes[-1, 0], "accuracy on the test texts (%)")
     return figure
 
 

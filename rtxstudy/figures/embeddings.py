@@ -18,7 +18,7 @@ from rtxlib.errors import InputError
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside, place
 from rtxstudy.figures.shared.looks import DASHED, GREY, OKABE, ink, looks, on, square
-from rtxstudy.figures.shared.scales import Percent, grid, logarithmic, wide
+from rtxstudy.figures.shared.scales import grid, logarithmic, percent_below, wide
 from rtxstudy.figures.shared.style import BODY, PAD, WIDTH, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent, wrap
 
@@ -174,10 +174,7 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
         ax.set_title("\n".join(head), loc="left", weight="bold")
         ax.margins(x=0.08)
         grid(ax, "x")
-    last = axes[-1, 0]
-    last.locator_params(axis="x", nbins=6)
-    last.xaxis.set_major_formatter(Percent())
-    last.set_xlabel("precision (%)")
+    percent_below(axes[-1, 0], "precision (%)")
     return figure
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from rtxstudy.figures.shared.checks import require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import DASHED, GREY, looks, square
-from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.scales import grid, percent_below
 from rtxstudy.figures.shared.style import canvas, styled
 
 
@@ -69,8 +69,5 @@ def trials(table: pd.DataFrame, title: str = "Which recipe does validation choos
         ax.set_title(arm, loc="left", weight="bold")
         ax.margins(x=0.08)
         grid(ax, "x")
-    bottom = axes[-1, 0]
-    bottom.locator_params(axis="x", nbins=6)
-    bottom.xaxis.set_major_formatter(Percent())
-    bottom.set_xlabel("validation accuracy (%)")
+    percent_below(axes[-1, 0], "validation accuracy (%)")
     return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rtxlib.data.spec import DataSpec
@@ -82,61 +82,92 @@ def load(
     for sharing in ("shared", "unshared"):  # raises InputError for unknown or contradictory fields
         preset(profile.recurrent, **(variant or {}), block_sharing=sharing)
 
+    profile = _with_seeds(profile, dict(variant or {}), **counts)
+    if recipe is not None or epochs is not None:
+        profile = _with_recipe(profile, recipe, epochs)
+    return _with_sizes(profile, rows, max_length, domain_rows)
+
+
+def _with_seeds(
+    profile: Profile,
+    variant: dict[str, Any],
+    seeds: int | None,
+    grid_seeds: int | None,
+    pretrained_seeds: int | None,
+    loop_seeds: int | None,
+    random_depth_seeds: int | None,
+    depth_seeds: int | None,
+) -> Profile:
+    """The profile with these seeds and this variant of the recurrent encoder; the arguments are those of :func:`load`."""
+
     def capped(given: int | None, own: int) -> int:
         """The number of seeds that is given; without one the profile's own, and never more than ``seeds``."""
         return given or min(own, seeds or own)
 
-    profile = dataclasses.replace(
+    def each(studies: Iterable[Any], number: Callable[[int], int]) -> tuple[Any, ...]:
+        return tuple(dataclasses.replace(study, seeds=number(study.seeds)) for study in studies)
+
+    def asked(own: int) -> int:
+        return own and (seeds or own)
+
+    def of_depth(own: int) -> int:
+        return capped(depth_seeds, own)
+
+    search, longer, published = profile.search, profile.longer, profile.published
+    return dataclasses.replace(
         profile,
-        seeds=seeds or profile.seeds,
-        arm_seeds=seeds or profile.arm_seeds,
-        variant=dict(variant or {}),
+        variant=variant,
+        seeds=asked(profile.seeds),
+        arm_seeds=asked(profile.arm_seeds),
+        component_seeds=asked(profile.component_seeds),
+        plan_b_seeds=asked(profile.plan_b_seeds),
+        elsewhere=each(profile.elsewhere, asked),
+        unified=each(profile.unified, asked),
+        longer=longer and dataclasses.replace(longer, seeds=asked(longer.seeds)),
         grid_seeds=capped(grid_seeds, profile.grid_seeds),
         pretrained_seeds=capped(pretrained_seeds, profile.pretrained_seeds),
+        search=search and dataclasses.replace(search, seeds=capped(None, search.seeds)),
+        published=published and (published[0], capped(None, published[1])),
+        depth_seeds=of_depth(profile.depth_seeds),
+        exit_studies=each(profile.exit_studies, of_depth),
+        composed=each(profile.composed, of_depth),
+        loops=each(profile.loops, lambda own: loop_seeds or own),
         random_depth_seeds=random_depth_seeds or profile.random_depth_seeds,
-        depth_seeds=capped(depth_seeds, profile.depth_seeds),
-        loops=tuple(dataclasses.replace(loop, seeds=loop_seeds or loop.seeds) for loop in profile.loops),
-        exit_studies=tuple(
-            dataclasses.replace(one, seeds=capped(depth_seeds, one.seeds)) for one in profile.exit_studies
-        ),
-        composed=tuple(dataclasses.replace(task, seeds=capped(depth_seeds, task.seeds)) for task in profile.composed),
-        search=profile.search and dataclasses.replace(profile.search, seeds=capped(None, profile.search.seeds)),
-        elsewhere=tuple(dataclasses.replace(task, seeds=seeds or task.seeds) for task in profile.elsewhere),
-        unified=tuple(dataclasses.replace(task, seeds=seeds or task.seeds) for task in profile.unified),
-        component_seeds=profile.component_seeds and (seeds or profile.component_seeds),
-        plan_b_seeds=profile.plan_b_seeds and (seeds or profile.plan_b_seeds),
-        longer=profile.longer and dataclasses.replace(profile.longer, seeds=seeds or profile.longer.seeds),
     )
-    if recipe is not None or epochs is not None:
-        changes = {} if epochs is None else {"epochs": epochs}
 
-        def other(usual: Recipe) -> Recipe:
-            return named_recipe(recipe or usual.name, **changes)
 
-        loops = tuple(dataclasses.replace(loop, recipe=other(loop.recipe)) for loop in profile.loops)
-        tasks = tuple(
-            dataclasses.replace(task, nothing=task.nothing and other(task.nothing)) for task in profile.depth_tasks
-        )
-        composed = tuple(
-            dataclasses.replace(task, recipe=other(task.recipe)) if task.width else task for task in profile.composed
-        )
-        own = {} if recipe else {model: dataclasses.replace(one, **changes) for model, one in profile.recipes.items()}
-        profile = dataclasses.replace(
-            profile, recipe=other(profile.recipe), recipes=own, loops=loops, depth_tasks=tasks, composed=composed
-        )
-        further = {
-            name: tuple(dataclasses.replace(task, recipe=task.recipe and other(task.recipe)) for task in getattr(profile, name))
-            for name in ("elsewhere", "unified")
-        }
-        if profile.longer and profile.longer.recipe:
-            further["longer"] = dataclasses.replace(profile.longer, recipe=other(profile.longer.recipe))
-        profile = dataclasses.replace(profile, **further)
+def _with_recipe(profile: Profile, recipe: str | None, epochs: float | None) -> Profile:
+    """The profile with this recipe, and with these epochs, for its runs from random weights; None leaves its own."""
+    changes = {} if epochs is None else {"epochs": epochs}
+
+    def other(usual: Recipe | None) -> Recipe | None:
+        return usual and named_recipe(recipe or usual.name, **changes)
+
+    def each(studies: Iterable[Any], field: str = "recipe") -> tuple[Any, ...]:
+        return tuple(dataclasses.replace(study, **{field: other(getattr(study, field))}) for study in studies)
+
+    longer = profile.longer
+    return dataclasses.replace(
+        profile,
+        recipe=other(profile.recipe),
+        recipes={} if recipe else {model: dataclasses.replace(own, **changes) for model, own in profile.recipes.items()},
+        loops=each(profile.loops),
+        depth_tasks=each(profile.depth_tasks, "nothing"),
+        composed=tuple(one for task in profile.composed for one in (each([task]) if task.width else [task])),
+        elsewhere=each(profile.elsewhere),
+        unified=each(profile.unified),
+        longer=longer and dataclasses.replace(longer, recipe=other(longer.recipe)),
+    )
+
+
+def _with_sizes(profile: Profile, rows: int | None, max_length: int | None, domain_rows: int | None) -> Profile:
+    """The profile with at most so many rows and tokens; the arguments are those of :func:`load`."""
 
     def resized(data: DataSpec, most_rows: int | None = rows) -> DataSpec:
         sizes = {"rows": most_rows, "max_length": max_length}
         return dataclasses.replace(data, **{size: value for size, value in sizes.items() if value is not None})
 
-    def each_resized(studies: Iterable[Any]) -> tuple[Any, ...]:
+    def each(studies: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(dataclasses.replace(study, data=resized(study.data)) for study in studies)
 
     def texts_resized(study: Any) -> Any:
@@ -147,6 +178,7 @@ def load(
         return data if rows is None else dataclasses.replace(data, rows=rows)
 
     of_domains = rows if domain_rows is None else domain_rows
+    search, longer, published = profile.search, profile.longer, profile.published
     return dataclasses.replace(
         profile,
         data=resized(profile.data),
@@ -154,16 +186,16 @@ def load(
         transfer_from=resized(profile.transfer_from),
         transfer_to=resized(profile.transfer_to, of_domains),
         spam=resized(profile.spam),
-        loops=each_resized(profile.loops),
-        depth_tasks=each_resized(profile.depth_tasks),
-        exit_studies=each_resized(profile.exit_studies),
-        composed=each_resized(profile.composed),
-        elsewhere=each_resized(profile.elsewhere),
-        unified=each_resized(profile.unified),
-        longer=profile.longer and dataclasses.replace(profile.longer, data=fewer(profile.longer.data)),
+        loops=each(profile.loops),
+        depth_tasks=each(profile.depth_tasks),
+        exit_studies=each(profile.exit_studies),
+        composed=each(profile.composed),
+        elsewhere=each(profile.elsewhere),
+        unified=each(profile.unified),
+        longer=longer and dataclasses.replace(longer, data=fewer(longer.data)),
         grid_data=profile.grid_data and resized(profile.grid_data),
         own_text=texts_resized(profile.own_text),
         embeddings=texts_resized(profile.embeddings),
-        search=profile.search and dataclasses.replace(profile.search, data=resized(profile.search.data)),
-        published=profile.published and (resized(profile.published[0]), capped(None, profile.published[1])),
+        search=search and dataclasses.replace(search, data=resized(search.data)),
+        published=published and (resized(published[0]), published[1]),
     )

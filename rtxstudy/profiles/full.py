@@ -27,8 +27,7 @@ _LATER = (
     of_source("yelp_five_stars", rows=8000, max_length=128),
 )
 _TWO_EPOCHS = named_recipe("finetune", epochs=2)
-# The search and the published protocol are ready and not trained yet. They belong into the fields of these names below.
-SEARCH = Search(
+_SEARCH = Search(
     data=dataclasses.replace(_SST2, validation_share=0.2),
     arms=("standard-6x384", "recurrent-3x2x256", "standard-3x256", "standard-6x256"),
     recipe=RECIPES["default"],
@@ -37,7 +36,6 @@ SEARCH = Search(
     finalists=2,
     seeds=2,
 )
-PUBLISHED = (dataclasses.replace(_SST2, train_fraction=1 / 3), 1)
 
 FULL = Profile(
     name="full",
@@ -97,8 +95,6 @@ FULL = Profile(
     depth_seeds=3,
     conversions=CONVERSIONS,
     exit_studies=(),
-    search=None,
-    published=None,
 )
 
 # Yelp and Amazon at the proposal's length, judged on the official test rows. All other rows are for training and validation.
@@ -108,6 +104,8 @@ _YELP, _AMAZON = (
 _UNIFIED = DataSpec(source="domains", rows=67_000, max_length=128)
 # What the proposal asks for beyond the committed runs: fields of the profile. To switch one on, move its line into FULL.
 NOT_RUN_YET: dict[str, Any] = {
+    "search": _SEARCH,
+    "published": (dataclasses.replace(_SST2, train_fraction=1 / 3), 1),
     "elsewhere": (Task(_YELP, seeds=3), Task(_AMAZON, seeds=3)),
     "unified": tuple(Task(dataclasses.replace(_UNIFIED, task=one), seeds=3) for one in ("domain", "sentiment")),
     "cross_domain": True,

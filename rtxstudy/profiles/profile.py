@@ -77,9 +77,7 @@ class ComposedTask:
     passes: int  # R, of the loop
     alone: tuple[int, ...]  # layers of further standard encoders, for the worth of a pass
     loops: tuple[tuple[int, int], ...]  # (layers, passes) of further loops, for the same
-    random_passes: (
-        int | None
-    )  # most passes of a loop of N layers that is trained with random depth; None: there is none
+    random_passes: int | None  # most passes of a loop of N layers that is trained with random depth; None: there is none
     seeds: int  # training seeds of each model
 
 
@@ -160,12 +158,8 @@ class Profile:
     depth_tasks: tuple[DepthTask, ...]  # notebook 09: where depth may pay; the first one decides among the conversions
     own_text: OwnText | None  # notebook 09: the pretraining for the tasks that ask for one; None: no task does
     depth_seeds: int  # training seeds of each arm of notebook 09
-    conversions: tuple[
-        dict[str, Any], ...
-    ]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
-    exit_studies: tuple[
-        ExitStudy, ...
-    ]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
+    conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
+    exit_studies: tuple[ExitStudy, ...]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
     embeddings: EmbeddingStudy | None = None  # notebook 09: how their embeddings are distilled; None: they are not
     composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed
     elsewhere: tuple[Task, ...] = ()  # notebook 03: sentiment on other data; empty: that section is skipped

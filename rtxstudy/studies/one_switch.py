@@ -6,7 +6,7 @@ from typing import Any
 
 from rtxlib.models.presets import preset
 from rtxlib.runs.spec import RunSpec
-from rtxstudy.profiles.profile import Profile
+from rtxstudy.profiles.profile import LongerTexts, Profile, Task
 
 
 def components(profile: Profile) -> dict[str, dict[str, Any]]:
@@ -46,19 +46,25 @@ def plan_b(profile: Profile) -> dict[str, dict[str, Any]]:
 
 def component_arms(profile: Profile) -> dict[str, list[RunSpec]]:
     """Notebook 05: name → the runs of each entry of :func:`components` on the headline data; empty without seeds for them."""
-    return _arms(profile, components(profile), profile.component_seeds)
+    return _headline(profile, components(profile), profile.component_seeds)
 
 
 def plan_b_arms(profile: Profile) -> dict[str, list[RunSpec]]:
     """Notebook 03: name → the runs of each entry of :func:`plan_b` on the headline data; empty without seeds for them."""
-    return _arms(profile, plan_b(profile), profile.plan_b_seeds)
+    return _headline(profile, plan_b(profile), profile.plan_b_seeds)
 
 
-def _arms(profile: Profile, changes: dict[str, dict[str, Any]], seeds: int) -> dict[str, list[RunSpec]]:
-    data, recipe = profile.data, profile.recipe_of(profile.recurrent)
+def _headline(profile: Profile, changes: dict[str, dict[str, Any]], seeds: int) -> dict[str, list[RunSpec]]:
+    varied = {name: profile.variant | words for name, words in changes.items()}
+    return _arms(profile, Task(profile.data, seeds), varied) if seeds else {}
+
+
+def _arms(profile: Profile, task: Task | LongerTexts, changes: dict[str, dict[str, Any]]) -> dict[str, list[RunSpec]]:
+    """Name → the runs of the recurrent encoder with these changes, on the data of a task."""
+    model, recipe = profile.recurrent, task.recipe or profile.recipe_of(profile.recurrent)
     return {
-        name: [RunSpec(profile.recurrent, data, recipe, seed, profile.variant | words) for seed in range(seeds)]
-        for name, words in (changes.items() if seeds else ())
+        name: [RunSpec(model, task.data, recipe, seed, words) for seed in range(task.seeds)]
+        for name, words in changes.items()
     }
 
 
@@ -74,11 +80,4 @@ def position_arms(profile: Profile) -> dict[str, list[RunSpec]]:
 
     Empty where the profile has no study of longer texts.
     """
-    how = profile.longer
-    if how is None:
-        return {}
-    recipe = how.recipe or profile.recipe_of(profile.recurrent)
-    return {
-        name: [RunSpec(profile.recurrent, how.data, recipe, seed, words) for seed in range(how.seeds)]
-        for name, words in POSITIONS.items()
-    }
+    return _arms(profile, profile.longer, POSITIONS) if profile.longer else {}

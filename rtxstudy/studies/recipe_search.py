@@ -8,6 +8,7 @@ import pandas as pd
 
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
+from rtxstudy.evaluation.recipe_search import BEST
 from rtxstudy.profiles.profile import Profile
 
 
@@ -35,7 +36,7 @@ def finals(profile: Profile, first: pd.DataFrame | None = None) -> list[RunSpec]
         order = sorted(range(1, len(recipes)), key=lambda trial: -recipes[trial].epochs)
         ranks = dict.fromkeys(search.arms, order)
     else:
-        ranked = first.sort_values(["val_accuracy", "val_loss", "trial"], ascending=[False, True, True])
+        ranked = first.sort_values(list(BEST), ascending=list(BEST.values()))
         ranks = {arm: ranked.loc[ranked["arm"] == arm, "trial"].tolist() for arm in search.arms}
     return [
         RunSpec(arm, search.data, recipes[trial], seed)

@@ -25,6 +25,13 @@ def grid(axes: Axes, which: str) -> None:
     axes.tick_params(axis=which, length=0)
 
 
+def percent_below(axes: Axes, words: str) -> None:
+    """A few ticks in per cent below a panel with a row for each model, and what they are."""
+    axes.locator_params(axis="x", nbins=6)
+    axes.xaxis.set_major_formatter(Percent())
+    axes.set_xlabel(words)
+
+
 def wide(values: Iterable[float], factor: float = 5.0) -> bool:
     """Whether the largest value is more than ``factor`` times the least, so that a logarithmic axis reads better.
 
