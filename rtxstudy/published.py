@@ -16,7 +16,6 @@ import pandas as pd
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
-from rtxlib.training.recipe import Recipe
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
 
@@ -82,6 +81,8 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
 
     Raises InputError when the notebooks before have left nothing.
     """
+    from rtxlib.training.recipe import Recipe  # loads torch
+
     found = {name: read(results, name) for name in FINDINGS}
     if absent := [name for name, table in found.items() if table is None]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 09 of this profile first.")
