@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 
+from rtxlib.export import eight_bits
 from rtxlib.export.graph import Graph
 from rtxlib.export.parts import View, Weights, first, layer, linear, norm
 from rtxlib.models.config import ModelConfig
@@ -20,24 +23,28 @@ def any_depth(config: ModelConfig) -> bool:
     return config.depth_sampling == "uniform"
 
 
-def network(model: Encoder | EncoderForSequenceClassification, pairs: bool = False) -> onnx.ModelProto:
-    """The graph of a model in evaluation mode, in float32.
+def network(
+    model: Encoder | EncoderForSequenceClassification, pairs: bool = False, reach: eight_bits.Reach | None = None
+) -> onnx.ModelProto:
+    """The graph of a model in evaluation mode, in float32, or with eight-bit weights where the reach of its maps is given.
 
     Inputs: ``input_ids`` and ``attention_mask`` (batch, length), for pairs ``token_type_ids`` (batch, length), and ``passes`` (a
     whole number) where :func:`any_depth`. Output: ``logits`` (batch, labels), or ``embeddings`` (batch, hidden).
     A pass that is repeated a fixed number of times is written out so often, and reads the same weights. Raises InputError for
     weights of more than 2 GiB.
     """
-    return _Network(model, pairs).model
+    return _Network(model, pairs, reach).model
 
 
 class _Network:
-    def __init__(self, model: Encoder | EncoderForSequenceClassification, pairs: bool) -> None:
+    def __init__(
+        self, model: Encoder | EncoderForSequenceClassification, pairs: bool, reach: eight_bits.Reach | None
+    ) -> None:
         self.classifies = isinstance(model, EncoderForSequenceClassification)
         self.encoder: Encoder = model.encoder if self.classifies else model
         self.config: ModelConfig = self.encoder.config
         self.graph = Graph()
-        self.root = Weights(self.graph, model.state_dict(), ("",))
+        self.root = Weights(self.graph, model.state_dict(), ("",), reach=reach)
         self.at = self.root.sub("encoder") if self.classifies else self.root
         self.ids = self.graph.input("input_ids", ("batch", "length"))
         self.real = self.graph.input("attention_mask", ("batch", "length"))
@@ -88,7 +95,11 @@ class _Network:
     def _embeddings(self) -> str:
         """:class:`rtxlib.models.encoder.Embeddings`."""
         graph, config, at, op = self.graph, self.config, self.at.sub("embeddings"), self.graph.op
-        x = op("Gather", at.value("token.weight"), self.ids, axis=0)
+        if at.reach is None:
+            x = op("Gather", at.value("token.weight"), self.ids, axis=0)
+        else:
+            name = f"{at.names[0]}token.weight"
+            x = eight_bits.row(graph, name, at.state[name].float().numpy(), self.ids)
         x = linear(x, at.sub("widen")) if at.has("widen") else x
         if config.embedding_scale:
             x = op("Mul", x, graph.constant(config.hidden_size**0.5))
@@ -138,7 +149,7 @@ class _Network:
             return at.sub(f"{name}.{number - first_number}")
         places = range(1 - first_number, self.config.recurrent_depth - first_number)
         names = tuple(f"{at.names[0]}{name}.{place}." for place in places)
-        return Weights(self.graph, at.state, names, self._trained(turn))
+        return replace(at, names=names, number=self._trained(turn))
 
     def _trained(self, turn: str) -> str:
         """The turn whose parameters are read: passes after the trained ones read those of the last."""

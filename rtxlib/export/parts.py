@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
+from rtxlib.export import eight_bits
 from rtxlib.export.graph import Graph
 from rtxlib.models.config import GATED, ModelConfig
 from rtxlib.models.layers import EncoderLayer
@@ -26,16 +27,18 @@ class Weights:
 
     names: how the names of the module's parameters begin. Several names are the modules of several passes, which have one shape;
     ``number`` then says which of them is read. Matrices are stored (in, out), which is how ONNX multiplies.
+    reach: of the maps that get eight-bit weights; None: all weights are float32.
     """
 
     graph: Graph
     state: dict[str, Tensor]
     names: tuple[str, ...]
     number: str | None = None
+    reach: eight_bits.Reach | None = None
 
     def sub(self, name: str) -> Weights:
         """The parameters of a module inside."""
-        return Weights(self.graph, self.state, tuple(f"{before}{name}." for before in self.names), self.number)
+        return replace(self, names=tuple(f"{before}{name}." for before in self.names))
 
     def has(self, name: str) -> bool:
         """Whether there is a parameter of this name, or a module."""
@@ -52,8 +55,12 @@ class Weights:
 
 
 def linear(x: str, at: Weights) -> str:
-    """x·Wᵀ + b."""
-    product = at.graph.op("MatMul", x, at.value("weight", matrix=True))
+    """x·Wᵀ + b. The weights have eight bits if the map's reach is known."""
+    name = at.names[0].removesuffix(".")
+    if at.number is None and name in (at.reach or ()):
+        product = eight_bits.product(at.graph, x, name, at.state[f"{name}.weight"].t().float().numpy(), at.reach[name])
+    else:
+        product = at.graph.op("MatMul", x, at.value("weight", matrix=True))
     return at.graph.op("Add", product, at.value("bias")) if at.has("bias") else product
 
 
