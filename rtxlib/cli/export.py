@@ -11,6 +11,7 @@ from rtxlib.cli.common import cli, data_spec, find_run, json_option, show
 from rtxlib.errors import InputError, disk_full
 
 FORMATS = ("onnx", "transformers")
+_GENERATED = 2000  # texts that check a model when no data are named
 
 
 @cli.command()
@@ -55,8 +56,8 @@ def export(
         if kind == "transformers":
             record = _for_transformers(source, out, eight, is_model)
         else:
-            columns = {"text_column": text_column, "label_column": label_column}
-            record = _as_graph(source, out, eight, data_spec(data or "embedded", **columns) if is_model else None)
+            fields = {"text_column": text_column, "label_column": label_column, "rows": None if data else _GENERATED}
+            record = _as_graph(source, out, eight, data_spec(data or "embedded", **fields) if is_model else None)
     except OSError as error:
         reason = "the disk is full" if disk_full(error) else error.strerror or error
         raise InputError(f"{out} could not be written: {reason}.") from error
