@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +92,8 @@ def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
     np.testing.assert_allclose(found, fixed(**given).logits.numpy(), atol=1e-4)
     if fixed.config.block_sharing == "unshared":
         return
-    free = filled(EncoderForSequenceClassification(preset("recurrent-2x3x64", **(TINY | changed | {"depth_sampling": "uniform"}))))
+    trained = preset("recurrent-2x3x64", **(TINY | changed | {"depth_sampling": "uniform"}))
+    free = filled(EncoderForSequenceClassification(trained))
     graph = network(free, pairs=True).SerializeToString()
     for passes in (1, 2, 3, 5):
         expected = free(**given, recurrent_depth=passes).logits.numpy()
@@ -118,7 +120,8 @@ def test_a_shared_block_stands_in_the_file_once() -> None:
 
 @torch.inference_mode()
 def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
-    config = preset("minilm-l6", **(TINY | {"vocab_size": 2000, "hidden_size": 128, "intermediate_size": 512}), num_hidden_layers=2)
+    sizes = {"vocab_size": 2000, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 2}
+    config = preset("minilm-l6", **(TINY | sizes))
     encoder, given = filled(Encoder(config)), batch(config)
     encoder.embeddings.norm.weight[7] *= 20  # a channel that is much larger than the others
     plain = network(encoder).SerializeToString()
@@ -210,7 +213,7 @@ def test_the_script_cleans_and_tokenises_as_training_does(home: Path) -> None:
     pairs = [("a b " * n, "c d e " * m) for n, m in ((1, 1), (90, 1), (1, 90), (90, 90), (40, 50), (127, 127), (65, 60))]
     for texts in (TEXTS, pairs):
         ids, ends = encode(texts, run, length)
-        ours = [ids[a:b].tolist() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        ours = [ids[a:b].tolist() for a, b in pairwise(ends)]
         theirs = exported.tokenizer.encode_batch(texts)
         assert [[i for i, real in zip(e.ids, e.attention_mask, strict=True) if real] for e in theirs] == ours
 
@@ -244,7 +247,7 @@ def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypa
     done = rtx("export", home / "encoder", "--out", tmp_path / "out", home=home)
     assert done.returncode == 2 and "does not agree with the model" in done.stderr and done.stderr.count("\n") < 20
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InputError, match="2 of 3 texts get another label|another label"):
+    with pytest.raises(InputError, match="3 of 3 texts get another label"):
         check.require_agreement(np.eye(3) * 1e-5, np.roll(np.eye(3), 1, axis=0) * 1e-5, True)
 
 

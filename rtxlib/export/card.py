@@ -52,19 +52,19 @@ def card(record: dict[str, Any], bert_shaped: bool) -> str:
         passes = "" if record["passes"] == 1 else f"Its block is passed {record['passes']} times; its weights are stored once."
     else:
         passes = f"Its block is an ONNX Loop; `passes` says how often it is passed ({record['passes']} in training)."
-    return _CARD.format(
-        **record,
-        what="a graph that labels texts" if labels else "a graph of sentence embeddings",
-        graph="the encoder with eight-bit weights" if eight else "the encoder in float32",
-        passes=passes,
-        inputs=", ".join(f"`{name}`" for name in record["inputs"]),
-        output="the logits of " + ", ".join(map(visible, labels)) if labels else f"an embedding of {record['width']} numbers",
-        example='"a first text" "a second text"' if record["pairs"] else '"a text" "another"',
-        command="predict DIR" if labels else "embed FILE --model DIR --out FILE.parquet",
-        same=", and every text gets the same label" if labels else "",
-        loss=_loss(record) if eight else "",
-        other=(_THEIRS if bert_shaped else _OURS) if labels else _EMBEDDINGS,
-    )
+    written = {
+        "what": "a graph that labels texts" if labels else "a graph of sentence embeddings",
+        "graph": "the encoder with eight-bit weights" if eight else "the encoder in float32",
+        "passes": passes,
+        "inputs": ", ".join(f"`{name}`" for name in record["inputs"]),
+        "output": "the logits of " + ", ".join(map(visible, labels)) if labels else f"an embedding of {record['width']} numbers",
+        "example": '"a first text" "a second text"' if record["pairs"] else '"a text" "another"',
+        "command": "predict DIR" if labels else "embed FILE --model DIR --out FILE.parquet",
+        "same": ", and every text gets the same label" if labels else "",
+        "loss": _loss(record) if eight else "",
+        "other": (_THEIRS if bert_shaped else _OURS) if labels else _EMBEDDINGS,
+    }
+    return _CARD.format_map(record | written)
 
 
 def _loss(record: dict[str, Any]) -> str:
