@@ -7,6 +7,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -95,7 +96,7 @@ def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
     trained = preset("recurrent-2x3x64", **(TINY | changed | {"depth_sampling": "uniform"}))
     free = filled(EncoderForSequenceClassification(trained))
     graph = network(free, pairs=True).SerializeToString()
-    for passes in (1, 2, 3, 5):
+    for passes in (1, 3, 5):
         expected = free(**given, recurrent_depth=passes).logits.numpy()
         np.testing.assert_allclose(answered(graph, given, passes), expected, atol=1e-4)
 
@@ -160,7 +161,7 @@ def test_the_loss_of_eight_bits_has_an_interval_even_where_nothing_changed() -> 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a trained run, exported as ``graph``, and an encoder, exported in eight bits as ``vectors``."""
+    """A trained run, exported as ``graph`` and in eight bits as ``graph8``, and an encoder, exported as ``vectors``."""
     where = tmp_path_factory.mktemp("export")
     small = ("--data", "embedded", "--rows", "240", "--recipe", "smoke", "--set", "depth_sampling=uniform")
     done = rtx("train", "--model", "recurrent-1x2x32", *small, "--json", home=where)
@@ -172,9 +173,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     texts = [f"{a} {b} film" for a in ("a fine", "the dull", "one slow") for b in ("warm", "cold", "loud")]
     tokenizer = train("wordpiece", texts * 3, 64)
-    encoder = filled(Encoder(preset("minilm-l3", **(TINY | {"vocab_size": len(tokenizer), "num_hidden_layers": 1}))))
+    sizes = TINY | {"vocab_size": len(tokenizer), "num_hidden_layers": 1, "max_seq_length": 32}
+    encoder = filled(Encoder(preset("minilm-l3", **sizes)))
     folder.pretrained.save(encoder, where / "encoder", tokenizer)
-    done = rtx("export", where / "encoder", "--out", where / "vectors", home=where)
+    with mock.patch("rtxlib.cli.export._GENERATED", 240):  # the texts of the run
+        done = rtx("export", where / "encoder", "--out", where / "vectors", home=where)
     assert done.returncode == 0, done.stderr
     (where / "run").write_text(run)
     return where
@@ -244,6 +247,7 @@ def test_without_torch_script_predict_and_embed_answer(home: Path, wheel: Path, 
 
 def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder.check, "model_answers", lambda *a, _of=check.model_answers: _of(*a) + 1e-3)
+    monkeypatch.setattr("rtxlib.cli.export._GENERATED", 240)
     done = rtx("export", home / "encoder", "--out", tmp_path / "out", home=home)
     assert done.returncode == 2 and "does not agree with the model" in done.stderr and done.stderr.count("\n") < 20
     assert list(tmp_path.iterdir()) == []
