@@ -127,7 +127,8 @@ def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
     encoder.embeddings.norm.weight[7] *= 20  # a channel that is much larger than the others
     plain = network(encoder).SerializeToString()
     several = [{"input_ids": given["input_ids"][i : i + 1]} for i in range(3)]
-    graph = network(encoder, reach=eight_bits.reach(encoder, several)).SerializeToString()
+    calibration = eight_bits.Calibration(eight_bits.largest_inputs(encoder, several), 0.5)
+    graph = network(encoder, calibration=calibration).SerializeToString()
     assert len(graph) < 0.3 * len(plain)
     before, after = answered(plain, given), answered(graph, given)
     assert 1e-4 < (1 - (before * after).sum(axis=1)).max() + 1e-4 < 0.01
@@ -140,8 +141,8 @@ def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
 @torch.inference_mode()
 def test_eight_bits_of_a_loop_are_read_in_every_pass() -> None:
     model, given = filled(EncoderForSequenceClassification(LOOP)), batch(LOOP)
-    reach = eight_bits.reach(model, [given])
-    graph = network(model, reach=reach).SerializeToString()
+    calibration = eight_bits.Calibration(eight_bits.largest_inputs(model, [given]), 0.5)
+    graph = network(model, calibration=calibration).SerializeToString()
     for passes in (1, 3):
         expected = model(given["input_ids"], given["attention_mask"], recurrent_depth=passes).logits.numpy()
         error = np.abs(answered(graph, given, passes) - expected).max()

@@ -80,8 +80,8 @@ def _as_graph(source: str, out: Path, eight: bool, spec: object | None) -> dict[
     try:
         import onnx  # noqa: F401 - so that its lack is told in a sentence
         import onnxruntime  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise InputError(NEEDS) from error
+    except ModuleNotFoundError:
+        raise InputError(NEEDS) from None
     from rtxlib.export import folder
 
     report = lambda line: click.echo(line, err=True)  # noqa: E731

@@ -8,6 +8,7 @@ weights are multiplied by (SmoothQuant, Xiao et al. 2023). The factors come from
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -21,10 +22,19 @@ from rtxlib.models.relaxation import MATRICES
 # Weights take seven of the eight bits. Processors without VNNI add two products in sixteen bits, where larger weights overflow.
 _MOST = 63
 _MOST_STATE, _MIDDLE = 127, 128  # of a rounded state, which is stored from 1 to 255
-_TOWARDS_WEIGHTS = 0.7  # the exponent of SmoothQuant: 0 leaves the states as they are, 1 makes all channels alike
+TOWARDS_WEIGHTS = (0.4, 0.5, 0.6, 0.7)  # exponents to choose from: 0 leaves the states as they are, 1 makes all channels alike
 _LEAST = 1e-5  # of a largest value, so that a channel of zeros divides nothing by zero
 
-Reach = Mapping[str, np.ndarray]  # name of a map → the largest absolute value of each of its inputs, (in,)
+
+class Calibration(NamedTuple):
+    """What decides how a model is rounded.
+
+    largest: name of a map → the largest absolute value of each of its inputs, (in,). towards_weights: how much of the difference
+    between the inputs is moved into the weights, one of TOWARDS_WEIGHTS.
+    """
+
+    largest: Mapping[str, np.ndarray]
+    towards_weights: float
 
 
 def is_rounded(name: str) -> bool:
@@ -33,8 +43,8 @@ def is_rounded(name: str) -> bool:
 
 
 @torch.no_grad()
-def reach(model: nn.Module, batches: Iterable[Mapping[str, Tensor]]) -> Reach:
-    """How far the inputs of each map go, over batches of calibration texts without padding."""
+def largest_inputs(model: nn.Module, batches: Iterable[Mapping[str, Tensor]]) -> dict[str, np.ndarray]:
+    """The largest absolute value of each input of each map, over batches of calibration texts without padding."""
     found: dict[str, np.ndarray] = {}
 
     def see(name: str):
@@ -55,21 +65,21 @@ def reach(model: nn.Module, batches: Iterable[Mapping[str, Tensor]]) -> Reach:
     return found
 
 
-def product(graph: Graph, x: str, name: str, weight: np.ndarray, inputs: np.ndarray) -> str:
-    """x·W with eight-bit whole numbers. weight: W (in, out). inputs: the reach of the inputs, (in,)."""
+def product(graph: Graph, x: str, name: str, weight: np.ndarray, calibration: Calibration) -> str:
+    """x·W with eight-bit whole numbers. weight: W (in, out)."""
+    towards = calibration.towards_weights
     of_weight = np.maximum(np.abs(weight).max(axis=1), _LEAST)
-    smooth = np.maximum(inputs, _LEAST) ** _TOWARDS_WEIGHTS / of_weight ** (1 - _TOWARDS_WEIGHTS)
+    smooth = np.maximum(calibration.largest[name], _LEAST) ** towards / of_weight ** (1 - towards)
     smooth = (smooth / np.exp(np.log(smooth).mean())).astype(np.float32)
     whole, scale = rounded(weight * smooth[:, None], axis=0)
     op = graph.op
     x = op("Mul", x, graph.weight(f"{name}.smooth", 1 / smooth))
-    largest = op("ReduceMax", op("Abs", x), graph.whole([-1]), keepdims=1)  # (batch, length, 1)
-    of_token = op("Max", op("Mul", largest, graph.constant(1 / _MOST_STATE)), graph.constant(1e-12))
-    middle = graph.constant(_MIDDLE, np.uint8)
-    x = op("Add", op("Round", op("Div", x, of_token)), graph.constant(_MIDDLE))
-    y = op("MatMulInteger", op("Cast", x, to=onnx.TensorProto.UINT8), graph.weight(f"{name}.weight", whole), middle)
-    y = op("Mul", op("Cast", y, to=onnx.TensorProto.FLOAT), of_token)
-    return op("Mul", y, graph.weight(f"{name}.scale", scale[0]))
+    largest = op("Max", op("ReduceMax", op("Abs", x), graph.whole([-1]), keepdims=1), graph.constant(1e-12))  # (B, T, 1)
+    x = op("Mul", x, op("Div", graph.constant(_MOST_STATE), largest))
+    x = op("Cast", op("Add", x, graph.constant(_MIDDLE + 0.5)), to=onnx.TensorProto.UINT8)  # the cast cuts, so it rounds
+    y = op("MatMulInteger", x, graph.weight(f"{name}.weight", whole), graph.constant(_MIDDLE, np.uint8))
+    y = op("Mul", op("Cast", y, to=onnx.TensorProto.FLOAT), largest)
+    return op("Mul", y, graph.weight(f"{name}.scale", scale[0] / _MOST_STATE))
 
 
 def row(graph: Graph, name: str, table: np.ndarray, ids: str) -> str:

@@ -95,9 +95,10 @@ def export(source: Source, out: Path, eight: bool, report: Callable[[str], None]
         report(f"the float32 graph agrees with the model on {len(texts):,} texts")
         record["size"] = record["size_float32"]
         if eight:
-            calibration = data.texts("validation")[:_CALIBRATION]
-            record["n_calibration"] = len(calibration)
-            record["size"] = _write_graph(aside, source, _reach(source, calibration))
+            validation = data.texts("validation")[:_CALIBRATION]
+            calibration = _calibrated(aside, source, validation)
+            record |= {"n_calibration": len(validation), "towards_weights": calibration.towards_weights}
+            record["size"] = _write_graph(aside, source, calibration)
             truth = data.splits["test"].labels if source.labels else None
             record["loss"] = check.loss(answers, standalone.Exported(aside, 1)(texts), truth)
         record["precision"] = "int8" if eight else "fp32"
@@ -165,18 +166,24 @@ def _tokenizer(source: Source) -> Tokenizer:
     return tokenizer
 
 
-def _write_graph(folder: Path, source: Source, reach: eight_bits.Reach | None) -> int:
+def _write_graph(folder: Path, source: Source, calibration: eight_bits.Calibration | None) -> int:
     """Write the graph, and return its bytes."""
-    content = network(source.model, source.pairs, reach).SerializeToString()
+    content = network(source.model, source.pairs, calibration).SerializeToString()
     (folder / MODEL).write_bytes(content)
     return len(content)
 
 
-def _reach(source: Source, texts: list[Any]) -> eight_bits.Reach:
-    """How far the inputs of each map go on these texts, which are read one by one."""
-    tokens = check.tokens_of(texts, source.tokenizer, source.max_length, source.pairs)
-    batches = (collate(tokens, np.array([i]), source.tokenizer.pad_token_id) for i in range(len(tokens)))
-    return eight_bits.reach(source.model, ({k: x for k, x in b.items() if k != "labels"} for b in batches))
+def _calibrated(folder: Path, source: Source, texts: list[Any]) -> eight_bits.Calibration:
+    """The calibration whose graph is nearest to the model on these validation texts. It leaves some graph in the folder."""
+    tokens, pad_id = check.tokens_of(texts, source.tokenizer, source.max_length, source.pairs), source.tokenizer.pad_token_id
+    batches = (collate(tokens, np.array([i]), pad_id) for i in range(len(tokens)))  # one by one, so without padding
+    inputs = ({name: x for name, x in batch.items() if name != "labels" and x is not None} for batch in batches)
+    largest = eight_bits.largest_inputs(source.model, inputs)
+    answers, errors = check.model_answers(source.model, tokens, pad_id), {}
+    for towards in eight_bits.TOWARDS_WEIGHTS:
+        _write_graph(folder, source, eight_bits.Calibration(largest, towards))
+        errors[towards] = float(np.square(standalone.Exported(folder, 1)(texts) - answers).mean())
+    return eight_bits.Calibration(largest, min(errors, key=errors.get))
 
 
 def _check_depths(folder: Path, source: Source, texts: list[Any]) -> None:

@@ -24,27 +24,27 @@ def any_depth(config: ModelConfig) -> bool:
 
 
 def network(
-    model: Encoder | EncoderForSequenceClassification, pairs: bool = False, reach: eight_bits.Reach | None = None
+    model: Encoder | EncoderForSequenceClassification, pairs: bool = False, calibration: eight_bits.Calibration | None = None
 ) -> onnx.ModelProto:
-    """The graph of a model in evaluation mode, in float32, or with eight-bit weights where the reach of its maps is given.
+    """The graph of a model in evaluation mode, in float32, or with eight-bit weights where a calibration is given.
 
     Inputs: ``input_ids`` and ``attention_mask`` (batch, length), for pairs ``token_type_ids`` (batch, length), and ``passes`` (a
     whole number) where :func:`any_depth`. Output: ``logits`` (batch, labels), or ``embeddings`` (batch, hidden).
     A pass that is repeated a fixed number of times is written out so often, and reads the same weights. Raises InputError for
     weights of more than 2 GiB.
     """
-    return _Network(model, pairs, reach).model
+    return _Network(model, pairs, calibration).model
 
 
 class _Network:
     def __init__(
-        self, model: Encoder | EncoderForSequenceClassification, pairs: bool, reach: eight_bits.Reach | None
+        self, model: Encoder | EncoderForSequenceClassification, pairs: bool, calibration: eight_bits.Calibration | None
     ) -> None:
         self.classifies = isinstance(model, EncoderForSequenceClassification)
         self.encoder: Encoder = model.encoder if self.classifies else model
         self.config: ModelConfig = self.encoder.config
         self.graph = Graph()
-        self.root = Weights(self.graph, model.state_dict(), ("",), reach=reach)
+        self.root = Weights(self.graph, model.state_dict(), ("",), calibration=calibration)
         self.at = self.root.sub("encoder") if self.classifies else self.root
         self.ids = self.graph.input("input_ids", ("batch", "length"))
         self.real = self.graph.input("attention_mask", ("batch", "length"))
@@ -95,7 +95,7 @@ class _Network:
     def _embeddings(self) -> str:
         """:class:`rtxlib.models.encoder.Embeddings`."""
         graph, config, at, op = self.graph, self.config, self.at.sub("embeddings"), self.graph.op
-        if at.reach is None:
+        if at.calibration is None:
             x = op("Gather", at.value("token.weight"), self.ids, axis=0)
         else:
             name = f"{at.names[0]}token.weight"

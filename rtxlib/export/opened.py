@@ -33,8 +33,8 @@ class Opened:
     def __init__(self, folder: Path) -> None:
         try:
             from rtxlib.export.standalone import Exported
-        except ModuleNotFoundError as error:
-            raise InputError(NEEDS) from error
+        except ModuleNotFoundError:
+            raise InputError(NEEDS) from None
         checksums.check_kinds(folder)
         if not (folder / checksums.SUMS).is_file():
             raise InputError(f"{folder} has no {checksums.SUMS}, so its files cannot be compared; export it again.")

@@ -27,14 +27,14 @@ class Weights:
 
     names: how the names of the module's parameters begin. Several names are the modules of several passes, which have one shape;
     ``number`` then says which of them is read. Matrices are stored (in, out), which is how ONNX multiplies.
-    reach: of the maps that get eight-bit weights; None: all weights are float32.
+    calibration: how maps get eight-bit weights; None: all weights are float32.
     """
 
     graph: Graph
     state: dict[str, Tensor]
     names: tuple[str, ...]
     number: str | None = None
-    reach: eight_bits.Reach | None = None
+    calibration: eight_bits.Calibration | None = None
 
     def sub(self, name: str) -> Weights:
         """The parameters of a module inside."""
@@ -55,10 +55,10 @@ class Weights:
 
 
 def linear(x: str, at: Weights) -> str:
-    """x·Wᵀ + b. The weights have eight bits if the map's reach is known."""
+    """x·Wᵀ + b, with eight-bit weights where the model is calibrated and the map is one of those that get them."""
     name = at.names[0].removesuffix(".")
-    if at.number is None and name in (at.reach or ()):
-        product = eight_bits.product(at.graph, x, name, at.state[f"{name}.weight"].t().float().numpy(), at.reach[name])
+    if at.calibration is not None and at.number is None and name in at.calibration.largest:
+        product = eight_bits.product(at.graph, x, name, at.state[f"{name}.weight"].t().float().numpy(), at.calibration)
     else:
         product = at.graph.op("MatMul", x, at.value("weight", matrix=True))
     return at.graph.op("Add", product, at.value("bias")) if at.has("bias") else product
