@@ -8,7 +8,7 @@ from rtxlib.errors import visible
 
 _CARD = """# {model}, as {what}
 
-`model.onnx` is {graph}. It takes {size:,} bytes. {passes}
+`model.onnx` is {graph}. It takes {size:,} bytes.{passes}
 
 | file | what it is |
 | --- | --- |
@@ -49,9 +49,9 @@ def card(record: dict[str, Any], bert_shaped: bool) -> str:
     """A README in Markdown from the record of an export."""
     labels, eight = record["labels"], record["precision"] == "int8"
     if not record["any_depth"]:
-        passes = "" if record["passes"] == 1 else f"Its block is passed {record['passes']} times; its weights are stored once."
+        passes = "" if record["passes"] == 1 else f" Its block is passed {record['passes']} times; its weights are stored once."
     else:
-        passes = f"Its block is an ONNX Loop; `passes` says how often it is passed ({record['passes']} in training)."
+        passes = f" Its block is an ONNX Loop; `passes` says how often it is passed ({record['passes']} in training)."
     written = {
         "what": "a graph that labels texts" if labels else "a graph of sentence embeddings",
         "graph": "the encoder with eight-bit weights" if eight else "the encoder in float32",
