@@ -34,6 +34,8 @@ RULES = [
     ("rtxlib/data", OURS, ("rtxlib.data", *LEAVES)),
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
     ("rtxlib/runs", ("rtxlib.cli", "rtxlib.doctor"), ()),
+    ("rtxlib/export", ("rtxlib.cli", "rtxlib.doctor"), ()),
+    ("rtxlib/export/standalone.py rtxlib/export/opened.py", (*OURS, *MODELS), ("rtxlib.export.standalone", *LEAVES)),
     ("rtxstudy/figures", (*OURS, *MODELS), ("rtxstudy.figures", *TABLES, *LEAVES)),
     ("rtxstudy/evaluation/statistics.py rtxstudy/evaluation/pareto.py", (*OURS, *MODELS), (*TABLES, *LEAVES)),
     ("rtxstudy/pages", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.pages", "anywidget")),

@@ -45,10 +45,10 @@ def test_every_folder_of_code_is_a_package_of_the_wheel() -> None:
     ("folder", "listed"), [("rtxlib", NEEDED), ("rtxstudy", NEEDED + EXTRAS["study"])], ids=["rtxlib", "rtxstudy"]
 )
 def test_every_package_that_code_imports_is_listed(folder: str, listed: list[str]) -> None:
-    """Those of an extra of its own (Ray) apart."""
+    """Those of extras of their own (Ray, export) apart."""
     files = list((ROOT / folder).rglob("*.py"))
     modules = {name.partition(".")[0] for file in files for name in imported(file)}
-    modules -= {*sys.stdlib_module_names, "rtxlib", "rtxstudy", "ray", "mpl_toolkits"}
+    modules -= {*sys.stdlib_module_names, "rtxlib", "rtxstudy", "ray", "onnx", "onnxruntime", "mpl_toolkits"}
     known = importlib.metadata.packages_distributions()
     wanted = {module: names(known.get(module, [module])) for module in modules}
     assert not {module: owners for module, owners in wanted.items() if not owners & names(listed)}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from transformers import PreTrainedTokenizerBase
 
+    from rtxlib.export.opened import Opened
     from rtxlib.models.config import ModelConfig
     from rtxlib.models.encoder import Encoder
 
@@ -58,18 +59,29 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
         raise InputError(f"{file} holds no text to embed.")
     from tqdm import tqdm
 
-    from rtxlib.training.embed import embed as vectors
+    from rtxlib.export import opened
 
     started = time.monotonic()
     try:
+        if exported := opened.find(model):
+            embeddings = exported.embed(texts)
+            _write(out, texts, embeddings, _exported(model, exported))
+            return _told(texts, embeddings, started, out)
+        from rtxlib.training.embed import embed as vectors
+
         encoder, tokenizer = _open(model, weights)
         every = 0.2 if sys.stderr.isatty() else 30  # seconds; a terminal redraws the line, a log keeps each
         with tqdm(total=len(texts), unit=" texts", file=sys.stderr, mininterval=every) as bar:
             embeddings = vectors(texts, encoder, tokenizer, report=lambda done, _: bar.update(done - bar.n))
-        _write(out, texts, embeddings, model, weights, encoder.config)
+        _write(out, texts, embeddings, _described(model, weights, encoder.config))
     except KeyboardInterrupt as stop:
         click.echo(f"Interrupted; {visible(str(out))} was not written.", err=True)
         sys.exit(exit_status(stop))
+    _told(texts, embeddings, started, out)
+
+
+def _told(texts: list[str], embeddings: np.ndarray, started: float, out: Path) -> None:
+    """Say on standard error what was written."""
     click.echo(
         f"{len(texts):,} text{'' if len(texts) == 1 else 's'}, {embeddings.shape[1]} dimensions, "
         f"{time.monotonic() - started:.1f} s, written to {visible(str(out))}",
@@ -77,22 +89,30 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
     )
 
 
-def _write(
-    out: Path, texts: list[str], embeddings: np.ndarray, model: str, weights: str | None, config: ModelConfig
-) -> None:
+def _described(model: str, weights: str | None, config: ModelConfig) -> dict[str, str]:
+    """Which model made the embeddings, and how, for the metadata of the file. Metadata are strings: true or false."""
+    from rtxlib.models.pretrained import version
+
+    pooled = {"pooling": config.pooling, "normalized": json.dumps(config.normalize)}
+    return {"model": model, "revision": version(model), "weights": weights or "", **pooled}
+
+
+def _exported(model: str, exported: Opened) -> dict[str, str]:
+    """The same of an exported folder, whose version is the checksum of its graph."""
+    from rtxlib import checksums
+    from rtxlib.export.opened import MODEL
+
+    record = exported.record
+    pooled = {"pooling": record["pooling"], "normalized": json.dumps(record["normalized"])}
+    revision = "sha256:" + checksums.sha256(exported.folder / MODEL)[:16]
+    return {"model": model, "revision": revision, "weights": record["precision"], **pooled}
+
+
+def _write(out: Path, texts: list[str], embeddings: np.ndarray, described: dict[str, str]) -> None:
     """Write the columns ``text`` and ``embedding``; the metadata say which model made them."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    from rtxlib.models.pretrained import version
-
-    described = {
-        "model": model,
-        "revision": version(model),
-        "weights": weights or "",
-        "pooling": config.pooling,
-        "normalized": json.dumps(config.normalize),  # metadata are strings: true or false
-    }
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), embeddings.shape[1])
     table = pa.table({"text": pa.array(texts, pa.string()), "embedding": vectors}, metadata=described)
     write_whole(out, lambda path: parquet.write_table(table, path))

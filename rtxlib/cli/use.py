@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rtxlib.data.rows import Text
+    from rtxlib.export.opened import Opened
     from rtxlib.models import EarlyExit
     from rtxlib.runs.store import Run
 
@@ -91,16 +92,16 @@ def predict(
     early_exit: str | None,
     as_json: bool,
 ) -> None:
-    """Label texts with a trained RUN: the arguments, a file, or the lines of standard input.
+    """Label texts with a trained RUN, or the folder of `rtx export`: the arguments, a file, or the lines of standard input.
 
     A RUN on pairs of texts labels two arguments or the rows of a table.
 
     The answers to a table have all of its columns, then `predicted` and `p_<label>` for each label. The answers to other texts
     have `text`, `label` and `p_<label>`. With --json the probabilities are one object.
     """
-    from rtxlib.runs import use
+    from rtxlib.export import opened
 
-    found = find_run(run)
+    found = opened.find(run) or find_run(run)
     if out is not None and Path(out).suffix[1:].lower() not in FORMATS:  # reported before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     names = found.spec["label_names"]
@@ -116,7 +117,7 @@ def predict(
     how = {} if passes is None else {"recurrent_depth": passes}
     if early_exit is not None:
         how["early_exit"] = _rule(early_exit)
-    answers = use.predict(found, texts, **how).rename(columns={"label": named})
+    answers = _answers(found, texts, how).rename(columns={"label": named})
     if out is not None:
         whole = answers if table is None else table.join(answers.loc[:, named:])
         write_table(Path(out), whole)
@@ -132,6 +133,15 @@ def predict(
         for row in answers.to_dict("records"):
             shown = " / ".join(visible(row[column]) for column in ("text", "text_pair") if column in row)
             click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {shown}")
+
+
+def _answers(found: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd.DataFrame:
+    """The table of answers. An exported folder needs no torch, which rtxlib.runs imports."""
+    if hasattr(found, "exported"):
+        return found.predict(texts, **how)
+    from rtxlib.runs import use
+
+    return use.predict(found, texts, **how)
 
 
 def _check_columns(table: pd.DataFrame, ours: list[str]) -> None:
@@ -161,11 +171,17 @@ def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ..
     return texts, file
 
 
-def _pair_column(run: Run, given: str | None) -> str | None:
-    """The column of second texts that a run needs; None for a run on single texts."""
+def _reads_pairs(run: Run | Opened) -> bool:
+    if hasattr(run, "exported"):
+        return run.pairs
     from rtxlib.runs.use import reads_pairs
 
-    if reads_pairs(run):
+    return reads_pairs(run)
+
+
+def _pair_column(run: Run | Opened, given: str | None) -> str | None:
+    """The column of second texts that a run needs; None for a run on single texts."""
+    if _reads_pairs(run):
         return given or "text_pair"
     if given is not None:
         raise InputError(f"{run.metrics['model']} was trained on single texts; leave --text-pair-column out.")

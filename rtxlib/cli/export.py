@@ -1,0 +1,107 @@
+"""``rtx export``: an encoder as an ONNX graph, in a folder that runs without torch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from rtxlib.cli.common import cli, data_spec, find_run, json_option, show
+from rtxlib.errors import InputError, disk_full
+
+FORMATS = ("onnx", "transformers")
+_GENERATED = 2000  # texts that check a model when no data are named
+
+
+@cli.command()
+@click.argument("source", metavar="RUN|MODEL")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write; it must not exist.")
+@click.option("--int8", "eight", is_flag=True, help="Eight-bit weights; the card says what they cost on the test split.")
+@click.option(
+    "--format",
+    "kind",
+    default=FORMATS[0],
+    show_default=True,
+    help="onnx, or transformers: a run of BERT's shape, for AutoModelForSequenceClassification alone.",
+)
+@click.option("--data", help="For a MODEL: a source (sst2, …) or a file whose texts calibrate and check; 'embedded' by default.")
+@click.option("--text-column", help="The file's column of texts; 'text' by default.")
+@click.option("--label-column", help="The file's column of labels, which only decides the split; 'label' by default.")
+@json_option
+def export(
+    source: str,
+    out: Path,
+    eight: bool,
+    kind: str,
+    data: str | None,
+    text_column: str | None,
+    label_column: str | None,
+    as_json: bool,
+) -> None:
+    """Write a trained RUN or the sentence embeddings of a MODEL (a Hub id or folder) as an ONNX graph.
+
+    The folder has the graph, the tokenizer, labels, cleaning, a card, and a script that needs onnxruntime, tokenizers and numpy
+    alone. `rtx predict OUT` and `rtx embed --model OUT` open it, too. The graph is compared with the model on every test text of
+    the run's data before the folder is kept. A block that was trained for every depth stays a loop whose passes can be chosen.
+    """
+    if kind not in FORMATS:
+        raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")
+    if os.path.lexists(out):  # reported before anything is fetched
+        raise InputError(f"{out} exists already; name a new folder.")
+    is_model = _is_model(source)
+    if not is_model and (data or text_column or label_column):
+        raise InputError("A run is checked on its own data; leave --data and its columns out.")
+    try:
+        if kind == "transformers":
+            record = _for_transformers(source, out, eight, is_model)
+        else:
+            fields = {"text_column": text_column, "label_column": label_column, "rows": None if data else _GENERATED}
+            record = _as_graph(source, out, eight, data_spec(data or "embedded", **fields) if is_model else None)
+    except OSError as error:
+        reason = "the disk is full" if disk_full(error) else error.strerror or error
+        raise InputError(f"{out} could not be written: {reason}.") from error
+    show(record, as_json)
+
+
+def _is_model(source: str) -> bool:
+    """Whether the source is a pretrained encoder and not a run."""
+    from rtxlib.checksums import MARK
+
+    folder = Path(source).expanduser()
+    if os.path.isdir(folder):
+        return not (folder / MARK).exists()
+    return "/" in source
+
+
+def _as_graph(source: str, out: Path, eight: bool, spec: object | None) -> dict[str, object]:
+    from rtxlib.export.opened import NEEDS
+
+    try:
+        import onnx  # noqa: F401 - so that its lack is told in a sentence
+        import onnxruntime  # noqa: F401
+    except ModuleNotFoundError:
+        raise InputError(NEEDS) from None
+    from rtxlib.export import folder
+
+    report = lambda line: click.echo(line, err=True)  # noqa: E731
+    made = folder.of_run(find_run(source)) if spec is None else folder.of_encoder(source, spec)
+    record = folder.export(made, out, eight, report)
+    told = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
+    return {name: record[name] for name in told} | record.get("loss", {}) | {"folder": str(out)}
+
+
+def _for_transformers(source: str, out: Path, eight: bool, is_model: bool) -> dict[str, object]:
+    from rtxlib.export import bert
+    from rtxlib.runs import use
+
+    if eight or is_model:
+        raise InputError(
+            "--int8 makes an ONNX graph; leave out --format."
+            if eight
+            else "--format transformers is for runs; transformers opens what `rtx convert` writes if it is passed once."
+        )
+    run = find_run(source)
+    model, tokenizer = use.open_run(run)
+    bert.save(model.to("cpu"), tokenizer, run.spec["label_names"], out)
+    return {"model": run.metrics["model"], "folder": str(out)}

@@ -1,0 +1,99 @@
+"""The README.md of an exported folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtxlib.errors import visible
+
+_CARD = """# {model}, as {what}
+
+`model.onnx` is {graph}. It takes {size:,} bytes.{passes}
+
+| file | what it is |
+| --- | --- |
+| `model.onnx` | the graph: {inputs} → {output} |
+| `tokenizer.json` | the tokenizer, which cuts texts to {max_length} tokens |
+| `export.json` | labels, cleaning, and the numbers below |
+| `run.py` | opens the folder with onnxruntime, tokenizers and numpy alone |
+
+```
+pip install onnxruntime tokenizers numpy
+python run.py {example}
+```
+
+`rtx {command}` opens the folder, too.
+
+## Checked when it was written
+
+On {n_test:,} texts ({texts}) the float32 graph and the model differ by at most {difference:.1e}{same}.{loss}
+
+## Other ways
+
+{other}
+"""
+_OURS = """The architecture is this study's own. With rtxlib installed, transformers opens the run's folder in three lines:
+
+```python
+import rtxlib.models
+from transformers import AutoModelForSequenceClassification
+model = AutoModelForSequenceClassification.from_pretrained("the run's folder")
+```
+
+Without rtxlib, use the graph."""
+_THEIRS = "The classifier has the shape of BERT: `rtx export RUN --format transformers` writes it for transformers alone."
+_EMBEDDINGS = "sentence-transformers and transformers open the folder or Hub id that the graph was made from."
+
+
+def card(record: dict[str, Any], bert_shaped: bool) -> str:
+    """A README in Markdown from the record of an export."""
+    labels, eight = record["labels"], record["precision"] == "int8"
+    if not record["any_depth"]:
+        passes = "" if record["passes"] == 1 else f" Its block is passed {record['passes']} times; its weights are stored once."
+    else:
+        passes = f" Its block is an ONNX Loop; `passes` says how often it is passed ({record['passes']} in training)."
+    written = {
+        "what": "a graph that labels texts" if labels else "a graph of sentence embeddings",
+        "graph": "the encoder with eight-bit weights" if eight else "the encoder in float32",
+        "passes": passes,
+        "inputs": ", ".join(f"`{name}`" for name in record["inputs"]),
+        "output": "the logits of " + ", ".join(map(visible, labels)) if labels else f"an embedding of {record['width']} numbers",
+        "example": '"a first text" "a second text"' if record["pairs"] else '"a text" "another"',
+        "command": "predict DIR" if labels else "embed FILE --model DIR --out FILE.parquet",
+        "same": ", and every text gets the same label" if labels else "",
+        "loss": _loss(record) if eight else "",
+        "other": (_THEIRS if bert_shaped else _OURS) if labels else _EMBEDDINGS,
+    }
+    return _CARD.format_map(record | written)
+
+
+def _loss(record: dict[str, Any]) -> str:
+    """What the eight bits cost, in a table."""
+    lost = record["loss"]
+    if record["labels"]:
+        rows = {
+            "accuracy in float32": f"{lost['accuracy']:.4f}",
+            "accuracy in eight bits": f"{lost['accuracy_8_bits']:.4f}",
+            "difference in points (95 % interval)": f"{lost['points']:+.2f} ({_interval(lost['points_interval'], 2)})",
+            "texts with another label": f"{lost['other_labels']:.2%}",
+        }
+    else:
+        rows = {
+            "mean cosine with float32 (95 % interval)": f"{lost['cosine']:.4f} ({_interval(lost['cosine_interval'], 4)})",
+            "1 % of texts are below": f"{lost['cosine_1_percent']:.4f}",
+            "lowest cosine": f"{lost['cosine_lowest']:.4f}",
+        }
+    rows["bytes beside float32"] = f"{record['size'] / record['size_float32']:.1%}"
+    table = "\n".join(f"| {what} | {value} |" for what, value in rows.items())
+    return f"""
+
+The four maps of each layer and the token table have eight-bit weights; head, norms and positions stay in float32. The scales come
+from {record["n_calibration"]:,} validation texts. The cost on the test texts:
+
+| | |
+| --- | --- |
+{table}"""
+
+
+def _interval(ends: list[float], digits: int) -> str:
+    return f"{ends[0]:.{digits}f} to {ends[1]:.{digits}f}"

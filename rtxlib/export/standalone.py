@@ -1,0 +1,60 @@
+"""Labels or sentence embeddings of texts, from the files beside this script. It needs onnxruntime, tokenizers and numpy.
+
+python run.py "a fine film" "a dull one"      (for pairs of texts: python run.py "first" "second")
+"""
+
+import html
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+
+class Exported:
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        self.record = json.loads((folder / "export.json").read_text(encoding="utf-8"))
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))  # it cuts and pads
+        self.tokenizer.encode_special_tokens = True  # a text may spell out [SEP]
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads  # 0: all cores
+        self.session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
+        self.inputs = [each.name for each in self.session.get_inputs()]
+
+    def clean(self, text: str) -> str:
+        for kind, pattern, new in self.record["cleaning"]:
+            if kind == "entities":
+                text = re.sub(pattern, lambda match: html.unescape(match[0]), text)
+            elif kind == "replace":
+                text = re.sub(pattern, new, text)
+            else:
+                text = text.lower() if kind == "lower" else " ".join(text.split())
+        return text[: self.record["longest"]]
+
+    def __call__(self, texts: list, passes: int | None = None, rows: int = 16) -> np.ndarray:
+        """Logits (texts, labels) or embeddings (texts, width) of cleaned texts, or of pairs (first, second)."""
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]) if isinstance(texts[i], str) else sum(map(len, texts[i])))
+        found = np.empty((len(texts), self.record["width"]), np.float32)
+        for start in range(0, len(order), rows):
+            batch = order[start : start + rows]
+            tokens = self.tokenizer.encode_batch([texts[i] for i in batch])
+            fields = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+            feed = {name: np.array([getattr(each, field) for each in tokens]) for name, field in fields.items()}
+            feed["passes"] = np.array(passes or self.record["passes"])
+            found[batch] = self.session.run(None, {name: feed[name] for name in self.inputs})[0]
+        return found
+
+
+if __name__ == "__main__":
+    exported = Exported(Path(__file__).resolve().parent)
+    texts = [exported.clean(text) for text in sys.argv[1:]]
+    answers = exported([tuple(texts)] if exported.record["pairs"] else texts)
+    for answer in answers:
+        if exported.record["labels"]:
+            p = np.exp(answer - answer.max()) / np.exp(answer - answer.max()).sum()
+            print(exported.record["labels"][p.argmax()], *(f"{value:.4f}" for value in p))
+        else:
+            print(*(f"{value:.6f}" for value in answer))

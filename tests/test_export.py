@@ -1,0 +1,316 @@
+"""An exported graph answers as the model does, stores shared weights once, and runs where there is no torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from in_process import rtx
+from test_packaging import environment
+from test_recurrence import VARIANTS
+from transformers import AutoModelForSequenceClassification
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+import onnxruntime
+
+from rtxlib.data import clean
+from rtxlib.data.spec import DataSpec
+from rtxlib.data.tokenization import encode, train
+from rtxlib.errors import InputError
+from rtxlib.export import bert, check, eight_bits, folder, opened, standalone
+from rtxlib.export.network import network
+from rtxlib.models import Encoder, EncoderForSequenceClassification, ModelConfig, preset
+from rtxlib.models.presets import PRESETS
+
+TINY = {"vocab_size": 200, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 96, "max_position_embeddings": 64}
+LOOP = preset("recurrent-2x3x64", **(TINY | {"depth_sampling": "uniform"}))
+FURTHER = {
+    "norms and ranks of a pass": {"pass_norms": True, "pass_rank": 4, "residual": "none"},
+    "alibi": {"position": "alibi", "pooling": "mean"},
+    "sinusoidal": {"position": "sinusoidal", "embedding_scale": True},
+    "no positions": {"position": "none", "feedforward": "geglu"},
+    "learned": {"position": "learned", "norm": "layernorm", "norm_bias": False, "bias": False},
+}
+
+
+def batch(config: ModelConfig) -> dict[str, torch.Tensor]:
+    ids = torch.randint(5, config.vocab_size, (3, 17), generator=torch.Generator().manual_seed(0))
+    real = torch.ones_like(ids)
+    real[1, 9:] = 0
+    return {"input_ids": ids, "attention_mask": real, "token_type_ids": real * (torch.arange(17) > 6)}
+
+
+def filled(model: torch.nn.Module) -> torch.nn.Module:
+    """The model with weights far from zero and one, so that a missing part shows."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.normal_(0.0, p.shape[1] ** -0.5 if p.ndim == 2 else 0.2)
+            if "norm" in name and name.endswith("weight"):
+                p.add_(1.0)
+    return model.eval()
+
+
+def answered(graph: bytes, given: dict[str, torch.Tensor], passes: int | None = None) -> np.ndarray:
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    feed = {name: x.numpy() for name, x in given.items()} | {"passes": np.array(passes or 0)}
+    return session.run(None, {each.name: feed[each.name] for each in session.get_inputs()})[0]
+
+
+# ---------------------------------------- the graph
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_architecture_answers_as_the_model(name: str) -> None:
+    settings = TINY | {"num_hidden_layers": min(PRESETS[name]["num_hidden_layers"], 4), "pad_token_id": 0}
+    config = preset(name, **(settings | ({"local_attention": 4} if "modern" in name else {})))
+    given, model = batch(config), filled(EncoderForSequenceClassification(config))
+    graph = network(model, pairs=True).SerializeToString()
+    np.testing.assert_allclose(answered(graph, given), model(**given).logits.numpy(), atol=1e-4)
+    encoder = filled(Encoder(config))
+    found = answered(network(encoder).SerializeToString(), given)
+    np.testing.assert_allclose(found, encoder.embed(given["input_ids"], given["attention_mask"]).numpy(), atol=1e-4)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", [*VARIANTS, *FURTHER])
+def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
+    changed = {**VARIANTS, **FURTHER}[name]
+    fixed = filled(EncoderForSequenceClassification(preset("recurrent-2x3x64", **(TINY | changed))))
+    given = batch(fixed.config)
+    found = answered(network(fixed, pairs=True).SerializeToString(), given)
+    np.testing.assert_allclose(found, fixed(**given).logits.numpy(), atol=1e-4)
+    if fixed.config.block_sharing == "unshared":
+        return
+    trained = preset("recurrent-2x3x64", **(TINY | changed | {"depth_sampling": "uniform"}))
+    free = filled(EncoderForSequenceClassification(trained))
+    graph = network(free, pairs=True).SerializeToString()
+    for passes in (1, 3, 5):
+        expected = free(**given, recurrent_depth=passes).logits.numpy()
+        np.testing.assert_allclose(answered(graph, given, passes), expected, atol=1e-4)
+
+
+def test_a_shared_block_stands_in_the_file_once() -> None:
+    """Of a loop of any depth, and of a pass that is written out: the file grows by nodes, and not by weights."""
+    sizes = {"vocab_size": 200, "num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "residual": "none"}
+    once = EncoderForSequenceClassification(preset("recurrent-2x1x128", **sizes))
+    weights = sum(4 * p.numel() for p in once.parameters())
+    of_pass = network(once).ByteSize() - weights  # the nodes
+    for passes, more in ((6, {}), (6, {"depth_sampling": "uniform"})):
+        graph = network(EncoderForSequenceClassification(preset(f"recurrent-2x{passes}x128", **sizes, **more)))
+        stored = sum(len(tensor.raw_data) for tensor in graph.graph.initializer)
+        assert weights <= stored <= weights + 2000
+        assert graph.ByteSize() <= weights + (passes + 1) * of_pass
+    assert [node.op_type for node in graph.graph.node].count("Loop") == 1
+    assert "passes" in {each.name for each in graph.graph.input}
+
+
+# ---------------------------------------- eight bits
+
+
+@torch.inference_mode()
+def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
+    sizes = {"vocab_size": 2000, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 2}
+    config = preset("minilm-l6", **(TINY | sizes))
+    encoder, given = filled(Encoder(config)), batch(config)
+    encoder.embeddings.norm.weight[7] *= 20  # a channel that is much larger than the others
+    plain = network(encoder).SerializeToString()
+    several = [{"input_ids": given["input_ids"][i : i + 1]} for i in range(3)]
+    calibration = eight_bits.Calibration(eight_bits.largest_inputs(encoder, several), 0.5)
+    graph = network(encoder, calibration=calibration).SerializeToString()
+    assert len(graph) < 0.3 * len(plain)
+    before, after = answered(plain, given), answered(graph, given)
+    assert 1e-4 < (1 - (before * after).sum(axis=1)).max() + 1e-4 < 0.01
+    assert np.abs(before - after).max() > 0
+    alone = answered(graph, {name: x[2:] for name, x in given.items()})  # the other texts change nothing
+    np.testing.assert_allclose(alone, after[2:], atol=1e-5)
+    assert np.abs(eight_bits.rounded(np.random.default_rng(0).normal(size=(8, 4)), axis=0)[0]).max() == 63
+
+
+@torch.inference_mode()
+def test_eight_bits_of_a_loop_are_read_in_every_pass() -> None:
+    model, given = filled(EncoderForSequenceClassification(LOOP)), batch(LOOP)
+    calibration = eight_bits.Calibration(eight_bits.largest_inputs(model, [given]), 0.5)
+    graph = network(model, calibration=calibration).SerializeToString()
+    for passes in (1, 3):
+        expected = model(given["input_ids"], given["attention_mask"], recurrent_depth=passes).logits.numpy()
+        error = np.abs(answered(graph, given, passes) - expected).max()
+        assert 0 < error < 0.2 * np.abs(expected).max()
+
+
+def test_the_loss_of_eight_bits_has_an_interval_even_where_nothing_changed() -> None:
+    logits, truth = np.eye(2)[[0, 1, 1, 0] * 25], np.array([0, 1, 0, 0] * 25)
+    same = check.loss(logits, logits, truth)
+    assert same["points"] == 0 and same["points_interval"][0] < 0 < same["points_interval"][1]
+    worse = check.loss(logits, logits[::-1][:, ::-1], truth)
+    assert worse["accuracy_8_bits"] < worse["accuracy"] and worse["points_interval"][1] < 0
+
+
+# ---------------------------------------- the folder
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run, exported as ``graph`` and in eight bits as ``graph8``, and an encoder, exported as ``vectors``."""
+    where = tmp_path_factory.mktemp("export")
+    small = ("--data", "embedded", "--rows", "240", "--recipe", "smoke", "--set", "depth_sampling=uniform")
+    done = rtx("train", "--model", "recurrent-1x2x32", *small, "--json", home=where)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout.splitlines()[-1])["key"]
+    done = rtx("export", run, "--out", where / "graph", home=where)
+    assert done.returncode == 0, done.stderr
+    done = rtx("export", where / "data" / "runs" / run, "--int8", "--out", where / "graph8", home=where)
+    assert done.returncode == 0, done.stderr
+    texts = [f"{a} {b} film" for a in ("a fine", "the dull", "one slow") for b in ("warm", "cold", "loud")]
+    tokenizer = train("wordpiece", texts * 3, 64)
+    sizes = TINY | {"vocab_size": len(tokenizer), "num_hidden_layers": 1, "max_seq_length": 32}
+    encoder = filled(Encoder(preset("minilm-l3", **sizes)))
+    folder.pretrained.save(encoder, where / "encoder", tokenizer)
+    with mock.patch("rtxlib.cli.export._GENERATED", 240):  # the texts of the run
+        done = rtx("export", where / "encoder", "--out", where / "vectors", home=where)
+    assert done.returncode == 0, done.stderr
+    (where / "run").write_text(run)
+    return where
+
+
+TEXTS = ["a fine &amp; <b>warm</b> film http://x.org/y", "dull", "[SEP] " + "slow " * 400]
+
+
+def test_rtx_predict_answers_from_the_folder_as_from_the_run(home: Path) -> None:
+    run = (home / "run").read_text()
+    for more in ((), ("--passes", "1"), ("--passes", "3")):
+        ours, graph = (
+            [json.loads(line) for line in rtx("predict", name, *TEXTS, *more, "--json", home=home).stdout.splitlines()]
+            for name in (run, home / "graph")
+        )
+        assert [row["label"] for row in ours] == [row["label"] for row in graph]
+        for a, b in zip(ours, graph, strict=True):
+            assert a["probabilities"] == pytest.approx(b["probabilities"], abs=0.01)  # the run may compute in bf16
+    card = (home / "graph8" / "README.md").read_text(encoding="utf-8")
+    assert "difference in points (95 % interval)" in card and "import rtxlib.models" in card
+    record = json.loads((home / "graph" / "export.json").read_text())
+    assert record["any_depth"] and record["difference"] <= 1e-4 and record["n_test"] > 20
+
+
+def test_the_script_cleans_and_tokenises_as_training_does(home: Path) -> None:
+    exported = opened.find(str(home / "graph")).exported
+    switches = {step: True for step in clean.STEPS}
+    rules = standalone.Exported.clean
+    exported.record["cleaning"] = folder.cleaning_rules(switches)
+    awkward = [*TEXTS, "<!-- x -->A<br/>b &lt;p&gt; www.a.de, x", "<script>1</script> \t Ä&nbsp;ß", "a < b &notit;"]
+    assert [rules(exported, text) for text in awkward] == clean.clean_texts(awkward, **switches)
+    from rtxlib.data.tokenization import load_tokenizer
+
+    run = load_tokenizer(home / "data" / "runs" / (home / "run").read_text())
+    length = exported.record["max_length"]
+    pairs = [("a b " * n, "c d e " * m) for n, m in ((1, 1), (90, 1), (1, 90), (90, 90), (40, 50), (127, 127), (65, 60))]
+    for texts in (TEXTS, pairs):
+        ids, ends = encode(texts, run, length)
+        ours = [ids[a:b].tolist() for a, b in pairwise(ends)]
+        theirs = exported.tokenizer.encode_batch(texts)
+        assert [[i for i, real in zip(e.ids, e.attention_mask, strict=True) if real] for e in theirs] == ours
+
+
+def test_without_torch_script_predict_and_embed_answer(home: Path, wheel: Path, tmp_path: Path) -> None:
+    """In an environment with onnxruntime, tokenizers, numpy and what reads tables."""
+    needed = ["onnxruntime", "tokenizers", "numpy", "click", "pandas", "pyarrow", "tqdm", "filelock", "packaging"]
+    bare = environment(tmp_path, wheel, needed)
+    python = tmp_path / "venv" / "bin" / "python"
+    assert subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 1
+    found = subprocess.run([python, home / "graph" / "run.py", *TEXTS], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    expected = rtx("predict", home / "graph", *TEXTS, "--json", home=home).stdout.splitlines()
+    assert [line.split()[0] for line in found.stdout.splitlines()] == [json.loads(line)["label"] for line in expected]
+    done = bare("predict", str(home / "graph"), *TEXTS, "--json")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["label"] for line in done.stdout.splitlines()] == [json.loads(line)["label"] for line in expected]
+    (tmp_path / "empty" / "t.txt").write_text("a fine film\nthe dull one\n")
+    done = bare("embed", "t.txt", "--model", str(home / "vectors"), "--out", "v.parquet")
+    assert done.returncode == 0, done.stderr
+    theirs = np.stack(pd.read_parquet(tmp_path / "empty" / "v.parquet")["embedding"])
+    done = rtx("embed", tmp_path / "empty" / "t.txt", "--model", home / "encoder", "--out", tmp_path / "ours.parquet", home=home)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(theirs, np.stack(pd.read_parquet(tmp_path / "ours.parquet")["embedding"]), atol=1e-4)
+    script = Path(standalone.__file__).read_text(encoding="utf-8")
+    assert len([line for line in script.split('"""', 2)[2].splitlines() if line.strip()]) <= 50
+
+
+def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder.check, "model_answers", lambda *a, _of=check.model_answers: _of(*a) + 1e-3)
+    monkeypatch.setattr("rtxlib.cli.export._GENERATED", 240)
+    done = rtx("export", home / "encoder", "--out", tmp_path / "out", home=home)
+    assert done.returncode == 2 and "does not agree with the model" in done.stderr and done.stderr.count("\n") < 20
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="3 of 3 texts get another label"):
+        check.require_agreement(np.eye(3) * 1e-5, np.roll(np.eye(3), 1, axis=0) * 1e-5, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["export", "{home}/encoder", "--out", "{home}"], "exists already"),
+        (["export", "nothing", "--out", "{home}/new"], "There is no run"),
+        (["export", "{home}/encoder", "--out", "{home}/new", "--format", "pickle"], "--format is onnx or transformers"),
+        (["export", "{run}", "--out", "{home}/new", "--data", "sst2"], "its own data"),
+        (["export", "{run}", "--out", "{home}/new", "--format", "transformers"], "no classifier of this shape"),
+        (["predict", "{home}/vectors", "a"], "rtx embed --model"),
+        (["predict", "{home}/graph", "a", "--early-exit", "confidence:0.9"], "no early exits"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_sentence(home: Path, words: list[str], said: str) -> None:
+    run = (home / "run").read_text()
+    done = rtx(*(word.format(home=home, run=run) for word in words), home=home)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (home / "new").exists()
+
+
+def test_a_damaged_folder_and_a_missing_runtime_are_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = home / "vectors" / "export.json"
+    before = record.read_bytes()
+    record.write_bytes(before.replace(b'"format": 1', b'"format": 2'))
+    with pytest.raises(InputError, match="is damaged"):
+        opened.find(str(home / "vectors"))
+    record.write_bytes(before)
+    assert opened.find(str(home / "encoder")) is None
+    for name in ("rtxlib.export.standalone", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for words in (["predict", home / "graph", "a"], ["export", home / "encoder", "--out", home / "new"]):
+        done = rtx(*words, home=home)
+        assert done.returncode == 2 and 'pip install "rtxlib[export]"' in done.stderr and done.stderr.count("\n") == 1
+
+
+# ---------------------------------------- transformers alone
+
+
+@torch.inference_mode()
+def test_transformers_alone_opens_a_classifier_of_berts_shape(tmp_path: Path) -> None:
+    tokenizer = train("wordpiece", ["a fine film and a dull one"], 64)
+    config = preset("bert-tiny", **(TINY | {"vocab_size": len(tokenizer), "num_labels": 3}))
+    model = filled(EncoderForSequenceClassification(config))
+    bert.save(model, tokenizer, ["no", "maybe", "yes"], tmp_path / "out")
+    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
+    assert type(theirs).__module__.startswith("transformers.") and theirs.config.id2label == {0: "no", 1: "maybe", 2: "yes"}
+    given = batch(config)
+    torch.testing.assert_close(theirs(**given).logits, model(**given).logits, atol=1e-4, rtol=0)
+    mean = EncoderForSequenceClassification(preset("minilm-l3", **(TINY | {"num_hidden_layers": 1})))
+    with pytest.raises(InputError, match="no classifier of this shape"):
+        bert.save(mean, tokenizer, ["no", "yes"], tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_source_of_a_run_is_its_own_data(home: Path) -> None:
+    from rtxlib.runs import store
+
+    source = folder.of_run(store.find(home / "data" / "runs", (home / "run").read_text()))
+    assert isinstance(source.spec, DataSpec) and source.spec.rows == 240 and source.labels and not source.pairs
