@@ -23,7 +23,7 @@ export function brief(value) {
 
 /** A number with an exponent, in at most nine characters: "+1.23e−1". */
 export function scientific(value) {
-  if (!Number.isFinite(value)) return brief(value);
+  if (value === 0 || !Number.isFinite(value)) return brief(value);
   return (value < 0 ? "−" : "+") + exponent(Math.abs(value), 2);
 }
 

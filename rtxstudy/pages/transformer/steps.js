@@ -1,6 +1,7 @@
 // The steps of the guided walk: what happens, which numbers show it, and the one thing that the reader can change.
 
-import { element, plain, slider, toggle, unique } from "../shared/ui.js";
+import { minus } from "../shared/plot.js";
+import { element, slider, toggle, unique } from "../shared/ui.js";
 import { likeliest } from "./result.js";
 import { packedOf } from "./state.js";
 import { pieces, sentenceOf } from "./wordpiece.js";
@@ -42,7 +43,7 @@ export function steps(page, followed) {
       const value = page.matrix(name).data[row * page.matrix(name).cols + col];
       if (of !== key) {
         of = key;
-        made = slider({ label, min, max, step, value, show: (number) => plain(number, 2), input: (number) => pin({ [key]: number }) });
+        made = slider({ label, min, max, step, value, show: (number) => minus(number, 2), input: (number) => pin({ [key]: number }) });
         root.replaceChildren(made.root);
       } else made.set(value);
     };
@@ -248,7 +249,7 @@ export function steps(page, followed) {
         { name: "logits", title: "logits h W + b", cols: "labels", line: "b" },
         { name: "probabilities", title: "p", cols: "labels", line: "b" },
       ],
-      says: () => "Only [CLS] is read. One matrix makes its vector into a score for each label, and softmax makes the scores into probabilities.",
+      says: () => "Only [CLS] is read. One matrix makes its vector into a score for each label, and softmax makes the scores into probabilities. That is the whole way.",
       change: () => "Change the offset b of “positive”: what the model says before it has read a word.",
       control: () => cellSlider(() => ({ name: "weights/classifier/bias", row: 0, col: 1, label: "b of positive" }), -10, 10, 0.1),
     },

@@ -13,6 +13,7 @@ export function tokenRow({ label, tokens, none, most, change, split }) {
   let now = [];
   let empty = null; // the place of a field that holds no token yet
   let busy = false; // the removal of a field takes its focus, which must not remove another
+  let own = false; // whether the tokens that set() is called with come from this row
 
   const field = (at) => list.children[at]?.querySelector("input");
   const index = (at) => at - (empty !== null && at > empty ? 1 : 0); // of the token in the field at a place
@@ -22,22 +23,28 @@ export function tokenRow({ label, tokens, none, most, change, split }) {
     const fresh = at === empty;
     const start = index(at);
     if (fresh) empty = null;
-    change(now.toSpliced(start, fresh ? 0 : 1, ...parts).slice(0, most));
+    tell(now.toSpliced(start, fresh ? 0 : 1, ...parts).slice(0, most));
+  }
+
+  function tell(next) {
+    own = true;
+    change(next);
+    own = false;
   }
 
   function open(at) {
     if (now.length >= most) return;
     empty = null;
-    set(now);
+    lay();
     empty = Math.min(at, now.length);
-    set(now);
+    lay();
     field(empty).focus();
   }
 
   function remove(at) {
     if (at === empty) {
       empty = null;
-      set(now);
+      lay();
     } else if (now.length > 1 || none) put(at, []);
     (field(Math.max(0, at - 1)) ?? more).focus();
   }
@@ -52,7 +59,7 @@ export function tokenRow({ label, tokens, none, most, change, split }) {
     } else if (at !== empty && !last) {
       const start = index(at);
       empty = at;
-      change(now.toSpliced(start, 1));
+      tell(now.toSpliced(start, 1));
     }
   }
 
@@ -61,13 +68,12 @@ export function tokenRow({ label, tokens, none, most, change, split }) {
     if (busy || at < 0) return;
     if (at === empty) {
       empty = null;
-      set(now);
-      return;
+      return lay();
     }
     const token = now[index(at)];
     const parts = field(at).value.trim() ? split(token) : [token];
     if (parts.length !== 1 || parts[0] !== token) put(at, parts.length || none || now.length > 1 ? parts : [token]);
-    else set(now);
+    else lay();
   }
 
   function chip() {
@@ -95,7 +101,11 @@ export function tokenRow({ label, tokens, none, most, change, split }) {
 
   function set(given) {
     now = given;
-    if (empty !== null && !list.contains(document.activeElement) && field(empty)) empty = null;
+    if (!own) empty = null; // its place may mean something else now
+    lay();
+  }
+
+  function lay() {
     const shown = empty === null ? now : now.toSpliced(empty, 0, "");
     busy = true;
     while (list.children.length > shown.length) list.lastElementChild.remove();
@@ -103,7 +113,8 @@ export function tokenRow({ label, tokens, none, most, change, split }) {
     busy = false;
     shown.forEach((token, at) => {
       const input = field(at);
-      if (input.value.trim() !== token) input.value = token; // unchanged, so that a field in use keeps its cursor
+      const held = input === document.activeElement ? input.value.trim() : input.value;
+      if (held !== token) input.value = token; // otherwise unchanged, so that a field in use keeps its cursor
       input.size = Math.min(24, Math.max(2, [...token].length));
       input.setAttribute("aria-label", `${label}, token ${at + 1} of ${shown.length}`);
       const cross = input.nextElementSibling;
