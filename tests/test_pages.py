@@ -316,7 +316,7 @@ def test_a_part_that_the_page_does_not_compute_is_named(field: str) -> None:
 
 
 def test_the_widget_takes_the_page_s_own_settings_and_no_others(node: str) -> None:
-    model = static.HERE / "transformer" / "model.js"
+    model = static.HERE / "transformer" / "state.js"
     code = f'import("{model.as_uri()}").then((page) => console.log(JSON.stringify(Object.keys(page.START))))'
     start = json.loads(subprocess.check_output([node, "-e", code]))
     assert {*SETTINGS, "run"} == set(start)

@@ -36,9 +36,9 @@ LETTERS = ("[PAD]", "<s>", "</s>", "[UNK]", *"abcdefgh")  # [UNK] is reversed li
 BOS, EOS = LETTERS.index("<s>"), LETTERS.index("</s>")
 
 # What is learned, for how long, and from how much. The page shows these numbers.
-SENTIMENT: dict[str, int] = {"train": 12_000, "held_out": 2_000, "depth": 2, "steps": 1_500, "batch": 64}
-REVERSAL: dict[str, int] = {"fewest": 3, "most": 7, "held_out": 2_000, "steps": 4_000, "batch": 64}
-GRADES = (0.2, 0.3, 0.5)  # the weight of each pass in the loss; the page shows a label after each
+SENTIMENT: dict[str, int] = {"train": 12_000, "held_out": 2_000, "depth": 4, "steps": 1_500, "batch": 64}
+REVERSAL: dict[str, int] = {"fewest": 3, "most": 7, "held_out": 2_000, "steps": 1_500, "batch": 64}
+GRADES = (0.1, 0.3, 0.6)  # the weight of each pass in the loss; the page shows a label after each
 CLASSIFIER = ModelConfig(
     hidden_size=16,
     num_attention_heads=2,

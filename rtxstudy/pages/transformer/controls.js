@@ -4,7 +4,7 @@ import { choice, element, slider, stepper, toggle } from "../shared/ui.js";
 import { explain } from "./explain.js";
 import { decode } from "./model.js";
 import { provenance } from "./result.js";
-import { MOST_TOKENS, PAPER, REAL, SENTENCE, STUDY, WHOLE, beginning, inner, packedOf, translates } from "./state.js";
+import { MOST_TOKENS, PAPER, REAL, SENTENCE, STUDY, WHOLE, beginning, inner, packedOf, tokensOf, translates } from "./state.js";
 import { tokenRow } from "./tokens.js";
 import { pieces, sentenceOf } from "./wordpiece.js";
 
@@ -28,15 +28,6 @@ export function weights(page) {
   sync();
   const row = element("div", { class: "buttons", role: "group", "aria-label": "Weights" }, ...buttons.map(([, button]) => button));
   return { root: element("section", { class: "weights", "aria-label": "Weights" }, row, says), sync };
-}
-
-/** The tokens of a text for the weights of a state: pieces of a vocabulary, letters, or words and signs. */
-export function tokensOf(text, state) {
-  const packed = packedOf(state);
-  if (!packed) return text.match(/[\p{L}\p{M}\p{N}'’]+|[^\s\p{L}\p{M}\p{N}]+/gu) ?? [];
-  if (translates(state)) return [...text.toLowerCase().replace(/\s/gu, "")];
-  const known = packed.words.includes(text);
-  return known ? [text] : pieces(text, packed.words, packed.lowercase).slice(1, -1);
 }
 
 /** The panels of texts and of settings. page: { state, change(patch) }; sync() sets all controls from page.state. */

@@ -8,6 +8,7 @@ import { pieces } from "./wordpiece.js";
 export const START = {
   weights: "sentiment", // "sentiment" or "reversal", which are trained; "random"; or "run", the trained run of the page
   step: 1, // of the guided walk; 0: none
+  /** Given as a string, a sentence becomes its tokens. */
   tokens: ["the", "cat", "sat", "on", "the", "mat"],
   target: ["le", "chat"],
   d_model: 8, // width of a token's vector
@@ -78,7 +79,7 @@ const REDRAWN = ["weights", "d_model", "heads", "layers", "d_ff", "seed", "run"]
 // A state that names one of these, and no weights, has random ones: only they can have any size and kind.
 const DRAWN = ["d_model", "heads", "layers", "d_ff", "seed", "norm_placement", "norm", "position", "feedforward", "target"];
 
-export const SENTENCE = "nobody can claim that the film was dull"; // the first sentence of a classifier
+export const SENTENCE = "nobody can claim that the film was not dull"; // the first sentence of a classifier
 
 /** @typedef {typeof START} State */
 
@@ -102,10 +103,12 @@ export function complete(given) {
   state.d_model -= state.d_model % 2;
   state.training = given.training === true;
   state.heads = largestFitting(state);
+  const texts = { tokens: given.tokens, target: given.target };
+  if (typeof texts.tokens === "string" && texts.tokens.trim()) texts.tokens = sentenceTokens(texts.tokens, state);
   for (const side of ["tokens", "target"]) {
-    if (!Array.isArray(given[side])) continue;
+    if (!Array.isArray(texts[side])) continue;
     const most = Math.min(MOST_TOKENS, packedOf(state)?.config.max_position_embeddings ?? MOST_TOKENS);
-    const list = given[side].map(shorten).filter((token) => token.trim());
+    const list = texts[side].map(shorten).filter((token) => token.trim());
     if (list.length || side === "target") state[side] = list.slice(0, most - (side === "target" ? 1 : 0));
   }
   const edits = given.edits !== null && typeof given.edits === "object" ? given.edits : {};
@@ -144,6 +147,22 @@ function largestFitting({ heads, d_model: d, position }) {
   let fitting = Math.min(heads, d);
   while (d % fitting || (position === "rotary" && (d / fitting) % 2)) fitting -= 1;
   return fitting;
+}
+
+/** The tokens of a whole sentence: those of its text, for a classifier between [CLS] and [SEP]. @param {string} text @param {State} state */
+function sentenceTokens(text, state) {
+  const found = tokensOf(text, state);
+  return packedOf(state) && !translates(state) ? ["[CLS]", ...found, "[SEP]"] : found;
+}
+
+/** The tokens of a text for the weights of a state: pieces of a vocabulary, letters, or words and signs. */
+export function tokensOf(text, state) {
+  const packed = packedOf(state);
+  if (!packed && !/\s/.test(text)) return [text];
+  if (!packed) return text.match(/[\p{L}\p{M}\p{N}'’]+|[^\s\p{L}\p{M}\p{N}]+/gu) ?? [];
+  if (translates(state)) return [...text.toLowerCase().replace(/\s/gu, "")];
+  const known = packed.words.includes(text);
+  return known ? [text] : pieces(text, packed.words, packed.lowercase).slice(1, -1);
 }
 
 /**
