@@ -204,7 +204,7 @@ test("a number that was not taken is explained", () => {
 test("numbers are plain decimals, with an exponent only where none can be read otherwise", () => {
   const shown = [0, 0.0004, 0.00123, -0.0512, 0.5, -9.999, 42.42, 1234.4, -99999, 1e5, NaN, -Infinity].map(brief);
   assert.deepEqual(shown, ["0", "+4e−4", "+0.001", "−0.051", "+0.50", "−10.0", "+42.4", "+1234", "−99999", "+1e5", "NaN", "−∞"]);
-  assert.deepEqual([0.1235, -10, 0].map(scientific), ["+1.24e−1", "−1.00e1", "0"]);
+  assert.deepEqual([0.126, -10, 0].map(scientific), ["+1.26e−1", "−1.00e1", "0"]);
 });
 
 test("a pasted text becomes the tokens of the model that reads it", () => {

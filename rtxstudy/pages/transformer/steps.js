@@ -22,6 +22,18 @@ function largest(row) {
   return row.reduce((best, value, j) => (Math.abs(value) > Math.abs(row[best]) ? j : best), 0);
 }
 
+/** The word whose row of the table has the largest cosine with that of this word. */
+function nearest(page, word) {
+  const { cols, data } = page.matrix("weights/table");
+  const { words } = page.model;
+  const row = (at) => data.subarray(at * cols, (at + 1) * cols);
+  const dot = (a, b) => a.reduce((sum, value, j) => sum + value * b[j], 0);
+  const own = Math.max(0, words.indexOf(word));
+  const cosine = (at) => dot(row(at), row(own)) / Math.sqrt(dot(row(at), row(at)) * dot(row(own), row(own)));
+  const others = words.map((_, at) => at).filter((at) => at !== own && !words[at].startsWith("["));
+  return words[others.reduce((best, at) => (cosine(at) > cosine(best) ? at : best))];
+}
+
 /** The steps for a classifier. page as in view.js; followed(): the place of the token that the walk follows. @returns {Step[]} */
 export function steps(page, followed) {
   const token = () => page.state.tokens[followed()];
@@ -142,8 +154,8 @@ export function steps(page, followed) {
       stage: "encoder/token",
       shown: [{ name: "encoder/token", title: "X, one row per token", rows: "source" }],
       says: () =>
-        `“${token()}” is one row of a table: ${page.model.config.hidden_size} numbers that training has found. No single one of them has a name, ` +
-        "but words of like meaning get like rows.",
+        `“${token()}” is one row of a table: ${page.model.config.hidden_size} numbers that training has found. No single one of them has a name. ` +
+        `Of all ${page.model.words.length} rows, the one that points most nearly the same way is that of “${nearest(page, token())}”.`,
       change: () => `Put another word in the place of this one.`,
       control: otherWord,
       words: true,
@@ -194,7 +206,7 @@ export function steps(page, followed) {
       ],
       heads: true,
       says: () => "Each head adds up the values by its shares. One more matrix mixes what the heads have found.",
-      change: () => "Let [CLS] find nothing with this head.",
+      change: () => "Let [CLS] find nothing with this head. If the answer stays, the other head and the later passes make up for it.",
       control: () => zeroes(() => `switch off head ${page.head + 1} for [CLS]`, () => rowKeys(`${LAYER}/attention/head/${page.head}`, 0)),
     },
     {
@@ -205,7 +217,7 @@ export function steps(page, followed) {
         { name: `${LAYER}/attention/sum`, title: "the state, with that added", rows: "source", line: "b" },
       ],
       says: () => "What attention found is added to the vector that was there before (a residual). So [CLS], which began as the same vector in every sentence, now knows of others.",
-      change: () => "Add nothing to [CLS], and see what it knows by itself.",
+      change: () => "Add nothing to [CLS] in this pass. If the answer stays, the later passes make up for it.",
       control: () => zeroes(() => "attention adds nothing to [CLS]", () => rowKeys(`${LAYER}/attention/output`, 0)),
     },
     {

@@ -4,6 +4,8 @@ import { element } from "../shared/ui.js";
 import { compute } from "./model.js";
 import { steps } from "./steps.js";
 
+const ROW = 25; // px of a row in a matrix
+
 /** The fields that a step can change, and that it puts back. */
 const OWN = ["tokens", "edits", "recurrent_depth"];
 
@@ -81,6 +83,7 @@ export function walk(page) {
     const tabs = step.heads ? book.tabs() : null;
     const more = element("p", { class: "more" }, button("See all its numbers below", () => book.reveal(step.stage)));
     lower.replaceChildren(...[tabs, shelf.children.length ? shelf : null, more].filter(Boolean));
+    if (step.words) for (const box of shelf.querySelectorAll(".box")) box.scrollTop = ROW * (followed() - 2);
   }
 
   function begin(step) {
