@@ -167,7 +167,9 @@ def shipped(node: str, name: str) -> tuple[EncoderBase, dict[str, Any]]:
     model = kind(ModelConfig(**(base.to_diff_dict() | {"vocab_size": len(record["words"])})))
     into = weights.tensors(model)
     numbers = torch.from_numpy(np.frombuffer(base64.b64decode(record["data"]), "<f2").astype(np.float32))
-    assert [*into] == [part for part, _, _ in record["weights"]] and weights.configuration(model.config) == record["config"]
+    assert [*into] == [part for part, _, _ in record["weights"]] and weights.configuration(model.config) == record[
+        "config"
+    ]
     for (part, rows, columns), values in zip(
         record["weights"], numbers.split([r * c for _, r, c in record["weights"]]), strict=True
     ):
@@ -179,7 +181,9 @@ def trained(node: str) -> Iterator[dict[str, Any]]:
     """The page's own models, in double precision, on texts of theirs."""
     model, record = shipped(node, "sentiment")
     for text in ("the film was dull", "nobody can claim that this drama was not witty , but it annoyed me"):
-        ids = [record["words"].index(word) if word in record["words"] else 1 for word in ["[CLS]", *text.split(), "[SEP]"]]
+        ids = [
+            record["words"].index(word) if word in record["words"] else 1 for word in ["[CLS]", *text.split(), "[SEP]"]
+        ]
         yield judged(f"the trained classifier: {text}", model.double(), ids, [])
     model, record = shipped(node, "reversal")
     ids, begun = ([record["words"].index(letter) for letter in letters] for letters in ([*"faced"], ["<s>", *"dec"]))

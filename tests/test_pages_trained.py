@@ -50,7 +50,11 @@ def test_the_page_s_weights_are_those_of_the_command_and_as_good_as_it_says(node
     )
     if name == "sentiment":
         texts, labels = command.sentences(sizes["train"] + sizes["held_out"], 0, sizes["depth"])
-        assert weights.configuration(model.config)["recurrent_depth"] == len(command.GRADES) == len(record["made"]["accuracy"])
+        assert (
+            weights.configuration(model.config)["recurrent_depth"]
+            == len(command.GRADES)
+            == len(record["made"]["accuracy"])
+        )
         ids = command.numbered(texts[sizes["train"] :], record["words"])
         found = command.graded(model, ids, labels[sizes["train"] :])
     else:

@@ -108,7 +108,10 @@ def words(text: str) -> list[str]:
 def numbered(texts: list[str], vocabulary: list[str]) -> Tensor:
     """Token ids (texts, longest text), [CLS] first and [SEP] last, padded with 0."""
     known = {word: number for number, word in enumerate(vocabulary)}
-    rows = [torch.tensor([known[CLS], *(known.get(word, known[UNK]) for word in text.split()), known[SEP]]) for text in texts]
+    rows = [
+        torch.tensor([known[CLS], *(known.get(word, known[UNK]) for word in text.split()), known[SEP]])
+        for text in texts
+    ]
     return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
@@ -183,9 +186,9 @@ def sentiment(seed: int, sizes: dict[str, int] = SENTIMENT) -> dict[str, Any]:
         return sum(grade * F.cross_entropy(logits, labels[rows]) for grade, logits in zip(GRADES, found, strict=True))
 
     learn(model, sizes["steps"], 6e-3, loss)
-    return packed(model, vocabulary, ["negative", "positive"]) | {
-        "made": sizes | {"parameters": parameters(model), "accuracy": graded(model, ids[sizes["train"] :], labels[sizes["train"] :])}
-    }  # fmt: skip
+    unseen = slice(sizes["train"], None)
+    made = sizes | {"parameters": parameters(model), "accuracy": graded(model, ids[unseen], labels[unseen])}
+    return packed(model, vocabulary, ["negative", "positive"]) | {"made": made}
 
 
 @torch.no_grad()
@@ -246,8 +249,12 @@ def written(name: str, model: dict[str, Any]) -> Iterator[str]:
 
 
 @click.command()
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the texts and of the first weights.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=FILE, help="The file.  [default: the page's]")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the texts and of the first weights."
+)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), default=FILE, help="The file.  [default: the page's]"
+)
 def main(seed: int, out: Path) -> None:
     """Train the models of the transformer page and write them into it; a minute or two on one core."""
     torch.set_num_threads(1)
