@@ -29,9 +29,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 def script(*entries: str) -> str:
     """These modules ("transformer/view.js") and all they import as one script, each after those it imports.
 
-    Each module becomes a function that is called once, so its names cannot clash. Comments on lines of their own are left out. Its exports are a constant named
-    after its folder and file, ``transformer_view``. Raises ``ValueError`` for an import or export of a form that
-    :mod:`rtxstudy.pages` does not allow, and for modules that import each other in a circle.
+    Each module becomes a function that is called once, so its names cannot clash. Its exports are a constant named
+    after its folder and file, ``transformer_view``. Comments on lines of their own are left out. Raises ``ValueError``
+    for an import or export of a form that :mod:`rtxstudy.pages` does not allow, and for modules that import each other
+    in a circle.
     """
     wrapped: dict[Path, str] = {}
     for entry in entries:

@@ -201,13 +201,14 @@ export function book(page) {
       .filter((stage) => stage.links)
       .map(({ id, links }) => ({ id, links, title: `${chapter.title}${id.includes("/cross/") ? ", to the source" : ""}` })),
   );
+  const stageOf = (id) => told.flatMap(({ stages }) => stages).find((one) => one.id === id);
   let small = null; // the overview
 
   return {
     root,
     /** A matrix, the lines of one head, or the choice of the head, for a place outside the chapters. */
     matrix: (title, shown) => shownMatrix({ title }, shown),
-    lines: (id) => shownLinks(told.flatMap(({ stages }) => stages).find((one) => one.id === id), () => page.head, () => `head ${page.head + 1}`),
+    lines: (id) => shownLinks(stageOf(id), () => page.head, () => `head ${page.head + 1}`),
     tabs,
     /** Opens a stage with its chapter, and brings it into sight. */
     reveal(id) {
@@ -227,7 +228,7 @@ export function book(page) {
     },
     /** The attention of one layer, all heads side by side. */
     glance(id) {
-      const stage = told.flatMap((chapter) => chapter.stages).find((one) => one.id === id);
+      const stage = stageOf(id);
       const heads = Array.from({ length: page.model.config.num_attention_heads }, (_, head) =>
         shownLinks(
           stage,

@@ -1,5 +1,8 @@
 // What a change by the reader did: the numbers that are now others.
 
+import { build, compute } from "./model.js";
+import { complete } from "./state.js";
+
 /** @typedef {import("./matrices.js").Matrix} Matrix */
 
 export const SEEN = 0.005; // a number that changed by less looks the same to two decimals
@@ -23,4 +26,28 @@ export function differences(now, before) {
     if (count) found.set(name, count);
   }
   return found;
+}
+
+/**
+ * A function that compares the run of a page, as in view.js, with the run before the reader's change: with the fields of
+ * `entry`, in which a step of the walk began, or without edited cells. It returns { values, words, changed, total }, or null
+ * where there is no change. The run before is kept while the change goes on.
+ */
+export function comparison(page) {
+  const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
+  let known = { key: "", values: null, words: null };
+  return (entry) => {
+    const { edits, run, ...rest } = page.state;
+    const old = entry ?? { edits: {} };
+    if (Object.entries(old).every(([name, value]) => same(value, page.state[name]))) return null;
+    const key = JSON.stringify({ ...rest, ...old });
+    if (known.key !== key) {
+      const before = complete({ ...page.state, ...old });
+      const model = build(before);
+      known = { key, values: compute(before, model).values, words: model.labels ?? model.words };
+    }
+    const changed = differences(page.result.values, known.values);
+    const total = [...changed.values()].reduce((sum, count) => sum + count, 0);
+    return { ...known, changed, total };
+  };
 }

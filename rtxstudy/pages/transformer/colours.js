@@ -23,11 +23,14 @@ function pure(sign, level, scheme) {
 
 /** Rules for the shades of blue and red, from the palest to the deepest. */
 export function shades() {
-  const soft = (sign, hue) => (level) =>
-    `.transformer td.${sign}${level} { background-color: color-mix(in srgb, var(--${hue}) ${(100 * level) / SHADES}%, var(--cell)) }`;
+  const soft = (sign, hue) => (level) => {
+    const colour = `color-mix(in srgb, var(--${hue}) ${(100 * level) / SHADES}%, var(--cell))`;
+    return `.transformer td.${sign}${level} { background-color: ${colour} }`;
+  };
   const deep = (sign) => (level) => {
     const [[light, onLight], [dark, onDark]] = [pure(sign, level, "light"), pure(sign, level, "dark")];
-    return `.transformer.pure td.${sign}${level} { background-color: light-dark(${light}, ${dark}); color: light-dark(${onLight}, ${onDark}) }`;
+    const look = `background-color: light-dark(${light}, ${dark}); color: light-dark(${onLight}, ${onDark})`;
+    return `.transformer.pure td.${sign}${level} { ${look} }`;
   };
   const rules = [soft("p", "positive"), soft("n", "negative"), deep("p"), deep("n")];
   return rules.flatMap((rule) => levels.map(rule)).join("\n");

@@ -8,10 +8,10 @@ const PERIOD = 4000; // ms of a swing
 const STEPS = 12; // of a swing, for readers who asked for less motion
 
 /**
- * The bar below the page. write(value) gives the words for a number. It calls pin(value) to give the selected cell a value, release() to remove it, and close() when
- * the reader is done. open(title, value, pinned) shows a cell, follow(value, pinned) updates its number, stop() ends a
- * swing, hide() ends a swing and hides the bar. The end of a swing restores the value from before it, so the cell that pin
- * changes must still be the same.
+ * The bar below the page. It calls pin(value) to give the selected cell a value, release() to remove it, and close() when
+ * the reader is done; write(value) gives the words for a number. open(title, value, pinned) shows a cell, follow(value,
+ * pinned) updates its number, stop() ends a swing, hide() ends a swing and hides the bar. The end of a swing restores the
+ * value from before it, so the cell that pin changes must still be the same.
  */
 export function editor({ pin, release, close, write }) {
   const id = unique("cell");

@@ -26,23 +26,28 @@ export function answerOf(values, words) {
   return likeliest(data.subarray((rows - 1) * cols), words);
 }
 
-/** A sentence on how a trained model was made, and how well it does. */
+/** Sentences on how a model was made, and how well it does. */
 export function provenance(state) {
   if (state.weights === "random")
-    return `Every weight is a random number, drawn from seed ${state.seed}. This model has learned nothing, so its answer says nothing about the text.`;
+    return (
+      `Every weight is a random number, drawn from seed ${state.seed}. This model has learned nothing, so its answer says ` +
+      "nothing about the text."
+    );
   const { made, config, name } = packedOf(state);
   if (!made) return `The weights of a trained run: ${name}, ${config.num_hidden_layers} layers of width ${config.hidden_size}.`;
   const number = (value) => value.toLocaleString("en");
-  const right = made.accuracy.map((share) => `${(100 * share).toFixed(1)} %`);
+  const right = made.accuracy.map(percent);
   if (state.weights === "reversal")
     return (
-      `An encoder–decoder of ${number(made.parameters)} weights. It was trained on random rows of ${made.fewest} to ${made.most} letters from a to h ` +
-      `(${number(made.steps * made.batch)} of them), and it writes ${right[0]} of ${number(made.held_out)} other rows backwards without a mistake.`
+      `An encoder–decoder of ${number(made.parameters)} weights. It was trained on ${number(made.steps * made.batch)} random ` +
+      `rows of ${made.fewest} to ${made.most} letters from a to h, and it writes ${right[0]} of ${number(made.held_out)} other ` +
+      "rows backwards without a mistake."
     );
+  const earlier = right.slice(0, -1).map((share, at) => `pass ${at + 1} of ${share}`);
   return (
-    `A classifier of ${number(made.parameters)} weights: one layer, passed ${right.length} times. It was trained on ${number(made.train)} ` +
-    `generated sentences about films. It finds the label of ${right.at(-1)} of ${number(made.held_out)} others; after ` +
-    `${right.slice(0, -1).map((share, at) => `pass ${at + 1} of ${share}`).join(", after ")}.`
+    `A classifier of ${number(made.parameters)} weights: one layer, passed ${right.length} times. It was trained on ` +
+    `${number(made.train)} generated sentences about films. It finds the label of ${right.at(-1)} of ${number(made.held_out)} ` +
+    `others; after ${earlier.join(", after ")}.`
   );
 }
 

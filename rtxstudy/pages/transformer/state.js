@@ -149,7 +149,7 @@ function largestFitting({ heads, d_model: d, position }) {
   return fitting;
 }
 
-/** The tokens of a whole sentence: those of its text, for a classifier between [CLS] and [SEP]. @param {string} text @param {State} state */
+/** The tokens of a sentence, for a classifier between [CLS] and [SEP]. @param {string} text @param {State} state */
 function sentenceTokens(text, state) {
   const found = tokensOf(text, state);
   return packedOf(state) && !translates(state) ? ["[CLS]", ...found, "[SEP]"] : found;

@@ -2,7 +2,7 @@
 
 import { choice, element, plain, scientific } from "../shared/ui.js";
 import { book } from "./book.js";
-import { differences, moved } from "./changes.js";
+import { comparison, moved } from "./changes.js";
 import { shades } from "./colours.js";
 import { controls, weights } from "./controls.js";
 import { editor } from "./editor.js";
@@ -134,6 +134,7 @@ export function mount(root, given, changed) {
   const choose = weights(page);
   const shownResult = result(page);
   const guided = walk(page);
+  const compare = comparison(page);
   const panels = element("div", { class: "panels" });
   const settings = element("div", {});
   let panel = null;
@@ -184,7 +185,7 @@ export function mount(root, given, changed) {
     page.result = compute(page.state, page.model);
     page.head = Math.min(page.head, page.model.config.num_attention_heads - 1);
     if (page.rebuild) rebuild();
-    compare();
+    page.compared = compare(guided.entry());
     if (page.selected) {
       const value = valueOf(page.selected);
       if (value === undefined) {
@@ -194,27 +195,6 @@ export function mount(root, given, changed) {
     shown.draw();
     shownResult.show();
     guided.show();
-  }
-
-  let known = { key: "", values: null, words: null }; // the run before the change, kept while the change goes on
-
-  /** Finds what the reader's change changed: since the step of the walk began, or without the edited cells. */
-  function compare() {
-    const { edits, run, ...rest } = page.state;
-    const entry = guided.entry() ?? { edits: {} };
-    if (Object.entries(entry).every(([name, value]) => same(value, page.state[name]))) {
-      page.compared = null;
-      return;
-    }
-    const key = JSON.stringify({ ...rest, ...entry });
-    if (known.key !== key) {
-      const before = complete({ ...page.state, ...entry });
-      const model = build(before);
-      known = { key, values: compute(before, model).values, words: model.labels ?? model.words };
-    }
-    const changed = differences(page.result.values, known.values);
-    const total = [...changed.values()].reduce((sum, count) => sum + count, 0);
-    page.compared = { ...known, changed, total };
   }
 
   /** Makes everything below the settings again, after a change of sizes, words or the kind of model. */
@@ -258,8 +238,8 @@ export function mount(root, given, changed) {
       element(
         "p",
         {},
-        "A whole transformer, with every number that it computes. You can change each of them: choose a cell, move its slider, and " +
-          "watch the answer.",
+        "A whole transformer, with every number that it computes. You can change each of them: choose a cell, move its " +
+          "slider, and watch the answer.",
       ),
     ),
     choose.root,
