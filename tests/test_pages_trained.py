@@ -66,9 +66,14 @@ def test_the_page_s_weights_are_those_of_the_command_and_as_good_as_it_says(node
 def test_generated_sentences_have_their_true_label_and_none_is_twice() -> None:
     texts, labels = command.sentences(400, 0, 2)
     assert len({*texts}) == 400 and labels.sum() == 200
-    simple = [re.fullmatch(r"(?:[^,]* , )?the \w+ was (good|bad)(?: [.!])?", text) for text in texts]
-    assert sum(map(bool, simple)) > 5
-    assert all(label == (found[1] == "good") for found, label in zip(simple, labels.tolist(), strict=True) if found)
+    lists = command.lexicon()
+    plain = (
+        r"(?:[^,]* , )?the [a-z ]+ (?:was|were) (?:(?:really|very|truly|quite|rather|pretty|so) )?([a-z]+)(?: [.!])?"
+    )
+    last = [re.fullmatch(plain, text) for text in texts]  # nothing in such a sentence turns its last word
+    judged = [(one[1], label) for one, label in zip(last, labels.tolist(), strict=True) if one]
+    judged = [(word, label) for word, label in judged if word in lists["adjective+"] + lists["adjective-"]]
+    assert len(judged) > 20 and all((word in lists["adjective+"]) == label for word, label in judged)
     assert not any(word in command.SPECIAL for text in texts for word in text.split())
     ids = command.numbered(["the film", "zzz"], [*command.SPECIAL, "film", "the"])
     assert ids.tolist() == [[2, 5, 4, 3], [2, 1, 3, 0]]
