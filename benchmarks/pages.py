@@ -91,10 +91,10 @@ def rates(browser: Any, folder: Path, rounds: int, where: str, stages: tuple[str
 def recomputes(browser: Any, folder: Path, rounds: int) -> dict[str, list[float]]:
     """Milliseconds per recompute, by "computed" and "drawn"."""
     page = opened(browser, folder, LARGE)
-    code = static.script("transformer/model.js")
+    code = static.script("transformer/state.js", "transformer/model.js")
     computed = page.evaluate(
         f"""([state, rounds]) => {{ {code}
-        const whole = transformer_model.complete(state), model = transformer_model.build(whole);
+        const whole = transformer_state.complete(state), model = transformer_model.build(whole);
         return Array.from({{ length: rounds + 3 }}, () => {{
           const started = performance.now();
           transformer_model.compute(whole, model);

@@ -44,7 +44,9 @@ def rtx(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def saved_run(folder: Path, kind: str = "wordpiece", **settings: object) -> Run:
     """A run as the store has it, of a model that was never trained."""
     tokenizer = train(kind, TEXTS, 70)
-    model = build("recurrent-1x2x32", vocab_size=len(tokenizer), num_labels=2, id2label={0: "bad", 1: "good"}, **settings)
+    model = build(
+        "recurrent-1x2x32", vocab_size=len(tokenizer), num_labels=2, id2label={0: "bad", 1: "good"}, **settings
+    )
     path = folder / "runs" / "0123456789abcdef"
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
@@ -64,13 +66,14 @@ def test_modules_keep_their_names_to_themselves(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(static, "HERE", tmp_path)
     (tmp_path / "a").mkdir()
     modules = {
-        "low": "const own = 1;\nexport const up = own + 1;\nexport class C {}\n",
+        "low": "// a comment\nconst own = 1;\n/**\n * @param {x} y\n */\nexport const up = own + 1; // 2\nexport class C {}\n",
         "mid": 'import * as low from "./low.js";\nconst own = 10;\nexport function f() { return own + low.up; }\n',
         "top": 'import {\n  f as g,\n} from "./mid.js";\nimport { up, C } from "./low.js";\n'
         "export const all = [g(), up, new C() instanceof C];\n",
     }
     for name, source in modules.items():
         (tmp_path / "a" / f"{name}.js").write_text(source)
+    assert "@param" not in static.script("a/top.js") and "a comment" not in static.script("a/top.js")
     code = static.script("a/top.js") + "\nconsole.log(JSON.stringify(a_top.all));"
     assert subprocess.check_output([node, "-e", code], text=True).strip() == "[12,2,true]"
 
@@ -181,10 +184,20 @@ def test_the_pages_go_to_the_browser_of_this_machine_alone(served: server.PageSe
     port = served.port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
         assert answer(served, "/", Host=host)[0].status == 200
-    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", f"localhost.:{port}", ""):
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1",
+        f"127.0.0.1:{port + 1}",
+        f"localhost.:{port}",
+        "",
+    ):
         told, body = answer(served, "/", Host=host)
         assert told.status == 421 and b"html" not in body
-    for request in (b"GET / HTTP/1.0\r\n\r\n", f"GET / HTTP/1.1\r\nHost: localhost:{port}\r\nHost: evil\r\n\r\n".encode()):
+    for request in (
+        b"GET / HTTP/1.0\r\n\r\n",
+        f"GET / HTTP/1.1\r\nHost: localhost:{port}\r\nHost: evil\r\n\r\n".encode(),
+    ):
         with socket.create_connection(("127.0.0.1", port), timeout=20) as raw:
             raw.sendall(request)
             assert raw.recv(100).split()[1] == b"421"
@@ -316,7 +329,7 @@ def test_a_part_that_the_page_does_not_compute_is_named(field: str) -> None:
 
 
 def test_the_widget_takes_the_page_s_own_settings_and_no_others(node: str) -> None:
-    model = static.HERE / "transformer" / "model.js"
+    model = static.HERE / "transformer" / "state.js"
     code = f'import("{model.as_uri()}").then((page) => console.log(JSON.stringify(Object.keys(page.START))))'
     start = json.loads(subprocess.check_output([node, "-e", code]))
     assert {*SETTINGS, "run"} == set(start)

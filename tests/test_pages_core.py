@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
@@ -17,7 +18,8 @@ from torch import Tensor, nn
 from rtxlib.data.tokenization import train
 from rtxlib.models import EncoderDecoder, EncoderForSequenceClassification, ModelConfig
 from rtxlib.models.encoder import EncoderBase
-from rtxstudy.pages import weights
+from rtxstudy.pages import train_weights, weights
+from rtxstudy.pages.train_weights import after_each_pass
 
 SIZES = {
     "vocab_size": 11,
@@ -108,9 +110,13 @@ def packed(model: EncoderBase, dtype: str = "float32") -> dict[str, Any]:
 
 def case(name: str, settings: dict[str, Any], dtype: torch.dtype, dropped: bool) -> dict[str, Any]:
     """A model, a text, the masks, and every number that torch shows of its way through it."""
-    config = ModelConfig(**(SIZES | settings))
-    model = made(config, dtype)
-    source, target = torch.tensor([[3, 7, 1, 7, 10]]), torch.tensor([[1, 4, 9, 2]])
+    return judged(name, made(ModelConfig(**(SIZES | settings)), dtype), [3, 7, 1, 7, 10], [1, 4, 9, 2], dropped)
+
+
+def judged(name: str, model: EncoderBase, ids: list[int], begun: list[int], dropped: bool = False) -> dict[str, Any]:
+    """A model, a source and a target, and every number that torch shows of its way through them."""
+    config = model.config
+    source, target = torch.tensor([ids]), torch.tensor([begun])
     drawn: list[Tensor] = []
     if dropped:
         model.encoder.embeddings.dropout = Mask(0.3, drawn)
@@ -122,6 +128,7 @@ def case(name: str, settings: dict[str, Any], dtype: torch.dtype, dropped: bool)
         model.encoder.register_forward_hook(lambda module, given, output: encoded.update(output))
         given = (source, target) if config.num_decoder_layers else (source,)
         output = model(*given, output_attentions=True, output_hidden_states=True)
+        exits = [] if config.num_decoder_layers or dropped else after_each_pass(model, source)
     show = {"logits": output.logits[0], "probabilities": output.logits[0].softmax(-1)}
     places = itertools.product(range(config.recurrent_depth), range(config.num_hidden_layers))
     for (one, layer), attention in zip(places, encoded["attentions"], strict=True):
@@ -135,6 +142,8 @@ def case(name: str, settings: dict[str, Any], dtype: torch.dtype, dropped: bool)
             }
             show |= {f"decoder/0/{layer}/cross/weights/{h}": x for h, x in enumerate(output.cross_attentions[layer][0])}
             show[f"decoder/0/{layer}/feedforward/{last}"] = output.decoder_hidden_states[layer + 1][0]
+    if exits:
+        show["passes"] = torch.stack([logits[0].softmax(-1) for logits in exits])
     row = {"logits", "probabilities"} if not config.num_decoder_layers else set()
     names = list(mask_names(config)) if dropped else []
     return {
@@ -145,6 +154,40 @@ def case(name: str, settings: dict[str, Any], dtype: torch.dtype, dropped: bool)
         "masks": {n: mask[0].tolist() for n, mask in zip(names, drawn, strict=True)} if dropped else None,
         "expected": {n: [x.tolist()] if n in row else x.tolist() for n, x in show.items()},
     }
+
+
+def shipped(node: str, name: str) -> tuple[EncoderBase, dict[str, Any]]:
+    """A trained model of the page, in torch, and its record in the page."""
+    code = f'import("{train_weights.FILE.as_uri()}").then(({{ TRAINED }}) => console.log(JSON.stringify(TRAINED)))'
+    record = json.loads(subprocess.check_output([node, "-e", code]))[name]
+    base, kind = {
+        "sentiment": (train_weights.CLASSIFIER, EncoderForSequenceClassification),
+        "reversal": (train_weights.TRANSLATOR, EncoderDecoder),
+    }[name]
+    model = kind(ModelConfig(**(base.to_diff_dict() | {"vocab_size": len(record["words"])})))
+    into = weights.tensors(model)
+    numbers = torch.from_numpy(np.frombuffer(base64.b64decode(record["data"]), "<f2").astype(np.float32))
+    assert [*into] == [part for part, _, _ in record["weights"]] and weights.configuration(model.config) == record[
+        "config"
+    ]
+    for (part, rows, columns), values in zip(
+        record["weights"], numbers.split([r * c for _, r, c in record["weights"]]), strict=True
+    ):
+        into[part].copy_(values.view(rows, columns))
+    return model.eval(), record
+
+
+def trained(node: str) -> Iterator[dict[str, Any]]:
+    """The page's own models, in double precision, on texts of theirs."""
+    model, record = shipped(node, "sentiment")
+    for text in ("the film was dull", "nobody can claim that this drama was not witty , but it annoyed me"):
+        ids = [
+            record["words"].index(word) if word in record["words"] else 1 for word in ["[CLS]", *text.split(), "[SEP]"]
+        ]
+        yield judged(f"the trained classifier: {text}", model.double(), ids, [])
+    model, record = shipped(node, "reversal")
+    ids, begun = ([record["words"].index(letter) for letter in letters] for letters in ([*"faced"], ["<s>", *"dec"]))
+    yield judged("the trained encoder–decoder", model.double(), ids, begun)
 
 
 def halves() -> dict[str, Any]:
@@ -181,6 +224,7 @@ def test_node_finds_every_number_as_torch_does(node: str, tmp_path: Path) -> Non
     models = [case(name, settings, torch.float64, False) for name, settings in CASES.items()]
     models += [case(f"{name}, in float32", CASES[name], torch.float32, False) for name in DROPPED]
     models += [case(f"{name}, with dropout", CASES[name], torch.float64, True) for name in DROPPED]
+    models += trained(node)
     fixtures = tmp_path / "fixtures.json"
     fixtures.write_text(json.dumps({"models": models, "halves": halves(), "pieces": sentences()}), encoding="utf-8")
     script = Path(__file__).parent / "js" / "transformer.test.mjs"

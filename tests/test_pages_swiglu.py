@@ -26,7 +26,7 @@ from rtxstudy.pages.widget import SWIGLU_SETTINGS, SwigluExplorer
 from rtxstudy.report import html
 
 JS = Path(__file__).parent / "js"
-NUMBERS = ("beta", "w1", "b1", "w2", "b2", "x")
+NUMBERS = ("beta", "w1", "b1", "w2", "b2", "w3", "x")
 
 
 def scalar(value: float) -> torch.Tensor:
@@ -58,11 +58,11 @@ def at(made: FeedForward, x: float) -> tuple[float, float]:
 def swiglu(state: dict[str, float]) -> dict[str, Any]:
     """SwiGLU with its parts and, by autograd, its slopes in every number of the state."""
     numbers = {name: scalar(state[name]) for name in NUMBERS}
-    beta, w1, b1, w2, b2, x = numbers.values()
+    beta, w1, b1, w2, b2, w3, x = numbers.values()
     gate, value = w1 * x + b1, w2 * x + b2
     opened = gate * torch.sigmoid(beta * gate)
-    (opened * value).backward()
-    parts = {"gate": gate, "opened": opened, "value": value, "out": opened * value}
+    (w3 * opened * value).backward()
+    parts = {"gate": gate, "opened": opened, "value": value, "product": opened * value, "out": w3 * opened * value}
     return {
         "parts": {name: part.item() for name, part in parts.items()},
         "slopes": {name: number.grad.item() for name, number in numbers.items()},
@@ -70,10 +70,10 @@ def swiglu(state: dict[str, float]) -> dict[str, Any]:
 
 
 def compared(state: dict[str, float]) -> dict[str, tuple[float, float]]:
-    given = {name: state[name] for name in ("w1", "b1", "w2", "b2")}
+    given = {name: state[name] for name in ("w1", "b1", "w2", "b2")} | {"out": state["w3"]}
     x = state["x"]
     silu_x = torch.tensor(x, dtype=torch.float64, requires_grad=True)
-    silu = F.silu(state["w1"] * silu_x + state["b1"])
+    silu = state["w3"] * F.silu(state["w1"] * silu_x + state["b1"])
     silu.backward()
     return {
         **{name: at(unit(name, **given), x) for name in ("relu", "gelu", "geglu")},
@@ -86,13 +86,13 @@ def states() -> list[dict[str, float]]:
     corners = [
         dict(zip(NUMBERS, numbers, strict=True))
         for numbers in itertools.product(
-            (0.0, 1.0, 20.0), (-3.0, 1.0), (-0.5,), (3.0, 0.0), (0.0, 2.0), (-6.0, 0.3, 6.0)
+            (0.0, 1.0, 20.0), (-3.0, 1.0), (-0.5,), (3.0, 0.0), (0.0, 2.0), (1.0, -2.5), (-6.0, 0.3, 6.0)
         )
     ]
     draw = torch.Generator().manual_seed(0)
     drawn = torch.rand(60, len(NUMBERS), generator=draw, dtype=torch.float64)
-    spread = torch.tensor([20.0, 6, 6, 6, 6, 12])
-    low = torch.tensor([0.0, -3, -3, -3, -3, -6])
+    spread = torch.tensor([20.0, 6, 6, 6, 6, 6, 12])
+    low = torch.tensor([0.0, -3, -3, -3, -3, -3, -6])
     return corners + [dict(zip(NUMBERS, row, strict=True)) for row in (low + drawn * spread).tolist()]
 
 
@@ -148,17 +148,17 @@ def test_the_mathematics_is_torchs(node: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("beta", [0.3, 1.0, 5.0])
 def test_the_page_s_formula_is_rtxlib_s_feed_forward(beta: float) -> None:
-    """Swish_β(g) = SiLU(βg)/β, so the feed-forward with βW₁, βb₁ and an output of 1/β is the page's unit."""
+    """Swish_β(g) = SiLU(βg)/β, so the feed-forward with βW₁, βb₁ and an output of W₃/β is the page's unit."""
     for state in states()[::7]:
-        made = unit("swiglu", beta * state["w1"], beta * state["b1"], state["w2"], state["b2"], out=1 / beta)
+        made = unit("swiglu", beta * state["w1"], beta * state["b1"], state["w2"], state["b2"], out=state["w3"] / beta)
         page = swiglu(state | {"beta": beta})
         assert at(made, state["x"]) == pytest.approx((page["parts"]["out"], page["slopes"]["x"]), abs=1e-9)
 
 
 # ---------------------------------------- in front of a reader
 
-START = {"beta": 1.0, "w1": 1.0, "b1": 0.0, "w2": 0.5, "b2": 1.0, "x": 1.0}
-LABELS = dict(zip(NUMBERS, ("β", "W₁", "b₁", "W₂", "b₂", "x"), strict=True))
+START = {"beta": 1.0, "w1": 1.0, "b1": 0.0, "w2": 0.5, "b2": 1.0, "w3": 1.0, "x": 1.0}
+LABELS = dict(zip(NUMBERS, ("β", "W₁", "b₁", "W₂", "b₂", "W₃", "x"), strict=True))
 
 
 class Opened:
@@ -206,6 +206,7 @@ def shown(state: dict[str, float], names: Iterable[str] = ()) -> dict[str, float
         "gate-slope": state["w1"],
         "opened-slope": steep,
         "value-slope": state["w2"],
+        "product-slope": swiglu(state | {"w3": 1.0})["slopes"]["x"],
         "out-slope": slopes["x"],
         **{f"in-{name}": slope for name, slope in slopes.items()},
         **{name: others[name][0] for name in names},
@@ -216,7 +217,7 @@ def shown(state: dict[str, float], names: Iterable[str] = ()) -> dict[str, float
 def test_each_slider_moves_the_numbers_to_what_torch_says(opened: Opened) -> None:
     state = dict(START)
     assert opened.numbers() == pytest.approx(shown(state), abs=6e-6)
-    for name, value in {"beta": 3.5, "w1": -1.25, "b1": 0.4, "w2": 2.0, "b2": -1.5, "x": -0.7}.items():
+    for name, value in {"beta": 3.5, "w1": -1.25, "b1": 0.4, "w2": 2.0, "b2": -1.5, "w3": -0.5, "x": -0.7}.items():
         drawn = opened.tab.locator("figure").first.locator("svg[role=img] path.swiglu")
         before, curve = opened.numbers(), drawn.get_attribute("d")
         opened.slider(name).fill(str(value))
@@ -299,7 +300,7 @@ def test_the_keyboard_alone_suffices(opened: Opened) -> None:
     assert opened.numbers() == pytest.approx(shown(START | {"beta": 1.1}), abs=6e-6)
     keys.press("End")
     assert opened.slider("beta").input_value() == "20"
-    for _ in range(6):
+    for _ in range(7):
         keys.press("Tab")
     keys.press("Space")
     assert opened.tab.get_by_label("ReLU", exact=True).is_checked() and "relu" in opened.numbers()
@@ -324,7 +325,7 @@ NONSENSE = (
 def test_nothing_typed_into_the_link_breaks_it(browser: Any, tmp_path: Path, link: str) -> None:
     page = Opened(browser, tmp_path, link)
     numbers = page.numbers()
-    assert len(numbers) == 14 and all(math.isfinite(number) for number in numbers.values())
+    assert len(numbers) == 17 and all(math.isfinite(number) for number in numbers.values())
     page.slider("beta").fill("2")
     assert page.tab.locator("img").count() == 0 and page.complaints == []
     assert "NaN" not in page.tab.locator("#page").inner_html()

@@ -14,5 +14,6 @@ functions, classes and constants where they are declared. :mod:`rtxstudy.pages.s
 them.
 
 ``transformer`` and ``swiglu`` are the pages, ``shared`` is what both use. ``static`` makes one HTML file of a page,
-``widget`` shows it in a notebook, ``weights`` gives it the weights of a trained run.
+``widget`` shows it in a notebook, ``weights`` gives it the weights of a trained run. ``train_weights`` trains the models
+with which the transformer page opens, and writes ``transformer/trained.js``.
 """

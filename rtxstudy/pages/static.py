@@ -19,6 +19,8 @@ PAGES = {  # folder → title
 
 _IMPORT = re.compile(r'^import\s+(?P<names>\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+"(?P<path>[^"]+)";$', re.M)
 _EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:function\*?|class|const)\s+(?P<name>\w+))", re.M)
+# A comment on lines of its own; the modules keep it, the pages need not carry it.
+_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*.*?\*/[ \t]*)\n", re.M | re.S)
 
 # The page may run its own inline script and style. It can send no request.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -28,8 +30,9 @@ def script(*entries: str) -> str:
     """These modules ("transformer/view.js") and all they import as one script, each after those it imports.
 
     Each module becomes a function that is called once, so its names cannot clash. Its exports are a constant named
-    after its folder and file, ``transformer_view``. Raises ``ValueError`` for an import or export of a form that
-    :mod:`rtxstudy.pages` does not allow, and for modules that import each other in a circle.
+    after its folder and file, ``transformer_view``. Comments on lines of their own are left out. Raises ``ValueError``
+    for an import or export of a form that :mod:`rtxstudy.pages` does not allow, and for modules that import each other
+    in a circle.
     """
     wrapped: dict[Path, str] = {}
     for entry in entries:
@@ -54,7 +57,7 @@ def _gather(file: Path, wrapped: dict[Path, str], importers: tuple[Path, ...]) -
         return f"const {names.replace(' as ', ': ')} = {constant};"
 
     exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
-    body = _EXPORT.sub("", _IMPORT.sub(bind, source))
+    body = _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub(bind, source)))
     if left := re.search(r"^(import|export)\b.*$", body, re.M):
         raise ValueError(f"{file.name} has a line that cannot be inlined: {left[0]}")
     wrapped[file] = f"const {_constant(file)} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"

@@ -24,7 +24,7 @@ EXACT = 1_000_000  # parameters; up to this number they keep their 32 bits
 KEPT = (
     "hidden_size", "num_attention_heads", "num_hidden_layers", "num_decoder_layers", "position", "rope_theta", "norm",
     "norm_placement", "norm_eps", "feedforward", "embedding_scale", "embedding_norm", "final_norm", "recurrent_depth",
-    "block_sharing", "residual", "residual_scale", "pooling", "max_position_embeddings",
+    "block_sharing", "residual", "residual_scale", "pooling", "max_position_embeddings", "type_vocab_size",
 )  # fmt: skip
 ABSENT = {
     "prelude_layers": 0,

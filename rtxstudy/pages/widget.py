@@ -13,10 +13,10 @@ from rtxlib.errors import InputError, nearest
 from rtxstudy.pages import static
 
 SETTINGS = (
-    "tokens", "target", "d_model", "heads", "layers", "d_ff", "seed", "norm_placement", "norm", "position", "feedforward",
-    "recurrent_depth", "residual_scale", "training", "dropout", "draw", "edits",
+    "weights", "step", "tokens", "target", "d_model", "heads", "layers", "d_ff", "seed", "norm_placement", "norm", "position",
+    "feedforward", "recurrent_depth", "residual_scale", "training", "dropout", "draw", "edits", "colours", "notation",
 )  # fmt: skip
-SWIGLU_SETTINGS = ("beta", "w1", "b1", "w2", "b2", "x", "compare")
+SWIGLU_SETTINGS = ("beta", "w1", "b1", "w2", "b2", "w3", "x", "compare")
 
 
 class _Explorer(anywidget.AnyWidget):
@@ -59,8 +59,10 @@ class TransformerExplorer(_Explorer):
     """``TransformerExplorer(tokens=["the", "cat"], d_model=8)`` as the last line of a cell shows the page.
 
     ``state`` is the whole state of the page, a dict; assigning to it, or :meth:`set`, changes the page. A field that is
-    left out has its default. The page corrects an impossible value, such as a number of heads that does not divide
-    d_model; the corrected value is in ``state`` after the page has drawn.
+    left out has its default. ``weights`` is "sentiment" or "reversal", which are trained, or "random". Without it, a state
+    that names a size or a kind, such as d_model, has random weights, and any other the trained classifier. ``tokens`` may be
+    a sentence. The page corrects an impossible value, such as a number of heads that does not divide d_model; the corrected
+    value is in ``state`` after the page has drawn.
     """
 
     page = "transformer"

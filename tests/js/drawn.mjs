@@ -1,6 +1,7 @@
 // Prints the model that the page draws for a state (JSON in the first argument), for torch to be given the same weights.
 
-import { build, complete, targetOf } from "../../rtxstudy/pages/transformer/model.js";
+import { build } from "../../rtxstudy/pages/transformer/model.js";
+import { complete, targetOf } from "../../rtxstudy/pages/transformer/state.js";
 import { numbersOf } from "../../rtxstudy/pages/transformer/wordpiece.js";
 
 const state = complete(JSON.parse(process.argv[2]));

@@ -7,16 +7,12 @@ import { test } from "node:test";
 
 import { run } from "../../rtxstudy/pages/transformer/core.js";
 import { matrix } from "../../rtxstudy/pages/transformer/matrices.js";
-import {
-  build,
-  changed,
-  complete,
-  compute,
-  decode,
-  likeliest,
-  masksOf,
-  wordsOf,
-} from "../../rtxstudy/pages/transformer/model.js";
+import { brief, scientific } from "../../rtxstudy/pages/shared/grid.js";
+import { differences } from "../../rtxstudy/pages/transformer/changes.js";
+import { explain } from "../../rtxstudy/pages/transformer/explain.js";
+import { build, compute, decode, likeliest, masksOf } from "../../rtxstudy/pages/transformer/model.js";
+import { beginning, changed, complete, inner, tokensOf, wordsOf } from "../../rtxstudy/pages/transformer/state.js";
+import { TRAINED } from "../../rtxstudy/pages/transformer/trained.js";
 import { unpack } from "../../rtxstudy/pages/transformer/unpack.js";
 import { numbersOf, pieces } from "../../rtxstudy/pages/transformer/wordpiece.js";
 
@@ -77,7 +73,7 @@ test("drawn weights have the spread they are drawn with", () => {
 });
 
 test("any cell can be given a value, and only what follows from it changes", () => {
-  const state = complete({});
+  const state = complete({ weights: "random" });
   const before = compute(state).values;
   const key = "encoder/0/1/attention/weights/1[2,3]";
   const after = compute({ ...state, edits: { [key]: 0.9 } }).values;
@@ -155,4 +151,75 @@ test("a cell cannot be set to what is no number", () => {
     "a/__proto__[0,0]": 2,
   };
   assert.deepEqual(complete({ edits }).edits, { "weights/table[0,2]": 1e6 });
+});
+
+test("a page opens on trained weights, and a state that names a size or a kind has random ones", () => {
+  assert.equal(complete({}).weights, "sentiment");
+  assert.equal(complete({ tokens: ["film"], colours: "pure" }).weights, "sentiment");
+  for (const given of [{ d_model: 8 }, { seed: 2 }, { norm: "rmsnorm" }, { target: [] }, { weights: "random" }])
+    assert.equal(complete(given).weights, "random", JSON.stringify(given));
+  assert.equal(complete({ weights: "reversal", d_model: 8 }).weights, "reversal");
+  assert.equal(complete({ weights: "run" }).weights, "sentiment"); // there is no run
+  const letters = changed(complete({ edits: { "logits[0,0]": 3 } }), { weights: "reversal", ...beginning({ weights: "reversal" }) });
+  assert.deepEqual([letters.tokens, letters.edits], [["f", "a", "c", "e", "d"], {}]);
+});
+
+test("the trained model writes letters backwards", () => {
+  for (const word of ["faced", "abc", "headbag"])
+    assert.equal(decode(complete({ weights: "reversal", tokens: [...word], target: [] }), 12).join(""), [...word].reverse().join(""));
+});
+
+test("the label after the last pass is the answer, and an earlier one is that of fewer passes", () => {
+  const state = complete({});
+  const { rows, cols, data } = compute(state).values.get("passes");
+  assert.equal(rows, TRAINED.sentiment.config.recurrent_depth);
+  for (let r = 1; r <= rows; r++) {
+    const found = compute({ ...state, recurrent_depth: r }).values.get("probabilities").data;
+    found.forEach((p, j) => assert.ok(Math.abs(p - data[(r - 1) * cols + j]) < 1e-12));
+  }
+});
+
+test("no token is empty, and the inner width is 4·d until it is given", () => {
+  assert.deepEqual(complete({ weights: "random", tokens: ["a", "", " ", "b"], target: [""] }).tokens, ["a", "b"]);
+  assert.deepEqual(complete({ weights: "random", tokens: [""] }).tokens, complete({ weights: "random" }).tokens);
+  const state = complete({ d_model: 8 });
+  assert.deepEqual([inner(state), inner(changed(state, { d_model: 12 }))], [32, 48]);
+  const own = changed(state, { d_ff: 20 });
+  assert.deepEqual([inner(changed(own, { d_model: 12 })), inner(changed(own, { d_ff: null }))], [20, 32]);
+});
+
+test("a number that was not taken is explained", () => {
+  const why = (name, typed, given) => {
+    const before = complete(given);
+    return explain(name, typed, before, changed(before, { [name]: Math.round(typed) }));
+  };
+  assert.match(why("heads", 3, { d_model: 8 }), /3 heads do not divide 8 dimensions, so there are 2 heads of width 4/);
+  assert.match(why("d_model", 10, { d_model: 8, heads: 4 }), /4 heads do not divide 10 dimensions, so there are 2 heads/);
+  assert.match(why("heads", 4, { d_model: 12, position: "rotary" }), /odd width.*3 heads of width 4/);
+  assert.match(why("d_model", 13, { d_model: 8 }), /13 is odd.*d is 12/);
+  assert.match(why("layers", 99, { d_model: 8 }), /from 1 to 8/);
+  assert.equal(why("d_model", 12, { d_model: 8 }), "");
+});
+
+test("numbers are plain decimals, with an exponent only where none can be read otherwise", () => {
+  const shown = [0, 0.0004, 0.00123, -0.0512, 0.5, -9.999, 42.42, 1234.4, -99999, 1e5, NaN, -Infinity].map(brief);
+  assert.deepEqual(shown, ["0", "+4e−4", "+0.001", "−0.051", "+0.50", "−10.0", "+42.4", "+1234", "−99999", "+1e5", "NaN", "−∞"]);
+  assert.deepEqual([0.126, -10, 0].map(scientific), ["+1.26e−1", "−1.00e1", "0"]);
+});
+
+test("a pasted text becomes the tokens of the model that reads it", () => {
+  assert.deepEqual(tokensOf("the big cat, it's", complete({ d_model: 8 })), ["the", "big", "cat", ",", "it's"]);
+  assert.deepEqual(tokensOf("<b>x</b>", complete({ d_model: 8 })), ["<b>x</b>"]); // one word stays as it was typed
+  assert.deepEqual(tokensOf("Fa ce", complete({ weights: "reversal" })), ["f", "a", "c", "e"]);
+  assert.deepEqual(tokensOf("The film, qqq", complete({})), ["the", "film", ",", "[UNK]"]);
+  assert.deepEqual(tokensOf("[UNK]", complete({})), ["[UNK]"]);
+  assert.deepEqual(complete({ tokens: "The film!" }).tokens, ["[CLS]", "the", "film", "!", "[SEP]"]);
+  assert.deepEqual(complete({ tokens: "the film", d_model: 8 }).tokens, ["the", "film"]);
+});
+
+test("what changed is counted by 0.005 and more, in matrices of one shape", () => {
+  const one = (...data) => matrix(1, data.length, Float64Array.from(data));
+  const before = new Map([["a", one(1, 2, -Infinity)], ["b", one(1)], ["c", one(1)]]);
+  const now = new Map([["a", one(1.004, 2.006, -Infinity)], ["b", one(1, 2)], ["c", one(1.001)], ["d", one(1)]]);
+  assert.deepEqual([...differences(now, before)], [["a", 1]]);
 });

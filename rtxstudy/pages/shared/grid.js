@@ -2,7 +2,7 @@
 
 import { element, unique } from "./ui.js";
 
-const WIDTH = 54; // px of a cell
+const WIDTH = { plain: 54, scientific: 70 }; // px of a cell
 const HEIGHT = 25;
 const LETTER = 6.5; // px, roughly, of a letter in the name of a row
 const SIDE = [32, 96]; // px of the column of row names: least and most
@@ -10,17 +10,24 @@ const TALLEST = 12; // rows; a taller matrix scrolls
 export const SATURATED = 10; // the size from which blue and red are deepest
 export const SHADES = 20;
 
-/** A number in at most six characters, always with its sign. */
+/** A number in at most six characters, always with its sign: a plain decimal, if one can be read to a digit. */
 export function brief(value) {
   if (value === 0) return "0";
   if (Number.isNaN(value)) return "NaN";
   const size = Math.abs(value);
   const sign = value < 0 ? "−" : "+";
   if (size === Infinity) return `${sign}∞`;
-  if (size >= 0.005 && size < 9.995) return sign + size.toFixed(2);
-  if (size >= 9.995 && size < 999.5) return sign + (size < 99.95 ? size.toFixed(1) : size.toFixed(0));
-  return sign + size.toExponential(0).replace("+", "").replace("-", "−");
+  if (size < 0.00095 || size >= 99999.5) return sign + exponent(size, 0);
+  return sign + size.toFixed(size < 0.0995 ? 3 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
 }
+
+/** A number with an exponent, in at most nine characters: "+1.23e−1". */
+export function scientific(value) {
+  if (value === 0 || !Number.isFinite(value)) return brief(value);
+  return (value < 0 ? "−" : "+") + exponent(Math.abs(value), 2);
+}
+
+const exponent = (size, digits) => size.toExponential(digits).replace("+", "").replace("-", "−");
 
 /** The CSS class of a value: n20 … n1, zero, p1 … p20. It follows the root of the size, so that small numbers differ too. */
 export function shade(value) {
@@ -31,10 +38,13 @@ export function shade(value) {
 
 /**
  * A grid. label: its name. rowNames, colNames: names of the rows and columns, or null for numbers. select(row, column) is
- * called when a click, Enter or space chooses a cell. show(matrix, from, width, look) draws the columns from..from+width;
- * look(row, column) is the class of a cell besides its colour. All rows and columns are counted in the whole matrix.
+ * called when a click, Enter or space chooses a cell. notation: "plain" or "scientific". show(matrix, from, width, look)
+ * draws the columns from..from+width; look(row, column) is the class of a cell besides its colour. All rows and columns are
+ * counted in the whole matrix.
  */
-export function grid({ label, title, rowNames, colNames, select }) {
+export function grid({ label, title, rowNames, colNames, select, notation = "plain" }) {
+  const wide = WIDTH[notation];
+  const write = notation === "plain" ? brief : scientific;
   const id = unique("grid");
   const head = element("thead", { "aria-hidden": "true" });
   const body = element("tbody");
@@ -56,16 +66,16 @@ export function grid({ label, title, rowNames, colNames, select }) {
   function measure() {
     if (!shown) return;
     const rows = Math.min(shown.rows, Math.ceil(box.clientHeight / HEIGHT) + 1);
-    const cols = Math.min(shown.width, Math.ceil(Math.max(0, box.clientWidth - side) / WIDTH) + 1);
+    const cols = Math.min(shown.width, Math.ceil(Math.max(0, box.clientWidth - side) / wide) + 1);
     const top = Math.max(0, Math.min(Math.floor(box.scrollTop / HEIGHT), shown.rows - rows));
-    const left = Math.max(0, Math.min(Math.floor(box.scrollLeft / WIDTH), shown.width - cols));
+    const left = Math.max(0, Math.min(Math.floor(box.scrollLeft / wide), shown.width - cols));
     const same = top === window.top && left === window.left && rows === window.rows && cols === window.cols;
     if (same) return;
     const reshaped = rows !== window.rows || cols !== window.cols;
     window = { top, left, rows, cols };
     if (reshaped) lay();
     name();
-    write();
+    draw();
   }
 
   /** Makes as many table cells as are in view. */
@@ -88,7 +98,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
   function name() {
     const { top, left } = window;
     table.style.top = `${top * HEIGHT}px`;
-    table.style.left = `${left * WIDTH}px`;
+    table.style.left = `${left * wide}px`;
     [...head.rows[0].cells].slice(1).forEach((th, j) => {
       th.textContent = colNames ? colNames[shown.from + left + j] : shown.from + left + j;
     });
@@ -107,7 +117,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
   }
 
   /** Writes the cells whose number or class has changed. */
-  function write() {
+  function draw() {
     const { top, left, rows, cols } = window;
     for (let i = 0, at = 0; i < rows; i++) {
       const start = (top + i) * shown.cols + shown.from + left;
@@ -116,7 +126,7 @@ export function grid({ label, title, rowNames, colNames, select }) {
         const value = shown.data[start + j];
         if (!Object.is(cell.value, value)) {
           cell.value = value;
-          const words = brief(value);
+          const words = write(value);
           if (cell.text.data !== words) cell.text.data = words;
         }
         let look = shade(value) + marks(top + i, shown.from + left + j);
@@ -128,12 +138,12 @@ export function grid({ label, title, rowNames, colNames, select }) {
 
   function move(row, col) {
     active = { row: Math.max(0, Math.min(shown.rows - 1, row)), col: Math.max(0, Math.min(shown.width - 1, col)) };
-    const [x, y] = [active.col * WIDTH, active.row * HEIGHT];
-    const [across, down] = [box.clientWidth - side - WIDTH, box.clientHeight - 2 * HEIGHT];
+    const [x, y] = [active.col * wide, active.row * HEIGHT];
+    const [across, down] = [box.clientWidth - side - wide, box.clientHeight - 2 * HEIGHT];
     box.scrollLeft = Math.min(x, Math.max(box.scrollLeft, x - across));
     box.scrollTop = Math.min(y, Math.max(box.scrollTop, y - down));
     measure();
-    write();
+    draw();
     point();
   }
 
@@ -174,14 +184,15 @@ export function grid({ label, title, rowNames, colNames, select }) {
         size.textContent = `${matrix.rows} × ${width}`;
         box.setAttribute("aria-rowcount", matrix.rows);
         box.setAttribute("aria-colcount", width);
-        space.style.width = `${side + width * WIDTH}px`;
+        space.style.width = `${side + width * wide}px`;
         space.style.height = `${(matrix.rows + 1) * HEIGHT}px`;
         box.style.maxHeight = `${(TALLEST + 1) * HEIGHT + 2}px`;
         active = { row: Math.min(active.row, matrix.rows - 1), col: Math.min(active.col, width - 1) };
         window = { ...window, rows: 0 };
         table.style.setProperty("--side", `${side}px`);
+        table.style.setProperty("--wide", `${wide}px`);
         measure();
-      } else write();
+      } else draw();
     },
     focus(row, col) {
       box.focus();

@@ -29,6 +29,14 @@ export function scientific(value, digits = 3) {
   return `${value < 0 ? "−" : "+"}${mantissa} × 10${raised}`;
 }
 
+/** A number with its sign and `digits` decimals; in scientific notation where these do not suffice. */
+export function plain(value, digits = 3) {
+  const size = Math.abs(value);
+  if (value === 0) return "0";
+  if (!(size >= 0.5 * 10 ** (1 - digits) && size < 1e5)) return scientific(value, digits);
+  return `${value < 0 ? "−" : "+"}${size.toFixed(digits)}`;
+}
+
 /** Whether the reader asked for less motion. It is read each time, because it may change while the page is open. */
 export function still() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -86,13 +94,21 @@ export function toggle({ label, value, change }) {
 
 /**
  * A labelled whole number with − and + beside it. `change(number)` is called with the number asked for. `next(value, sign)`
- * is the number one step up or down.
+ * is the number one step up or down. `explain(typed)` is called before a
+ * change by hand; what it returns is called after it, and says why another number was taken, or "".
  */
-export function stepper({ label, value, min, max, change, next = (number, sign) => number + sign }) {
+export function stepper({ label, value, min, max, change, next = (number, sign) => number + sign, explain = () => () => "" }) {
   const id = unique("number");
-  const field = element("input", { id, type: "text", inputmode: "numeric", size: 4, autocomplete: "off" });
+  const [field, said] = [
+    element("input", { id, type: "text", inputmode: "numeric", size: 4, autocomplete: "off", "aria-describedby": `${id}-said` }),
+    element("p", { class: "why", id: `${id}-said`, role: "status" }),
+  ];
   let now = value;
-  const ask = (number) => change(Math.min(max, Math.max(min, number)));
+  const ask = (number, typed = number) => {
+    const why = explain(typed);
+    change(Math.min(max, Math.max(min, number)));
+    said.textContent = why();
+  };
   const less = element(
     "button",
     { type: "button", "aria-label": `less: ${label}`, onclick: () => ask(next(now, -1)) },
@@ -111,9 +127,9 @@ export function stepper({ label, value, min, max, change, next = (number, sign) 
   };
   field.addEventListener("change", () => {
     const typed = field.value.trim() === "" ? Number.NaN : Number(field.value);
-    if (Number.isFinite(typed)) ask(Math.round(typed));
+    ask(Number.isFinite(typed) ? Math.round(typed) : now, typed);
     set(now); // the number that `change` accepted, or the old one
   });
   set(value);
-  return { root: element("div", { class: "stepper" }, element("label", { for: id }, label), less, field, more), set };
+  return { root: element("div", { class: "stepper" }, element("label", { for: id }, label), less, field, more, said), set };
 }

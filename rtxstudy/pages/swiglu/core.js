@@ -3,7 +3,7 @@
 
 import { erf } from "../shared/erf.js";
 
-/** @typedef {{beta: number, w1: number, b1: number, w2: number, b2: number, x: number, compare: string[]}} State */
+/** @typedef {{beta: number, w1: number, b1: number, w2: number, b2: number, w3: number, x: number, compare: string[]}} State */
 
 /** The numbers that a reader may set, with their ranges. x is the place at which the curves are read. */
 export const NUMBERS = {
@@ -12,6 +12,7 @@ export const NUMBERS = {
   b1: { least: -3, most: 3, step: 0.05, start: 0 },
   w2: { least: -3, most: 3, step: 0.05, start: 0.5 },
   b2: { least: -3, most: 3, step: 0.05, start: 1 },
+  w3: { least: -3, most: 3, step: 0.05, start: 1 },
   x: { least: -6, most: 6, step: 0.05, start: 1 },
 };
 
@@ -79,44 +80,46 @@ export function reluSlope(z) {
 // --------------------------------------------------------------------------------------------------------- the gated unit
 
 /**
- * SwiGLU(x) = Swish_β(W₁x + b₁)·(W₂x + b₂) and its parts (Shazeer 2020, where W₁ and W₂ are matrices).
- * @param {State} state @param {number} x
+ * SwiGLU(x) = Swish_β(W₁x + b₁)·(W₂x + b₂), its parts, and the output W₃·SwiGLU(x) (Shazeer 2020, where W₁, W₂ and W₃ are
+ * matrices). @param {State} state @param {number} x
  */
-export function swiglu({ beta, w1, b1, w2, b2 }, x) {
+export function swiglu({ beta, w1, b1, w2, b2, w3 }, x) {
   const gate = w1 * x + b1;
   const value = w2 * x + b2;
   const opened = swish(gate, beta);
-  return { gate, opened, value, out: opened * value };
+  return { gate, opened, value, product: opened * value, out: w3 * opened * value };
 }
 
 /**
- * The slopes of SwiGLU at x: in every number of the state, and in x itself, as the sum of the slopes through the gate and
- * through the value.
- * @param {State} state @param {number} x
+ * The slopes of the output at x: in every number of the state, and in x itself, as the sum of the slopes through the gate
+ * and through the value. throughProduct: the slope in x before W₃. @param {State} state @param {number} x
  */
 export function slopes(state, x) {
-  const { gate, opened, value } = swiglu(state, x);
-  const steep = swishSlope(gate, state.beta);
-  const throughGate = steep * state.w1 * value;
-  const throughValue = opened * state.w2;
+  const { beta, w1, w2, w3 } = state;
+  const { gate, opened, value, product } = swiglu(state, x);
+  const steep = w3 * swishSlope(gate, beta);
+  const throughGate = steep * w1 * value;
+  const throughValue = w3 * opened * w2;
   return {
     x: throughGate + throughValue,
     throughGate,
     throughValue,
-    beta: gate * gate * sigmoid(state.beta * gate) * sigmoid(-state.beta * gate) * value,
+    throughProduct: swishSlope(gate, beta) * w1 * value + opened * w2,
+    beta: w3 * gate * gate * sigmoid(beta * gate) * sigmoid(-beta * gate) * value,
     w1: steep * value * x,
     b1: steep * value,
-    w2: opened * x,
-    b2: opened,
+    w2: w3 * opened * x,
+    b2: w3 * opened,
+    w3: product,
   };
 }
 
-/** A unit without a value path: act(W₁x + b₁). */
+/** A unit without a value path: W₃·act(W₁x + b₁). */
 function plain(label, act, slope) {
   return {
     label,
-    at: ({ w1, b1 }, x) => act(w1 * x + b1),
-    slope: ({ w1, b1 }, x) => slope(w1 * x + b1) * w1,
+    at: ({ w1, b1, w3 }, x) => w3 * act(w1 * x + b1),
+    slope: ({ w1, b1, w3 }, x) => w3 * slope(w1 * x + b1) * w1,
   };
 }
 
@@ -127,9 +130,9 @@ export const COMPARED = {
   silu: plain("SiLU", (z) => swish(z, 1), (z) => swishSlope(z, 1)),
   geglu: {
     label: "GeGLU",
-    at: ({ w1, b1, w2, b2 }, x) => gelu(w1 * x + b1) * (w2 * x + b2),
-    slope: ({ w1, b1, w2, b2 }, x) =>
-      geluSlope(w1 * x + b1) * w1 * (w2 * x + b2) + gelu(w1 * x + b1) * w2,
+    at: ({ w1, b1, w2, b2, w3 }, x) => w3 * gelu(w1 * x + b1) * (w2 * x + b2),
+    slope: ({ w1, b1, w2, b2, w3 }, x) =>
+      w3 * (geluSlope(w1 * x + b1) * w1 * (w2 * x + b2) + gelu(w1 * x + b1) * w2),
   },
 };
 

@@ -55,13 +55,13 @@ export function map(svg) {
         drawn.cells[at].style.fill = shade(value);
       });
     }
-    const { gate, value, out } = core.swiglu(state, state.x);
+    const { gate, value, product } = core.swiglu(state, state.x);
     const ends = [-REACH, REACH].map((x) => core.swiglu(state, x)).map((end) => [end.gate, end.value]);
     const outside = Math.max(Math.abs(gate), Math.abs(value)) > REACH ? ", outside this map" : "";
     const words =
       "The colour is Swish of the gate × value: blue with + is above zero, red with − is below. The line shows the gate " +
-      `and value of this unit as x goes from −${REACH} to ${REACH}; the first curve is the product along it. ` +
-      `At x = ${minus(state.x, 2)} the gate is ${minus(gate, 2)} and the value ${minus(value, 2)}${outside}: ${minus(out, 3)}.`;
+      `and value of this unit as x goes from −${REACH} to ${REACH}; the first curve is W₃ times the product along it. ` +
+      `At x = ${minus(state.x, 2)} the gate is ${minus(gate, 2)} and the value ${minus(value, 2)}${outside}: ${minus(product, 3)}.`;
     plot(svg, {
       ...settings,
       xLabel: "gate, W₁x + b₁",

@@ -8,7 +8,7 @@ import { drawing, element, slider, toggle } from "../shared/ui.js";
 
 const POINTS = 240; // of a curve
 const NARROW = 240; // px; the least width, also of a chart that is not shown yet
-const LABELS = { beta: "β", w1: "W₁", b1: "b₁", w2: "W₂", b2: "b₂", x: "x" };
+const LABELS = { beta: "β", w1: "W₁", b1: "b₁", w2: "W₂", b2: "b₂", w3: "W₃", x: "x" };
 
 /** Draws the page in `root`. rtxstudy/pages/__init__.py says what a host expects. */
 export function mount(root, state, changed) {
@@ -49,7 +49,7 @@ function build(change) {
     curve: chart("The curve", { swiglu: NAMES.swiglu }),
     parts: chart("What it is made of", { gate: NAMES.gate, opened: NAMES.opened, value: NAMES.value, swiglu: NAMES.swiglu }),
     detail: chart("Swish, and its two limits", { opened: "Swish", half: "z/2 (β → 0)", relu: "ReLU (β → ∞)" }),
-    slope: chart("The gradient", { swiglu: "slope of SwiGLU", gate: "through the gate", value: "through the value" }),
+    slope: chart("The gradient", { swiglu: "slope of W₃ · SwiGLU", gate: "through the gate", value: "through the value" }),
     map: chart("Gate against value", {}),
   };
   const ends = element("div", { class: "limits" });
@@ -85,13 +85,14 @@ function introduction() {
       "p",
       { class: "formula" },
       ...["SwiGLU(x) = Swish", beta(), "(W₁x + b₁) · (W₂x + b₂)", element("br"), "Swish", beta(), "(z) = z · σ(βz)"],
+      ...[element("br"), "output(x) = W₃ · SwiGLU(x)"],
     ),
     element(
       "p",
       {},
       "The unit has two halves. The gate decides how much of the value comes through. σ is the logistic function, which ",
-      "runs from 0 (shut) to 1 (open); β says how abruptly. In a model W₁ and W₂ are matrices and β is 1. Here each of ",
-      "them is one number, so that the whole unit can be drawn.",
+      "runs from 0 (shut) to 1 (open); β says how abruptly. W₃ leads from the product back to the width of the model. In a ",
+      "model W₁, W₂ and W₃ are matrices and β is 1. Here each is one number, so that the whole unit can be drawn.",
     ),
   );
 }
@@ -175,7 +176,7 @@ function drawCurve(made, state) {
   const lines = [...others, ["swiglu", curve((x) => core.swiglu(state, x).out)]];
   const { out } = core.swiglu(state, state.x);
   const said =
-    " ReLU, GELU and SiLU take W₁x + b₁ and have no value to multiply with; GeGLU has GELU instead of Swish.";
+    " ReLU, GELU and SiLU take W₁x + b₁ and have no value to multiply with; GeGLU has GELU instead of Swish. W₃ multiplies all.";
   made.compare(state.compare);
   draw(
     made,
@@ -187,7 +188,7 @@ function drawCurve(made, state) {
       guides: [state.x],
       dots: [[state.x, out]],
     },
-    `${at(state)} SwiGLU gives ${minus(out, 3)}.${others.length ? said : ""}`,
+    `${at(state)} the output is ${minus(out, 3)}.${others.length ? said : ""}`,
   );
 }
 
@@ -205,7 +206,7 @@ function drawParts(made, state) {
       guides: [state.x],
       dots: [opened, value, out].map((height) => [state.x, height]),
     },
-    `${at(state)}: Swish of the gate ${minus(opened, 3)} × value ${minus(value, 3)} = ${minus(out, 3)}.`,
+    `${at(state)}: Swish of the gate ${minus(opened, 3)} × value ${minus(value, 3)} × W₃ ${minus(state.w3, 2)} = ${minus(out, 3)}.`,
   );
 }
 

@@ -5,12 +5,13 @@ import { minus } from "../shared/plot.js";
 import { element } from "../shared/ui.js";
 
 export const NAMES = {
-  swiglu: "SwiGLU",
+  swiglu: "W₃ · SwiGLU",
   gate: "gate, W₁x + b₁",
   opened: "Swish of the gate",
   value: "value, W₂x + b₂",
+  product: "SwiGLU, their product",
 };
-const PARTS = { x: "x", w1: "W₁", b1: "b₁", w2: "W₂", b2: "b₂", beta: "β" };
+const PARTS = { x: "x", w1: "W₁", b1: "b₁", w2: "W₂", b2: "b₂", w3: "W₃", beta: "β" };
 
 /** The limits of Swish for small and large β, and its present distances from them for |z| ≤ reach. */
 export function limits(beta, reach) {
@@ -30,7 +31,7 @@ export function limits(beta, reach) {
   ];
 }
 
-/** Two tables: the value and slope of each part at x, and the slope of SwiGLU in each of its numbers. */
+/** Two tables: the value and slope of each part at x, and the slope of the output in each of its numbers. */
 export function readings() {
   const values = element("tbody");
   const answers = element("tbody");
@@ -40,7 +41,7 @@ export function readings() {
   const both = (name, words, value, slope) => row(words, cell(name, value), cell(`${name}-slope`, slope));
   const heads = (words) => words.map((word) => element("th", { scope: "col" }, word));
   const head = (...words) => element("thead", {}, element("tr", {}, ...heads(words)));
-  const caption = element("caption", {}, "The slope of SwiGLU in each of its numbers");
+  const caption = element("caption", {}, "The slope of W₃ · SwiGLU in each of its numbers");
   return {
     root: element(
       "section",
@@ -58,6 +59,7 @@ export function readings() {
         both("gate", NAMES.gate, at.gate, state.w1),
         both("opened", NAMES.opened, at.opened, core.swishSlope(at.gate, state.beta) * state.w1),
         both("value", NAMES.value, at.value, state.w2),
+        both("product", NAMES.product, at.product, slope.throughProduct),
         both("out", NAMES.swiglu, at.out, slope.x),
         ...state.compare.map((name) => {
           const other = core.COMPARED[name];

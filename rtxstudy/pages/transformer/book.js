@@ -2,8 +2,9 @@
 
 import { formula } from "../shared/formula.js";
 import { grid } from "../shared/grid.js";
-import { element } from "../shared/ui.js";
+import { element, still } from "../shared/ui.js";
 import { links } from "./links.js";
+import { overview } from "./overview.js";
 import { chapters } from "./stages.js";
 
 const LIKELIEST = 8; // words in the list of the last stage
@@ -14,6 +15,7 @@ const LIKELIEST = 8; // words in the list of the last stage
  */
 export function book(page) {
   const parts = new Map(); // element → { root, draw(), stale, inSight }
+  const badges = []; // functions that show or hide the word "changed"
   const watcher = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -52,7 +54,8 @@ export function book(page) {
         col,
         `${label} · ${rows ? rows[row] || "(empty)" : `row ${row}`}, ${cols ? cols[col] || "(empty)" : `column ${col}`}`,
       );
-    const table = grid({ label, title: caption(shown.title), rowNames: rows, colNames: cols, select });
+    const { notation } = page.state;
+    const table = grid({ label, title: caption(shown.title), rowNames: rows, colNames: cols, select, notation });
     const draw = () => {
       const matrix = page.matrix(name());
       table.root.hidden = !matrix; // the model may have no such matrix, for example no bias
@@ -142,9 +145,26 @@ export function book(page) {
     return body;
   }
 
+  /** The names of all matrices of a stage. */
+  function namesOf(stage) {
+    const heads = Array.from({ length: page.model.config.num_attention_heads }, (_, head) => head);
+    return stage.shown.flatMap(({ name }) => (typeof name === "function" ? heads.map(name) : [name]));
+  }
+
+  /** A word that appears when numbers of these stages have changed. */
+  function badge(stages) {
+    const made = element("span", { class: "changed", hidden: true }, "changed");
+    badges.push(() => {
+      const changed = page.compared?.changed;
+      const hidden = !changed?.size || !stages.some((stage) => namesOf(stage).some((name) => changed.has(page.nameOf(name))));
+      if (made.hidden !== hidden) made.hidden = hidden;
+    });
+    return made;
+  }
+
   /** A details element whose content is made when it first opens. */
-  function folded(id, level, title, aside, inside) {
-    const heading = element(level, {}, title);
+  function folded(id, level, title, aside, inside, stages) {
+    const heading = element(level, {}, title, " ", badge(stages));
     const made = element(
       "details",
       { class: level === "h2" ? "chapter" : "stage", "data-id": id, open: page.openStages.has(id) },
@@ -169,17 +189,46 @@ export function book(page) {
         "div",
         { class: "stages" },
         ...chapter.stages.map((stage) => {
-          return folded(stage.id, "h3", stage.title, null, () => stageBody(chapter, stage));
+          return folded(stage.id, "h3", stage.title, null, () => stageBody(chapter, stage), [stage]);
         }),
       );
-    root.append(folded(chapter.id, "h2", chapter.title, element("span", { class: "aside" }, chapter.says), inside));
+    const aside = element("span", { class: "aside" }, chapter.says);
+    root.append(folded(chapter.id, "h2", chapter.title, aside, inside, chapter.stages));
   }
+
+  const attentions = told.flatMap((chapter) =>
+    chapter.stages
+      .filter((stage) => stage.links)
+      .map(({ id, links }) => ({ id, links, title: `${chapter.title}${id.includes("/cross/") ? ", to the source" : ""}` })),
+  );
+  const stageOf = (id) => told.flatMap(({ stages }) => stages).find((one) => one.id === id);
+  let small = null; // the overview
 
   return {
     root,
+    /** A matrix, the lines of one head, or the choice of the head, for a place outside the chapters. */
+    matrix: (title, shown) => shownMatrix({ title }, shown),
+    lines: (id) => shownLinks(stageOf(id), () => page.head, () => `head ${page.head + 1}`),
+    tabs,
+    /** Opens a stage with its chapter, and brings it into sight. */
+    reveal(id) {
+      const chapter = told.find(({ stages }) => stages.some((stage) => stage.id === id));
+      for (const one of [chapter.id, id]) {
+        page.openStages.add(one);
+        const found = [...root.querySelectorAll("details")].find((node) => node.dataset.id === one);
+        found.open = true;
+        if (found.children.length === 1) found.dispatchEvent(new Event("toggle")); // its content, now rather than a moment later
+        if (one === id) found.scrollIntoView({ block: "center", behavior: still() ? "auto" : "smooth" });
+      }
+    },
+    /** Every attention, small. choose(id, head) is called when one is chosen. */
+    overview(choose) {
+      small = overview(page, attentions, add, choose);
+      return small.root;
+    },
     /** The attention of one layer, all heads side by side. */
     glance(id) {
-      const stage = told.flatMap((chapter) => chapter.stages).find((one) => one.id === id);
+      const stage = stageOf(id);
       const heads = Array.from({ length: page.model.config.num_attention_heads }, (_, head) =>
         shownLinks(
           stage,
@@ -190,18 +239,13 @@ export function book(page) {
       return element("div", { class: "heads" }, ...heads);
     },
     /** [id, words] of every attention in the model. */
-    places: told.flatMap((chapter) =>
-      chapter.stages
-        .filter((stage) => stage.links)
-        .map((stage) => {
-          return [stage.id, `${chapter.title}${stage.id.includes("/cross/") ? ", to the source" : ""}`];
-        }),
-    ),
+    places: attentions.map(({ id, title }) => [id, title]),
     draw() {
       for (const part of parts.values()) {
         part.stale = true;
         if (part.inSight) refresh(part);
       }
+      for (const show of badges) show();
     },
     forget(node) {
       for (const root of parts.keys()) {
@@ -212,6 +256,7 @@ export function book(page) {
     },
     destroy() {
       watcher.disconnect();
+      small?.destroy();
       for (const part of parts.values()) part.destroy?.();
       parts.clear();
     },

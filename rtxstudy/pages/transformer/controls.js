@@ -1,9 +1,34 @@
-// All settings: the texts, the sizes, the kind of model, training, the seed.
+// All settings: the weights, the texts, the sizes, the kind of model, training, the seed, how numbers look.
 
 import { choice, element, slider, stepper, toggle } from "../shared/ui.js";
-import { MOST_TOKENS, PAPER, REAL, SENTENCE, STUDY, WHOLE, decode } from "./model.js";
+import { explain } from "./explain.js";
+import { decode } from "./model.js";
+import { provenance } from "./result.js";
+import { MOST_TOKENS, PAPER, REAL, SENTENCE, STUDY, WHOLE, beginning, inner, packedOf, tokensOf, translates } from "./state.js";
 import { tokenRow } from "./tokens.js";
-import { pieces } from "./wordpiece.js";
+import { pieces, sentenceOf } from "./wordpiece.js";
+
+const WEIGHTS = [
+  ["sentiment", "Trained: sentiment of a sentence"],
+  ["reversal", "Trained: letters backwards"],
+  ["random", "Random weights"],
+];
+
+/** The choice of the weights, and what they are. page: { state, change(patch) }. */
+export function weights(page) {
+  const { run } = page.state;
+  const options = run ? [["run", `Trained run: ${run.name}`], ...WEIGHTS] : WEIGHTS;
+  const take = (name) => page.change({ weights: name, ...beginning({ weights: name, run }), edits: {} });
+  const buttons = options.map(([name, words]) => [name, element("button", { type: "button", onclick: () => take(name) }, words)]);
+  const says = element("p", { class: "quiet" });
+  const sync = () => {
+    for (const [name, button] of buttons) button.setAttribute("aria-pressed", name === page.state.weights);
+    says.textContent = provenance(page.state);
+  };
+  sync();
+  const row = element("div", { class: "buttons", role: "group", "aria-label": "Weights" }, ...buttons.map(([, button]) => button));
+  return { root: element("section", { class: "weights", "aria-label": "Weights" }, row, says), sync };
+}
 
 /** The panels of texts and of settings. page: { state, change(patch) }; sync() sets all controls from page.state. */
 export function controls(page) {
@@ -13,11 +38,22 @@ export function controls(page) {
     parts.push(() => part.set(read(page.state)));
     return part.root;
   };
-  const whole = (name, label, next) => {
+  const whole = (name, label, next, read = (now) => now[name]) => {
     const [min, max] = WHOLE[name];
     return kept(
-      stepper({ label, min, max, next, value: state[name], change: (value) => page.change({ [name]: value }) }),
-      (now) => now[name],
+      stepper({
+        label,
+        min,
+        max,
+        next,
+        value: read(state),
+        change: (value) => page.change({ [name]: value }),
+        explain: (typed) => {
+          const before = page.state;
+          return () => explain(name, typed, before, page.state);
+        },
+      }),
+      read,
     );
   };
   const words = (name, label, options) =>
@@ -49,6 +85,7 @@ export function controls(page) {
         tokens: state[name],
         most: MOST_TOKENS,
         change: (tokens) => page.change({ [name]: tokens }),
+        split: (text) => tokensOf(text, page.state),
       }),
       (now) => now[name],
     );
@@ -68,8 +105,20 @@ export function controls(page) {
   const loop = [whole("recurrent_depth", "passes R"), real("residual_scale", "α", 0.05)];
   const texts = element("section", { class: "panel", "aria-label": "Texts" });
   const settings = element("section", { class: "panel settings", "aria-label": "Settings" });
-  if (state.run) {
-    const { name, words: vocabulary, lowercase, config } = state.run;
+  const look = fieldset(
+    "How numbers look",
+    words("colours", "colours", [
+      ["soft", "soft"],
+      ["pure", "pure blue +10, red −10"],
+    ]),
+    words("notation", "notation", [
+      ["plain", "decimals"],
+      ["scientific", "scientific"],
+    ]),
+  );
+  const packed = packedOf(state);
+  if (packed && !translates(state)) {
+    const { words: vocabulary, lowercase } = packed;
     const sentence = element("input", {
       type: "text",
       class: "sentence",
@@ -78,21 +127,18 @@ export function controls(page) {
       placeholder: SENTENCE,
     });
     sentence.addEventListener("input", () => page.change({ tokens: pieces(sentence.value, vocabulary, lowercase) }));
+    parts.push(() => {
+      if (document.activeElement !== sentence) sentence.value = sentenceOf(page.state.tokens);
+    });
+    sentence.value = sentenceOf(state.tokens);
     texts.append(
-      element(
-        "p",
-        { class: "quiet" },
-        `The weights of a trained run: ${name}, ${config.num_hidden_layers} layers of width ${config.hidden_size}.`,
-      ),
       fieldset("Your sentence", sentence),
-      fieldset("Its pieces in the vocabulary; an unknown piece counts as [UNK]", side("tokens", "pieces", false)),
+      fieldset("Its tokens; one that is not in the vocabulary counts as [UNK]", side("tokens", "tokens", false)),
     );
-    if (config.block_sharing !== "unshared") settings.append(fieldset("Recurrence", ...loop));
-    settings.append(training);
   } else {
     const grow = (most) => page.change({ target: decode(page.state, most) });
     texts.append(
-      fieldset("Source", side("tokens", "source", false)),
+      fieldset(packed ? "Source: letters from a to h" : "Source", side("tokens", "source", false)),
       fieldset("Target so far", side("target", "target", true)),
       buttons(
         button("Decode the next word", () => grow(1)),
@@ -100,13 +146,23 @@ export function controls(page) {
         button("Clear the target", () => page.change({ target: [] })),
       ),
     );
+  }
+  if (packed) {
+    if (packed.config.block_sharing !== "unshared") settings.append(fieldset("Recurrence", ...loop));
+  } else {
+    const follow = button("Follow 4·d", () => page.change({ d_ff: null }));
+    parts.push(() => {
+      follow.disabled = page.state.d_ff === null;
+    });
+    follow.disabled = state.d_ff === null;
     settings.append(
       fieldset(
         "Size",
         whole("d_model", "dimension d", (value, sign) => value + 2 * sign),
         whole("heads", "heads", (value, sign) => fitting(page.state, value, sign)),
         whole("layers", "layers"),
-        whole("d_ff", "inner width", (value, sign) => value + 4 * sign),
+        whole("d_ff", "inner width", (value, sign) => value + 4 * sign, inner),
+        follow,
       ),
       fieldset(
         "Kind",
@@ -134,10 +190,9 @@ export function controls(page) {
         ),
       ),
       element("div", {}, fieldset("Recurrence", ...loop), fieldset("Weights", whole("seed", "seed"))),
-      training,
     );
   }
-  settings.append(buttons(button("Put every edited cell back", () => page.change({ edits: {} }))));
+  settings.append(training, look);
   return { texts, settings, sync: () => parts.forEach((part) => part()) };
 }
 

@@ -11,6 +11,7 @@ import {
   normalise,
   products,
   softmax,
+  stack,
   tabulate,
   times,
   zip,
@@ -210,13 +211,20 @@ export function run(model, source, target = [], edits = {}, masks = () => null) 
     const table = weight("table");
     note("probabilities", softmax(note("logits", products(y, table, 0, table.cols, 1))));
   } else {
-    let pooled =
-      config.pooling === "mean"
-        ? tabulate(1, h.cols, (_, j) => mean(h, j))
-        : matrix(1, h.cols, h.data.slice(0, h.cols));
-    if (config.pooling === "pooler") pooled = map(linear(pooled, weight("pooler"), weight("pooler/bias")), Math.tanh);
-    note("pooled", pooled);
-    note("probabilities", softmax(project("logits", values.get("pooled"), "classifier")));
+    const pooler = [weight("pooler"), weight("pooler/bias")];
+    const pool = (x) => {
+      if (config.pooling === "mean") return tabulate(1, x.cols, (_, j) => mean(x, j));
+      const first = matrix(1, x.cols, x.data.slice(0, x.cols));
+      return config.pooling === "pooler" ? map(linear(first, ...pooler), Math.tanh) : first;
+    };
+    note("pooled", pool(h));
+    const last = note("probabilities", softmax(project("logits", values.get("pooled"), "classifier")));
+    // The same read-out of the state after each pass. Its last row is the answer.
+    const classifier = [weight("classifier"), weight("classifier/bias")];
+    const gain = weight("encoder/norm/gain");
+    const settled = (x) => (gain ? normalise(x, config.norm, gain, weight("encoder/norm/bias"), config.norm_eps) : x);
+    const rows = iterations.slice(1, -1).map((name) => softmax(linear(pool(settled(values.get(name))), ...classifier)));
+    note("passes", stack([...rows, last]));
   }
   return { values, iterations };
 }

@@ -1,7 +1,7 @@
 // The slider of the selected cell. It can also swing the value, to show what depends on it.
 
 import { brief } from "../shared/grid.js";
-import { element, scientific, still, unique } from "../shared/ui.js";
+import { element, still, unique } from "../shared/ui.js";
 
 const REACH = 10; // the slider goes from −10 to 10
 const PERIOD = 4000; // ms of a swing
@@ -9,11 +9,11 @@ const STEPS = 12; // of a swing, for readers who asked for less motion
 
 /**
  * The bar below the page. It calls pin(value) to give the selected cell a value, release() to remove it, and close() when
- * the reader is done. open(title, value, pinned) shows a cell, follow(value, pinned) updates its number, stop() ends a
- * swing, hide() ends a swing and hides the bar. The end of a swing restores the value from before it, so the cell that pin
- * changes must still be the same.
+ * the reader is done; write(value) gives the words for a number. open(title, value, pinned) shows a cell, follow(value,
+ * pinned) updates its number, stop() ends a swing, hide() ends a swing and hides the bar. The end of a swing restores the
+ * value from before it, so the cell that pin changes must still be the same.
  */
-export function editor({ pin, release, close }) {
+export function editor({ pin, release, close, write }) {
   const id = unique("cell");
   const title = element("p", { class: "what", id });
   const number = element("output", { class: "value" });
@@ -103,9 +103,9 @@ export function editor({ pin, release, close }) {
 
   function follow(value, pinned) {
     now = value;
-    number.textContent = scientific(value);
+    number.textContent = write(value);
     range.value = Number.isFinite(value) ? value : 0;
-    range.setAttribute("aria-valuetext", scientific(value));
+    range.setAttribute("aria-valuetext", write(value));
     if (!typing) typed.value = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : brief(value);
     root.classList.toggle("pinned", pinned);
     back.disabled = !pinned;

@@ -2,7 +2,7 @@
 
 /**
  * A matrix to show. part: whether it holds all heads side by side, so that only the columns of one head are shown. rows,
- * cols: "source", "target", "words" or "labels"; without them rows and columns are numbered. line: matrices with the same
+ * cols: "source", "target", "words", "labels" or "passes"; without them rows and columns are numbered. line: matrices with the same
  * line stand side by side.
  * @typedef {{name: string | ((head: number) => string), title: string, part?: boolean, rows?: string, cols?: string,
  *   line?: string}} Shown

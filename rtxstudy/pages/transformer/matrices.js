@@ -107,6 +107,12 @@ export function beside(parts) {
   );
 }
 
+/** Matrices with the same number of columns, one below the other. @param {Matrix[]} parts */
+export function stack(parts) {
+  const data = Float64Array.from(parts.flatMap((part) => [...part.data]));
+  return matrix(data.length / parts[0].cols, parts[0].cols, data);
+}
+
 /** e^x over its sum, along each row. The largest x of the row is subtracted first, so that e^x does not overflow. */
 export function softmax(a) {
   const { rows, cols, data } = a;

@@ -164,11 +164,23 @@ function loop(config) {
     title: r ? `h after pass ${r}` : "h₀, the input",
     rows: "source",
   }));
+  /** @type {Stage[]} */
+  const labels = config.num_decoder_layers
+    ? []
+    : [
+        {
+          id: "loop/labels",
+          title: "The label after each pass",
+          formula: "p_{r} = softmax(h_{r} W + b)",
+          says: "Each state is read out as the last one is, so the answer can be watched while it settles.",
+          shown: [{ name: "passes", title: "p after each pass", rows: "passes", cols: "labels" }],
+        },
+      ];
   return {
     id: "loop",
     title: "The state, pass by pass",
     says: "One block, used again and again.",
-    stages: [{ id: "loop/states", title: "States of the loop", formula, says, shown: states }],
+    stages: [{ id: "loop/states", title: "States of the loop", formula, says, shown: states }, ...labels],
   };
 }
 

@@ -1,13 +1,20 @@
 // The page: one state, one run of the model, and the parts that show it.
 
-import { choice, element } from "../shared/ui.js";
-import { SHADES } from "../shared/grid.js";
+import { choice, element, plain, scientific } from "../shared/ui.js";
 import { book } from "./book.js";
-import { controls } from "./controls.js";
+import { comparison, moved } from "./changes.js";
+import { shades } from "./colours.js";
+import { controls, weights } from "./controls.js";
 import { editor } from "./editor.js";
-import { build, changed as changedTo, complete, compute, targetOf } from "./model.js";
+import { build, compute } from "./model.js";
+import { result } from "./result.js";
+import { changed as changedTo, complete, targetOf } from "./state.js";
+import { walk } from "./walk.js";
 
 const REBUILDS = [
+  "weights",
+  "step",
+  "notation",
   "d_model",
   "heads",
   "layers",
@@ -22,8 +29,9 @@ const REBUILDS = [
   "tokens",
   "target",
 ];
-const MOVES = ["d_model", "heads", "layers", "d_ff", "seed", "tokens", "target"];
+const MOVES = ["weights", "d_model", "heads", "layers", "d_ff", "seed", "tokens", "target"];
 const REDRAWS = [...REBUILDS, "seed"]; // of the weights
+const PANELS = ["weights", "run"]; // each choice of weights has controls of its own
 const OPEN = [
   "encoder",
   "encoder/sum",
@@ -45,6 +53,7 @@ export function mount(root, given, changed) {
     result: null,
     head: 0,
     selected: null, // { name, row, col }
+    compared: null, // { values, words, changed, total }: the run before the reader's change, and what differs
     openStages: new Set(OPEN),
 
     change(patch) {
@@ -64,6 +73,11 @@ export function mount(root, given, changed) {
       page.head = head;
       request();
     },
+    /** Makes everything below the settings again, at the next frame. */
+    again() {
+      page.rebuild = true;
+      request();
+    },
     select(name, row, col, title) {
       bar.stop();
       page.selected = { name, row, col };
@@ -77,14 +91,19 @@ export function mount(root, given, changed) {
       const { selected } = page;
       const own = selected?.name === name ? selected : null;
       const pinned = pins.get(name);
-      if (!own && !pinned) return undefined;
+      const changed = page.compared?.changed.has(name);
+      if (!own && !pinned && !changed) return undefined;
+      const now = changed && page.result.values.get(name);
+      const before = changed && page.compared.values.get(name).data;
       return (row, col) =>
+        (changed && moved(now.data[row * now.cols + col], before[row * now.cols + col]) ? " moved" : "") +
         (own && own.row === row && own.col === col ? " selected" : "") +
         (pinned?.has(`${row},${col}`) ? " pinned" : "");
     },
     words(side) {
       if (side === "source") return page.state.tokens;
       if (side === "target") return targetOf(page.state);
+      if (side === "passes") return Array.from({ length: page.state.recurrent_depth }, (_, r) => `pass ${r + 1}`);
       return side === "labels" ? page.model.labels : page.model.words;
     },
   };
@@ -105,16 +124,22 @@ export function mount(root, given, changed) {
       const { [keyOf(page.selected)]: gone, ...edits } = page.state.edits;
       page.change({ edits });
     },
+    write: (value) => (page.state.notation === "plain" ? plain : scientific)(value),
     close: () => {
       page.selected = null;
       request();
       root.querySelector(`[role="gridcell"].selected`)?.closest(".box").focus({ preventScroll: true });
     },
   });
-  const panel = controls(page);
+  const choose = weights(page);
+  const shownResult = result(page);
+  const guided = walk(page);
+  const compare = comparison(page);
+  const panels = element("div", { class: "panels" });
+  const settings = element("div", {});
+  let panel = null;
   const glance = element("section", { class: "glance", "aria-label": "Attention at a glance" });
   const sheet = element("div", { class: "sheet" });
-  const answer = element("p", { class: "answer" });
 
   /** Takes over a complete state. The next frame draws it. */
   function take(next) {
@@ -124,8 +149,18 @@ export function mount(root, given, changed) {
     if (REDRAWS.some(differs) || differs("residual_scale")) page.model = build(next);
     if (REBUILDS.some(differs)) page.rebuild = true;
     if (differs("edits")) gatherPins();
-    if (Object.keys(next).some((name) => name !== "edits" && differs(name))) panel.sync();
+    if (PANELS.some(differs)) furnish();
+    else if (Object.keys(next).some((name) => name !== "edits" && differs(name))) panel.sync();
+    choose.sync();
+    everything.classList.toggle("pure", next.colours === "pure");
     request();
+  }
+
+  /** Makes the controls that fit the weights. */
+  function furnish() {
+    panel = controls(page);
+    panels.replaceChildren(panel.texts);
+    settings.replaceChildren(panel.settings);
   }
 
   function unselect() {
@@ -150,6 +185,7 @@ export function mount(root, given, changed) {
     page.result = compute(page.state, page.model);
     page.head = Math.min(page.head, page.model.config.num_attention_heads - 1);
     if (page.rebuild) rebuild();
+    page.compared = compare(guided.entry());
     if (page.selected) {
       const value = valueOf(page.selected);
       if (value === undefined) {
@@ -157,18 +193,8 @@ export function mount(root, given, changed) {
       } else bar.follow(value, keyOf(page.selected) in page.state.edits);
     }
     shown.draw();
-    tell();
-  }
-
-  /** Writes the likeliest output of the model beside its texts. */
-  function tell() {
-    const { rows, cols, data } = page.matrix("probabilities");
-    const last = data.subarray((rows - 1) * cols);
-    let best = 0;
-    for (let j = 1; j < cols; j++) if (last[j] > last[best]) best = j;
-    const word = page.words(page.model.labels ? "labels" : "words")[best] || "(empty)";
-    const words = `${page.model.labels ? "Its answer" : "The likeliest next word"}: ${word}, ${(100 * last[best]).toFixed(0)} %.`;
-    if (answer.textContent !== words) answer.textContent = words;
+    shownResult.show();
+    guided.show();
   }
 
   /** Makes everything below the settings again, after a change of sizes, words or the kind of model. */
@@ -184,13 +210,21 @@ export function mount(root, given, changed) {
       label: "Who looks at whom:",
       options: shown.places,
       value: place,
-      change: (id) => {
-        place = id;
-        shown.forget(heads);
-        heads.replaceWith((heads = shown.glance(place)));
-      },
+      change: (id) => turnTo(id),
     });
-    glance.replaceChildren(chosen.root, heads);
+    const turnTo = (id) => {
+      place = id;
+      shown.forget(heads);
+      heads.replaceWith((heads = shown.glance(place)));
+    };
+    const pick = (id, head) => {
+      page.head = head;
+      chosen.set(id);
+      turnTo(id);
+      request();
+    };
+    glance.replaceChildren(element("h2", {}, "Every layer and head at a glance"), shown.overview(pick), chosen.root, heads);
+    guided.rebuild(shown);
   }
 
   const everything = element(
@@ -201,16 +235,25 @@ export function mount(root, given, changed) {
       "header",
       {},
       element("h1", {}, "The transformer, by hand"),
-      element("p", {}, "You can change every number below: choose a cell, move its slider, and watch what depends on it."),
+      element(
+        "p",
+        {},
+        "A whole transformer, with every number that it computes. You can change each of them: choose a cell, move its " +
+          "slider, and watch the answer.",
+      ),
     ),
-    panel.texts,
-    answer,
+    choose.root,
+    shownResult.root,
+    guided.root,
+    panels,
     glance,
-    panel.settings,
+    settings,
     sheet,
     bar.root,
   );
   root.append(everything);
+  furnish();
+  everything.classList.toggle("pure", page.state.colours === "pure");
   page.model = build(page.state);
   page.rebuild = true;
   gatherPins();
@@ -251,11 +294,3 @@ export function mount(root, given, changed) {
 }
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
-
-/** Rules for the shades of blue and red, from the palest to the deepest. */
-function shades() {
-  const rule = (sign, hue) => (level) =>
-    `.transformer td.${sign}${level} { background: color-mix(in srgb, var(--${hue}) ${(100 * level) / SHADES}%, var(--cell)) }`;
-  const levels = Array.from({ length: SHADES }, (_, at) => at + 1);
-  return [...levels.map(rule("p", "positive")), ...levels.map(rule("n", "negative"))].join("\n");
-}

@@ -52,3 +52,12 @@ export function numbersOf(tokens, words) {
   const known = index(words);
   return tokens.map((token) => known.get(token) ?? known.get("[UNK]"));
 }
+
+/** The sentence of these tokens, as far as they still hold it. */
+export function sentenceOf(tokens) {
+  return tokens
+    .filter((token) => token !== "[CLS]" && token !== "[SEP]")
+    .join(" ")
+    .replaceAll(" ##", "")
+    .replace(/ ([.,!?;])/g, "$1");
+}

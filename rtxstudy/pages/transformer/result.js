@@ -1,0 +1,95 @@
+// The result, which stays in sight at the top while the reader edits: the answer, after every pass, and what it was before.
+
+import { element } from "../shared/ui.js";
+import { packedOf } from "./state.js";
+
+/** What each choice of weights is called. */
+export const NAMES = {
+  sentiment: "trained weights: the sentiment of a sentence",
+  reversal: "trained weights: letters backwards",
+  random: "random weights: nothing has been learned",
+  run: "trained weights of a run",
+};
+
+const percent = (share) => `${(100 * share).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1)} %`;
+
+/** The likeliest word of a row of probabilities, and its share. @param {Float64Array} row @param {string[]} words */
+export function likeliest(row, words) {
+  let best = 0;
+  for (let j = 1; j < row.length; j++) if (row[j] > row[best]) best = j;
+  return { word: words[best] || "(empty)", share: row[best], said: `${words[best] || "(empty)"}, ${percent(row[best])}` };
+}
+
+/** The answer of a run: its last row of probabilities. */
+export function answerOf(values, words) {
+  const { rows, cols, data } = values.get("probabilities");
+  return likeliest(data.subarray((rows - 1) * cols), words);
+}
+
+/** Sentences on how a model was made, and how well it does. */
+export function provenance(state) {
+  if (state.weights === "random")
+    return (
+      `Every weight is a random number, drawn from seed ${state.seed}. This model has learned nothing, so its answer says ` +
+      "nothing about the text."
+    );
+  const { made, config, name } = packedOf(state);
+  if (!made) return `The weights of a trained run: ${name}, ${config.num_hidden_layers} layers of width ${config.hidden_size}.`;
+  const number = (value) => value.toLocaleString("en");
+  const right = made.accuracy.map(percent);
+  if (state.weights === "reversal")
+    return (
+      `An encoder–decoder of ${number(made.parameters)} weights. It was trained on ${number(made.steps * made.batch)} random ` +
+      `rows of ${made.fewest} to ${made.most} letters from a to h, and it writes ${right[0]} of ${number(made.held_out)} other ` +
+      "rows backwards without a mistake."
+    );
+  const earlier = right.slice(0, -1).map((share, at) => `pass ${at + 1} of ${share}`);
+  return (
+    `A classifier of ${number(made.parameters)} weights: one layer, passed ${right.length} times. It was trained on ` +
+    `${number(made.train)} generated sentences about films. It finds the label of ${right.at(-1)} of ${number(made.held_out)} ` +
+    `others; after ${earlier.join(", after ")}.`
+  );
+}
+
+/** The bar. page: { state, model, result, compared, words(side), change(patch) }; show() writes it. */
+export function result(page) {
+  const kind = element("p", { class: "kind" });
+  const answer = element("p", { class: "answer" });
+  const passes = element("ol", { class: "passes", "aria-label": "Label after each pass" });
+  const was = element("p", { class: "was" });
+  const back = element("button", { type: "button", onclick: () => page.change({ edits: {} }) }, "Put every edited cell back");
+  const root = element("section", { class: "result", "aria-label": "Result" }, kind, answer, passes, was, back);
+  const write = (node, text) => {
+    if (node.textContent !== text) node.textContent = text;
+    node.hidden = !text;
+  };
+
+  function after() {
+    const found = page.matrix("passes");
+    const shown = found && found.rows > 1 ? found.rows : 0;
+    while (passes.children.length > shown) passes.lastChild.remove();
+    while (passes.children.length < shown) passes.append(element("li"));
+    passes.hidden = !shown;
+    for (let r = 0; r < shown; r++) {
+      const { said } = likeliest(found.data.subarray(r * found.cols, (r + 1) * found.cols), page.model.labels);
+      write(passes.children[r], `pass ${r + 1}: ${said}`);
+    }
+  }
+
+  return {
+    root,
+    show() {
+      const { state, model, compared } = page;
+      const words = page.words(model.labels ? "labels" : "words");
+      write(kind, NAMES[state.weights]);
+      write(answer, `${model.labels ? "Its answer" : "The likeliest next word"}: ${answerOf(page.result.values, words).said}.`);
+      after();
+      const count = compared?.total ?? 0;
+      const changed = count === 1 ? "1 number changed" : `${count.toLocaleString("en")} numbers changed`;
+      const marked = count ? ` ${changed}, each marked by a corner.` : "";
+      write(was, compared ? `Before your change: ${answerOf(compared.values, compared.words).said}.${marked}` : "");
+      back.hidden = !Object.keys(state.edits).length;
+      root.classList.toggle("untrained", state.weights === "random");
+    },
+  };
+}

@@ -1,0 +1,123 @@
+// The guided walk: one sentence from token to label, in steps. Each step shows a few numbers and lets the reader change one.
+
+import { element } from "../shared/ui.js";
+import { compute } from "./model.js";
+import { steps } from "./steps.js";
+
+const ROW = 25; // px of a row in a matrix
+
+/** The fields that a step can change, and that it puts back. */
+const OWN = ["tokens", "edits", "recurrent_depth"];
+
+/**
+ * The token whose absence changes the answer most: each is replaced by [UNK] in turn. [CLS] and [SEP] are left out.
+ * @param {import("./state.js").State} state @param {import("./model.js").Model} model
+ */
+export function decisive(state, model) {
+  const answer = (tokens) => compute({ ...state, tokens, edits: {} }, model).values.get("logits").data;
+  const whole = answer(state.tokens);
+  let [best, furthest] = [Math.min(1, state.tokens.length - 1), -1];
+  for (let at = 1; at < state.tokens.length - 1; at++) {
+    const without = answer(state.tokens.with(at, "[UNK]"));
+    const moved = without.reduce((sum, logit, j) => sum + Math.abs(logit - whole[j]), 0);
+    if (moved > furthest) [best, furthest] = [at, moved];
+  }
+  return best;
+}
+
+/**
+ * The panel. page as in view.js. rebuild(book) makes the present step anew; show() writes its numbers; entry() is what the
+ * state was when the step began, or null without a walk.
+ */
+export function walk(page) {
+  const root = element("section", { class: "walk", "aria-label": "Guided walk" });
+  let entry = null;
+  let place = null; // of the followed token
+  let of = ""; // the sentence for which it was found
+  let now = null; // { step, control }
+  let book = null;
+  const count = element("span", { class: "count" });
+  const title = element("h2", { "aria-live": "polite" });
+  const button = (label, act) => element("button", { type: "button", onclick: act }, label);
+  const back = button("Back", () => go(page.state.step - 1));
+  const next = button("Next", () => go(page.state.step + 1));
+  const leave = button("Leave the walk", () => go(0));
+  const enter = button("Walk with one sentence from token to label, in ten steps", () => go(1));
+  const says = element("p", { class: "says" });
+  const lower = element("div", { class: "lower" });
+  const body = element("div", { class: "step" });
+  const head = element("div", { class: "walk-head" }, count, title, element("div", { class: "buttons" }, back, next, leave));
+  next.classList.add("next");
+
+  const open = () => page.state.weights === "sentiment" && page.state.step > 0;
+
+  function followed() {
+    const sentence = JSON.stringify(page.state.tokens);
+    if (of !== sentence) {
+      of = sentence;
+      if (place === null || !now?.step.words || place >= page.state.tokens.length) place = decisive(page.state, page.model);
+    }
+    return place;
+  }
+  page.follow = (at) => {
+    place = at;
+  };
+  const list = steps(page, followed);
+
+  /** Puts back what the step changed, and goes to another one. A new sentence stays. */
+  function go(step) {
+    const { tokens, ...others } = entry ?? {};
+    const restored = now?.step.words ? { ...others, tokens } : others;
+    entry = now = place = null;
+    of = "";
+    page.again();
+    page.change({ ...restored, step: Math.max(0, Math.min(list.length, step)) });
+  }
+
+  /** Makes the numbers of the step anew. Its control stays, so that a field in use keeps its cursor. */
+  function lay(step) {
+    book.forget(lower);
+    const shelf = element("div", { class: "shelf" });
+    if (step.links) shelf.append(book.lines(step.links));
+    for (const shown of step.shown) shelf.append(book.matrix(step.title, shown));
+    const tabs = step.heads ? book.tabs() : null;
+    const more = element("p", { class: "more" }, button("See all its numbers below", () => book.reveal(step.stage)));
+    lower.replaceChildren(...[tabs, shelf.children.length ? shelf : null, more].filter(Boolean));
+    if (step.words) for (const box of shelf.querySelectorAll(".box")) box.scrollTop = ROW * (followed() - 2);
+  }
+
+  function begin(step) {
+    entry = Object.fromEntries(OWN.map((name) => [name, page.state[name]]));
+    now = { step, control: step.control() };
+    title.textContent = step.title;
+    const change = element("p", {}, element("strong", {}, "Change one thing. "), step.change());
+    body.replaceChildren(says, element("div", { class: "change" }, change, now.control.root), lower);
+  }
+
+  return {
+    root,
+    entry: () => (open() ? entry : null),
+    rebuild(shown) {
+      book = shown;
+      root.hidden = page.state.weights !== "sentiment";
+      if (!open()) {
+        entry = now = place = null;
+        root.replaceChildren(enter);
+        return;
+      }
+      const step = list[page.state.step - 1];
+      if (now?.step !== step) begin(step);
+      lay(step);
+      count.textContent = `Step ${page.state.step} of ${list.length}`;
+      back.disabled = page.state.step === 1;
+      next.disabled = page.state.step === list.length;
+      if (!head.isConnected) root.replaceChildren(head, body);
+    },
+    show() {
+      if (!open() || !now) return;
+      const words = now.step.says();
+      if (says.textContent !== words) says.textContent = words;
+      now.control.set?.();
+    },
+  };
+}
