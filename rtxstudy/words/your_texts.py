@@ -1,0 +1,253 @@
+"""Sentences that answer which model to take for somebody's own texts. Notebook 10 imports this module itself.
+
+``table`` is always that of :func:`rtxstudy.compare.choice.compare`, ``answer`` that of ``Comparison.answer``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from rtxlib.runs.card import plain
+from rtxstudy.words.numbers import higher, number, signed
+
+FEW_TESTS = 100  # test texts; with fewer, every score here is rough
+MORE_LABELS = 0.005  # gain of the last doubling of the training texts from which on more labels probably help
+CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
+
+
+def score(value: float, n: int) -> str:
+    return f"{value:.3f}" if n >= 1000 else f"{value:.2f}"
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:.2g} ms" if value < 10 else f"{value:,.0f} ms"
+
+
+def megabytes(value: float) -> str:
+    return "less than 0.1 MB" if value < 0.1 else f"{value:.2g} MB" if value < 10 else f"{value:,.0f} MB"
+
+
+def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_judged: int) -> str:
+    """The answer in a few sentences: what to take, how good, fast and small it is, what else comes near, what is not settled."""
+    rows = table.set_index("model")
+    by, n = answer["judged_by"], answer["n_test"]
+    if answer["take"] is None:
+        return "\n\n".join([_nothing(rows, answer), *_not_learned(table, answer)])
+    row = rows.loc[answer["take"]]
+    parts = [_take(row, answer)]
+    if answer["why"] == "smallest":
+        best = rows.loc[answer["best"]]
+        parts.append(
+            f"It is the smallest model whose {by} is not more than {_points(margin)} below that of the best, "
+            f"**{answer['best']}** ({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
+            f"{megabytes(best['mb'])})."
+        )
+    else:
+        parts.append(
+            f"No other model within the limits has a higher {by} on the texts that choose. {_smaller(table, answer)}".strip()
+        )
+    parts += [_floor(rows, answer), *_cheaper(table, answer, margin), *_unsettled(table, answer, margin, n_judged)]
+    parts += _not_learned(table, answer)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
+    n, by = answer["n_test"], answer["judged_by"]
+    also = f", accuracy {score(row['test_accuracy'], n)}" if by == "macro-F1" else ""
+    if not math.isnan(row.get("test_mae", math.nan)):
+        also += f", mean absolute error {row['test_mae']:.2f}"
+    few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
+    return (
+        f"Take **{answer['take']}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
+        f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. The score is on "
+        f"{n:,} test texts that no choice has seen, with its 95 % interval.{few}"
+    )
+
+
+def _points(margin: float) -> str:
+    return "1 point" if abs(margin - 0.01) < 1e-9 else f"{100 * margin:g} points"
+
+
+def _nothing(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
+    if answer["why"] == "limits":
+        fitting = rows[rows["learned"]].sort_values("ms")
+        near = ", ".join(
+            f"**{name}** ({milliseconds(row.ms)}, {megabytes(row.mb)})" for name, row in fitting.head(3).iterrows()
+        )
+        return f"**No model that has learned anything is within --max-ms and --max-mb.** The fastest are {near}."
+    return (
+        "**Take none of these models.** None is shown to be better than giving every text the most frequent label "
+        f"(accuracy {score(answer['majority_accuracy'], answer['n_test'])}). Either the labels cannot be told from these texts, "
+        "or there are too few of them, or there was too little time."
+    )
+
+
+def _floor(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
+    n, words = answer["n_test"], answer["counting_words_accuracy"]
+    counting = "" if words is None else f" Counting words reaches {score(words, n)}."
+    return f"For comparison: the most frequent label alone has an accuracy of {score(answer['majority_accuracy'], n)}.{counting}"
+
+
+def _smaller(table: pd.DataFrame, answer: Mapping[str, Any]) -> str:
+    taken = table[table["model"] == answer["take"]].iloc[0]
+    smaller = table[table["learned"] & table["allowed"] & (table["mb"] < taken["mb"])]
+    return "" if smaller.empty else "No smaller one is shown to come within the margin."
+
+
+def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> list[str]:
+    """The best model that is much faster or smaller than the chosen one."""
+    taken, n = table[table["model"] == answer["take"]].iloc[0], answer["n_test"]
+    cheap = table[table["learned"] & (CHEAPER * table["ms"] <= taken["ms"]) & (table["mb"] <= taken["mb"])]
+    if cheap.empty:
+        return []
+    row = cheap.sort_values("score", ascending=False).iloc[0]
+    lower = row["test_score"] - taken["test_score"]
+    gap = f"{higher(lower)} on the test texts" if abs(lower) >= 5e-4 else "the same on the test texts"
+    advice = "so take it if speed or size matters to you" if lower >= 0 else "if that does not matter to you, take it"
+    return [
+        f"**{row['model']}** reaches {score(row['test_score'], n)} in {milliseconds(row['ms'])}, with {megabytes(row['mb'])}: "
+        f"{gap}; {advice}."
+    ]
+
+
+def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_judged: int) -> list[str]:
+    """Models for which the judged texts are too few."""
+    taken = table[table["model"] == answer["take"]].iloc[0]
+    open_ = table[table["needed"].notna() & (table["mb"] < taken["mb"])].sort_values("needed")
+    if open_.empty:
+        return []
+    row = open_.iloc[0]
+    digits = len(str(int(row["needed"]))) - 2  # two digits of the number are written
+    more = max(10, math.ceil(row["needed"] / 10**digits) * 10**digits)
+    return [
+        f"Not settled with {n_judged:,} texts to choose by: **{row['model']}** is smaller, and it may come within {_points(margin)} "
+        f"of the best (measured {signed(row['behind'])} points, 95 % interval {signed(row['behind_low'])} to "
+        f"{signed(row['behind_high'])}). About {int(more):,} more labelled texts to choose by would tell."
+    ]
+
+
+def _not_learned(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+    idle = table[~table["learned"] & (table["model"] != "majority class")]["model"].tolist()
+    if not idle or answer["take"] is None:
+        return []
+    names = ", ".join(f"**{name}**" for name in idle)
+    have = "has" if len(idle) == 1 else "have"
+    return [
+        f"{names} {have} **not learned** to tell the labels apart: not shown to be better than the most frequent label."
+    ]
+
+
+def shown_table(table: pd.DataFrame, answer: Mapping[str, Any], what: Mapping[str, str]) -> pd.DataFrame:
+    """The table of the report: one row per model, the best on the judged texts first."""
+    n = answer["n_test"]
+    columns = {
+        "model": [f"{name} ← take this" if name == answer["take"] else name for name in table["model"]],
+        "": [what[name] for name in table["model"]],
+        "chosen by": [f"{value:.3f}" for value in table["score"]],
+        "on test": [
+            f"{score(row.test_score, n)} ({score(row.test_low, n)} to {score(row.test_high, n)})"
+            for row in table.itertuples()
+        ],
+        "accuracy": [score(value, n) for value in table["test_accuracy"]],
+        "macro-F1": [score(value, n) for value in table["test_macro_f1"]],
+    }
+    if "test_mae" in table:
+        columns["abs. error"] = [f"{value:.2f}" for value in table["test_mae"]]
+    columns |= {
+        "ms per text": [f"{value:.2g}" if value < 10 else f"{value:.0f}" for value in table["ms"]],
+        "MB": [f"{value:.1f}" for value in table["mb"]],
+        "trained on": [f"{int(value):,}" for value in table["rows"]],
+        "training s": [f"{value:,.0f}" for value in table["seconds"]],
+        "learned": [
+            "–" if row.model == "majority class" else "yes" if row.learned else "no" for row in table.itertuples()
+        ],
+    }
+    return pd.DataFrame(columns)
+
+
+def left_out(reasons: Mapping[str, str], ended: str) -> str:
+    """Which candidates are not in the table, and why."""
+    lines = [f"- **{name}**: {plain(why)}" for name, why in reasons.items()]
+    heads = {
+        "asked": "The comparison was stopped early, as asked. The same command goes on from here.",
+        "time": "The minutes were over before everything was done. The same command with more `--minutes` goes on from here.",
+    }
+    head = heads.get(ended, "")
+    if not lines:
+        return head or "Every candidate was trained."
+    return "\n".join([f"{head} Left out:".strip(), "", *lines])
+
+
+def more_labels(curve: pd.DataFrame) -> str:
+    """Whether more labelled texts would help: the gain of the last doubling. curve: columns model, rows, score."""
+    sentences = []
+    for model, part in curve.groupby("model", sort=False):
+        part = part.sort_values("rows")
+        if len(part) < 2 or not 1.8 <= part["rows"].iloc[-1] / part["rows"].iloc[-2] <= 4.5:
+            continue
+        gain, (before, after) = part["score"].diff().iloc[-1], part["rows"].iloc[-2:]
+        help_ = "more labels would probably help" if gain >= MORE_LABELS else "more labels would probably help little"
+        sentences.append(f"- **{model}**: from {before:,} to {after:,} training texts {signed(gain)} points; {help_}.")
+    return "\n".join(sentences) or "There are too few texts for a learning curve."
+
+
+def calibration(table: pd.DataFrame, name: str) -> str:
+    """Whether the probabilities mean what they say. table: columns confidence, accuracy, rows."""
+    share = table["rows"] / table["rows"].sum()
+    gap = float((share * (table["confidence"] - table["accuracy"]).abs()).sum())
+    side = float((share * (table["confidence"] - table["accuracy"])).sum())
+    way = "about right" if gap < 0.05 else "too sure" if side > 0 else "less sure than it could be"
+    return (
+        f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points (the expected "
+        "calibration error)."
+    )
+
+
+def doubtful(table: pd.DataFrame) -> str:
+    """What the table of doubtful labels is, or that it is empty."""
+    if table.empty:
+        return (
+            "No label looks doubtful: there is no text on which all models agree, with confidence, against its label."
+        )
+    rows = f"{len(table)} texts" if len(table) > 1 else "1 text"
+    return (
+        f"All models that learned agree, with confidence, on another label for {rows}. Read them first: correcting a label often "
+        "helps more than another model."
+    )
+
+
+def confused(table: pd.DataFrame) -> str:
+    """The two labels that are mistaken for each other most. table: columns truth, prediction, rows."""
+    wrong = table[(table["truth"] != table["prediction"]) & (table["rows"] > 0)].sort_values("rows", ascending=False)
+    if wrong.empty:
+        return "No test text was mistaken."
+    row = wrong.iloc[0]
+    return (
+        f"Most often, {plain(str(row['truth']))} is taken for {plain(str(row['prediction']))}: {row['rows']:,} of "
+        f"{table.loc[table['truth'] == row['truth'], 'rows'].sum():,} such test texts."
+    )
+
+
+def passes(table: pd.DataFrame, name: str) -> str:
+    """What each pass of a loop changes. table: columns passes, accuracy, changed."""
+    lines = [
+        f"After pass {int(row.passes)}: accuracy {number(row.accuracy, '.3f')}"
+        + ("" if math.isnan(row.changed) else f", {row.changed:.1%} of the labels changed")
+        for row in table.itertuples()
+    ]
+    return f"**{name}**. {'. '.join(lines)}. (The head was trained on the states of the last pass.)"
+
+
+def use(folder: str, column: str) -> str:
+    """How to use what was handed over, ready to paste. folder: of the model."""
+    return (
+        f"The model is in `{folder}`, with its tokenizer, labels, cleaning and a card.\n\n"
+        f'```\nrtx predict {folder} "a text"\nrtx predict {folder} --file more.csv --text-column {column} --out labelled.csv\n```\n\n'
+        "```python\nfrom pathlib import Path\nfrom rtxlib.runs import store, use\n"
+        f'print(use.predict(store.find(Path(), "{folder}"), ["a text"]))\n```\n\n'
+        "All columns of `more.csv` stay in `labelled.csv`."
+    )
