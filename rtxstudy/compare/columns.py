@@ -103,8 +103,8 @@ def check_labels(values: pd.Series, column: str, name: str) -> None:
     what = "numbers, so it is a quantity and no class" if numbers else "values, so it names no classes"
     if not numbers and distinct > MOST_LABELS and distinct <= rows / 5:
         raise InputError(
-            f"The column '{shortened(column)}' of {name} has {distinct:,} different labels; at most {MOST_LABELS:,} are compared; "
-            "join the rare ones, or take the rows of the frequent ones."
+            f"The column '{shortened(column)}' of {name} has {distinct:,} different labels, and at most {MOST_LABELS:,} are "
+            "compared; join the rare ones, or take the rows of the frequent ones."
         )
     raise InputError(
         f"The column '{shortened(column)}' of {name} has {distinct:,} different {what} in {rows:,} rows; name another with "

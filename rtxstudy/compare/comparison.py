@@ -187,7 +187,8 @@ class Comparison:
 
     def tabulate(self, table: pd.DataFrame) -> Styler:
         """A table without its index. Texts and labels of the user are shown as they are, never taken for HTML."""
-        shown = table.assign(**{str(name): table[name].map(visible) for name in table.columns if not is_numeric_dtype(table[name])})
+        words = [name for name in table.columns if not is_numeric_dtype(table[name])]
+        shown = table.assign(**{str(name): table[name].map(visible) for name in words})
         return shown.style.hide(axis="index").format(escape="html", precision=2, thousands=",")
 
     # ------------------------------------------------------------------------------------------------------------ the end

@@ -30,6 +30,7 @@ from rtxstudy.compare import kept, networks
 from rtxstudy.compare.candidates import CANDIDATES, FROZEN, MAX_LENGTH, MINILM, NAMED, STATIC, WORDS, Candidate
 from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.texts import Texts
+from rtxstudy.evaluation.statistics import mean_difference
 
 GUESSED_SPEED = 1e10  # floating-point operations a second and thread, until something was measured
 EMBEDDING_SHARE, FIRST_SHARE = (
@@ -58,7 +59,7 @@ class Race:
     Attributes:
         entries: the finished candidates by name
         left_out: name → why, in a sentence
-        curve: columns model, rows, score: the learning curve
+        curve: the learning curve, see :attr:`curve`
         ended: "" when all was done, "time" or "asked"
     """
 
@@ -69,7 +70,7 @@ class Race:
         self.started, self.seconds = time.monotonic(), 60 * minutes
         self.entries: dict[str, Entry] = {}
         self.left_out: dict[str, str] = {}
-        self.points: list[tuple[str, int, float]] = []
+        self.points: list[tuple[str, int, float, np.ndarray]] = []  # with the found labels of the rows that judge
         self.ended = ""
         self.speed = 0.0  # measured floating-point operations a second
         self.stop_file = folder / "stop"
@@ -118,8 +119,21 @@ class Race:
 
     @property
     def curve(self) -> pd.DataFrame:
-        table = pd.DataFrame(self.points, columns=["model", "rows", "score"])
-        return table.drop_duplicates(["model", "rows"], keep="last").sort_values(["model", "rows"], ignore_index=True)
+        """Columns model, rows (learned from), score, and of each model's last point what it gained over the one before.
+
+        The gain is of accuracy, with its 95 % interval: gain, low, high. It is NaN elsewhere.
+        """
+        numbers, rows = self.texts.numbers(self._curve_judged()), []
+        points = {(name, count): (score, found) for name, count, score, found in self.points}
+        for name in dict.fromkeys(name for name, _ in points):
+            counts = sorted(count for of, count in points if of == name)
+            for count in counts:
+                gain = (np.nan,) * 3
+                if count == counts[-1] and len(counts) > 1:
+                    after, before = (points[name, number][1] == numbers for number in (count, counts[-2]))
+                    gain = mean_difference((after.astype(float) - before)[None])[:3]
+                rows.append((name, count, points[name, count][0], *gain))
+        return pd.DataFrame(rows, columns=["model", "rows", "score", "gain", "low", "high"])
 
     def _without_layers(self) -> None:
         """The majority class and counting words, which are always there."""
@@ -244,7 +258,10 @@ class Race:
                 continue
             whole = share == 1 and not self.texts.cross_validated
             p = self.entries[name].judged if whole else answer(rows)
-            self.points.append((name, len(rows), self.score(p, self._curve_judged())))
+            self._point(name, len(rows), p)
+
+    def _point(self, name: str, rows: int, p: np.ndarray) -> None:
+        self.points.append((name, rows, self.score(p, self._curve_judged()), p.argmax(axis=1)))
 
     def score(self, p: np.ndarray, rows: np.ndarray) -> float:
         """Macro-F1 where the labels are unbalanced, else accuracy."""
@@ -297,7 +314,8 @@ class Race:
             self._trained(candidate, rows)
 
     def _too_long(self, seconds: float) -> str:
-        return f"It would take about {max(1, round(seconds / 60)):,} minutes more than were left; give --minutes more."
+        minutes = max(1, round(seconds / 60))
+        return f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and fewer were left; give more with --minutes."
 
     def _report(self, candidate: Candidate) -> Callable[[str], None]:
         def report(line: str) -> None:
@@ -309,9 +327,8 @@ class Race:
     def _one_fold(self, candidate: Candidate, rows: int) -> float:
         judged = self._curve_judged()
         p, _ = self._fold(candidate, 0, judged)
-        score = self.score(p, judged)
-        self.points.append((candidate.name, rows, score))
-        return score
+        self._point(candidate.name, rows, p)
+        return self.score(p, judged)
 
     def _fold(self, candidate: Candidate, fold: int, held: np.ndarray) -> tuple[np.ndarray, float]:
         """Probabilities of a fold's rows by a network that has not seen them, and the seconds of its training."""
@@ -349,10 +366,9 @@ class Race:
             record = {"name": candidate.name, "rows": count, "seconds": seconds + run.metrics["train_seconds"]}
             entry = kept.put(self.folder / "kept", key, network, answers, run.path, record)
         self.entries[candidate.name] = entry
-        score = self.score(entry.judged, judged)
         if not self.texts.cross_validated:
-            self.points.append((candidate.name, count, score))
-        return score
+            self._point(candidate.name, count, entry.judged)
+        return self.score(entry.judged, judged)
 
 
 def single_text_seconds(

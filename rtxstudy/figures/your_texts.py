@@ -81,6 +81,8 @@ def accuracy_against_time(
     order = np.argsort(x[best], kind="stable")
     right = ax.get_xlim()[1]
     steps_x, steps_y = np.append(x[best][order], right), np.append(y[best][order], y[best].max())
+    segments += [((a, h), (b, h)) for a, b, h in zip(steps_x[:-1], steps_x[1:], steps_y[:-1], strict=True)]
+    segments += [((b, h), (b, k)) for b, h, k in zip(steps_x[1:], steps_y[:-1], steps_y[1:], strict=True)]
     ax.step(steps_x, steps_y, where="post", color="#8a8a8a", linewidth=1.1, zorder=1.6)
     ax.set_xlim(None, right)
     words = [f"{model} · {_size(mb)}" for model, mb in zip(table["model"], table["mb"], strict=True)]

@@ -15,7 +15,7 @@ from rtxlib.runs.card import plain
 from rtxstudy.words.numbers import higher, number, signed
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
-MORE_LABELS = 0.005  # gain of the last doubling of the training texts from which on more labels probably help
+MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
 CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
 
 
@@ -124,8 +124,8 @@ def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_
     digits = len(str(int(row["needed"]))) - 2  # two digits of the number are written
     more = max(10, math.ceil(row["needed"] / 10**digits) * 10**digits)
     return [
-        f"Not settled with {n_judged:,} texts to choose by: **{row['model']}** is smaller, and it may come within {_points(margin)} "
-        f"of the best (measured {signed(row['behind'])} points, 95 % interval {signed(row['behind_low'])} to "
+        f"Not settled with {n_judged:,} texts to choose by: **{row['model']}** is smaller, and it may come within "
+        f"{_points(margin)} of the best (measured {signed(row['behind'])} points, 95 % interval {signed(row['behind_low'])} to "
         f"{signed(row['behind_high'])}). About {int(more):,} more labelled texts to choose by would tell."
     ]
 
@@ -135,38 +135,52 @@ def _not_learned(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     if not idle or answer["take"] is None:
         return []
     names = ", ".join(f"**{name}**" for name in idle)
-    have = "has" if len(idle) == 1 else "have"
+    verb = "is" if len(idle) == 1 else "are"
     return [
-        f"{names} {have} **not learned** to tell the labels apart: not shown to be better than the most frequent label."
+        f"{names} {verb} **not shown to be better than the most frequent label**: either "
+        f"{'it has' if verb == 'is' else 'they have'} not learned to tell the labels apart, or the texts to choose by are too few to tell."
     ]
 
 
-def shown_table(table: pd.DataFrame, answer: Mapping[str, Any], what: Mapping[str, str]) -> pd.DataFrame:
+def shown_table(table: pd.DataFrame, answer: Mapping[str, Any]) -> pd.DataFrame:
     """The table of the report: one row per model, the best on the judged texts first."""
-    n = answer["n_test"]
+    n, hard = answer["n_test"], "\xa0"
     columns = {
-        "model": [f"{name} ← take this" if name == answer["take"] else name for name in table["model"]],
-        "": [what[name] for name in table["model"]],
-        "chosen by": [f"{value:.3f}" for value in table["score"]],
-        "on test": [
-            f"{score(row.test_score, n)} ({score(row.test_low, n)} to {score(row.test_high, n)})"
+        "model": [f"{'→ ' * (name == answer['take'])}{name}".replace(" ", hard) for name in table["model"]],
+        f"{answer['judged_by']} on test": [
+            f"{score(row.test_score, n)} ({score(row.test_low, n)} to {score(row.test_high, n)})".replace(" ", hard)
             for row in table.itertuples()
         ],
-        "accuracy": [score(value, n) for value in table["test_accuracy"]],
-        "macro-F1": [score(value, n) for value in table["test_macro_f1"]],
     }
+    if answer["judged_by"] != "accuracy":
+        columns["accuracy"] = [score(value, n) for value in table["test_accuracy"]]
     if "test_mae" in table:
-        columns["abs. error"] = [f"{value:.2f}" for value in table["test_mae"]]
+        columns["mean error"] = [f"{value:.2f}" for value in table["test_mae"]]
     columns |= {
-        "ms per text": [f"{value:.2g}" if value < 10 else f"{value:.0f}" for value in table["ms"]],
+        "chosen by": [f"{value:.3f}" for value in table["score"]],
+        "ms a text": [f"{value:.2g}" if value < 10 else f"{value:.0f}" for value in table["ms"]],
         "MB": [f"{value:.1f}" for value in table["mb"]],
         "trained on": [f"{int(value):,}" for value in table["rows"]],
-        "training s": [f"{value:,.0f}" for value in table["seconds"]],
         "learned": [
-            "–" if row.model == "majority class" else "yes" if row.learned else "no" for row in table.itertuples()
+            "–" if row.model == "majority class" else "yes" if row.learned else "not shown" for row in table.itertuples()
         ],
     }
     return pd.DataFrame(columns)
+
+
+def columns_told(answer: Mapping[str, Any], cross_validated: bool) -> str:
+    """What the columns of the table mean."""
+    by = "in cross-validation" if cross_validated else "on the validation texts"
+    scale = " *Mean error* is the mean absolute error of the predicted number." if answer["mae"] is not None else ""
+    return (
+        f"The arrow marks the model to take. In brackets stand 95 % intervals. *Chosen by* is the {answer['judged_by']} {by}, "
+        f"which decides.{scale} *Learned* says whether a model is better than the most frequent label, beyond the noise."
+    )
+
+
+def what_they_are(what: Mapping[str, str], names: list[str]) -> str:
+    """Each model in a line. what: name → what it is or does, as the end of a sentence."""
+    return "\n".join(f"- **{name}** {what[name]}." for name in names)
 
 
 def left_out(reasons: Mapping[str, str], ended: str) -> str:
@@ -183,15 +197,20 @@ def left_out(reasons: Mapping[str, str], ended: str) -> str:
 
 
 def more_labels(curve: pd.DataFrame) -> str:
-    """Whether more labelled texts would help: the gain of the last doubling. curve: columns model, rows, score."""
+    """Whether more labelled texts would help: what the last step brought. curve: of :attr:`rtxstudy.compare.race.Race.curve`."""
     sentences = []
-    for model, part in curve.groupby("model", sort=False):
-        part = part.sort_values("rows")
-        if len(part) < 2 or not 1.8 <= part["rows"].iloc[-1] / part["rows"].iloc[-2] <= 4.5:
-            continue
-        gain, (before, after) = part["score"].diff().iloc[-1], part["rows"].iloc[-2:]
-        help_ = "more labels would probably help" if gain >= MORE_LABELS else "more labels would probably help little"
-        sentences.append(f"- **{model}**: from {before:,} to {after:,} training texts {signed(gain)} points; {help_}.")
+    for row in curve[curve["gain"].notna()].itertuples():
+        rows = curve.loc[curve["model"] == row.model, "rows"].iloc[-2:]
+        if row.high < MORE_LABELS:
+            tells = "more labels would help little"
+        elif row.low > 0:
+            tells = "more labels would probably help"
+        else:
+            tells = "the texts to judge by are too few to tell whether more labels would help"
+        sentences.append(
+            f"- **{row.model}**: {signed(row.gain)} points of accuracy from {rows.iloc[0]:,} to {rows.iloc[1]:,} training texts "
+            f"(95 % interval {signed(row.low)} to {signed(row.high)}); {tells}."
+        )
     return "\n".join(sentences) or "There are too few texts for a learning curve."
 
 
@@ -202,8 +221,8 @@ def calibration(table: pd.DataFrame, name: str) -> str:
     side = float((share * (table["confidence"] - table["accuracy"])).sum())
     way = "about right" if gap < 0.05 else "too sure" if side > 0 else "less sure than it could be"
     return (
-        f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points (the expected "
-        "calibration error)."
+        f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points (the "
+        "expected calibration error)."
     )
 
 
@@ -246,7 +265,8 @@ def use(folder: str, column: str) -> str:
     """How to use what was handed over, ready to paste. folder: of the model."""
     return (
         f"The model is in `{folder}`, with its tokenizer, labels, cleaning and a card.\n\n"
-        f'```\nrtx predict {folder} "a text"\nrtx predict {folder} --file more.csv --text-column {column} --out labelled.csv\n```\n\n'
+        f'```\nrtx predict {folder} "a text"\n'
+        f"rtx predict {folder} --file more.csv --text-column {column} --out labelled.csv\n```\n\n"
         "```python\nfrom pathlib import Path\nfrom rtxlib.runs import store, use\n"
         f'print(use.predict(store.find(Path(), "{folder}"), ["a text"]))\n```\n\n'
         "All columns of `more.csv` stay in `labelled.csv`."
