@@ -75,6 +75,7 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
 def _run(given: dict[str, Any], folder: Path) -> Any:
     """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything."""
     from rtxlib.process import Terminated, exit_status, signals_as_interrupts
+    from rtxstudy.compare.comparison import KEPT
     from rtxstudy.report.execution import Kernel, execute
     from rtxstudy.report.notebooks import check, notebooks_dir
     from rtxstudy.report.progress import Progress
@@ -82,9 +83,10 @@ def _run(given: dict[str, Any], folder: Path) -> Any:
     source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
     if not source.is_file():
         raise InputError(f"There is no {source.name} in {source.parent}; install rtxlib again.")
-    parameters, stopping, asked = check(source, given), threading.Event(), folder / "stop"
+    parameters, stopping, asked = check(source, given), threading.Event(), folder / KEPT / "stop"
     asked.unlink(missing_ok=True)
-    (folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    for name in ("notebooks", KEPT):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     with (
         Progress(sys.stderr) as progress,
         ThreadPoolExecutor(1) as pool,

@@ -152,8 +152,8 @@ def compare(texts: Texts, entries: Mapping[str, Entry | Joined], costs: pd.DataF
     The table has a row per model, the best first: ``model``, ``rows`` (that it learned from), ``seconds``, ``mb``, ``ms``; on the
     judged rows ``accuracy``, ``macro_f1``, ``mae``, ``score``, ``low``, ``high``; the same on the test rows, as ``test_score``
     and so on; ``behind``, ``behind_low`` and ``behind_high``: the score minus that of the best; ``learned``: better than the
-    majority     class beyond the interval; ``allowed``: within the limits; ``fits``: not worse than the best by more than the margin;
-    ``needed``: how many more judged texts would settle whether it is, NaN where that is settled.
+    majority class beyond the interval; ``allowed``: within the limits; ``fits``: not worse than the best by more than the
+    margin; ``needed``: how many more judged texts would settle whether it is, NaN where that is settled.
     """
     judged, test = texts.judged, texts.rows("test")
     rows = []

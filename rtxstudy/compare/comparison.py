@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MARK = "comparison.json"  # in the folder of a comparison: what it is about
 TIMED = 24  # texts that are timed one by one
 SAMPLE_ROWS = 600  # of generated reviews, where no file is named
-MODEL, ANSWER, REPORT = "model", "answer.json", "report.html"
+MODEL, ANSWER, REPORT, KEPT = "model", "answer.json", "report.html", "kept"
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Comparison:
         def report(line: str) -> None:
             print(f"\r{line:<100}", end="", file=sys.stderr, flush=True)
 
-        self.raced = Race(self.texts, self.folder, self.minutes, report).run()
+        self.raced = Race(self.texts, self.folder / KEPT, self.minutes, report).run()
         return self.raced
 
     @property

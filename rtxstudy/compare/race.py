@@ -74,6 +74,7 @@ class Race:
         self.ended = ""
         self.speed = 0.0  # measured floating-point operations a second
         self.stop_file = folder / "stop"
+        folder.mkdir(parents=True, exist_ok=True)
         self.stop_file.unlink(missing_ok=True)
         train = texts.rows("train")
         self.train = train[np.random.default_rng(0).permutation(len(train))]  # fewer rows are the first of these
@@ -175,7 +176,7 @@ class Race:
         )  # training rows last: the time may cut them
         least = len(order) - len(self.train) + min(len(self.train), FEWEST_FIRST)
         least = len(order) if self.texts.cross_validated else least
-        file = self.folder / "kept" / f"vectors-{self.key(candidate, len(order))}.safetensors"
+        file = self.folder / "results" / f"vectors-{self.key(candidate, len(order))}.safetensors"
         begun, first = time.monotonic(), []
 
         def make(start: int) -> np.ndarray:
@@ -224,7 +225,7 @@ class Race:
         """Keep a candidate that is fitted at once, in cross-validation once for each fold and once on all."""
         train = self.train if train is None else train
         key = self.key(candidate, len(train))
-        entry = kept.find(self.folder / "kept", key)
+        entry = kept.find(self.folder / "results", key)
         if entry is None:
             self.progress(candidate.name, f"learning from {len(train):,} texts")
             answer = answer or (lambda classifier, rows: classifier.probabilities(self.texts.texts(rows)))
@@ -239,7 +240,7 @@ class Race:
                 p = answer(classifier, judged)
             answers = {"judged": p, "test": answer(classifier, self.texts.rows("test"))}
             record = {"name": candidate.name, "rows": len(train), "seconds": time.monotonic() - begun}
-            entry = kept.put(self.folder / "kept", key, classifier, answers, None, record)
+            entry = kept.put(self.folder / "results", key, classifier, answers, None, record)
         self.entries[candidate.name] = entry
 
     def _curve_judged(self) -> np.ndarray:
@@ -349,7 +350,7 @@ class Race:
     def _trained(self, candidate: Candidate, count: int) -> float:
         """Keep a network that learns from the first ``count`` training rows; returns its score."""
         key, judged = self.key(candidate, count), self.texts.judged
-        entry = kept.find(self.folder / "kept", key)
+        entry = kept.find(self.folder / "results", key)
         if entry is None:
             answers, seconds = {}, 0.0
             if self.texts.cross_validated:
@@ -364,7 +365,7 @@ class Race:
             answers.setdefault("judged", network.probabilities(self.texts.texts(judged)))
             answers["test"] = network.probabilities(self.texts.texts(rows["test"]))
             record = {"name": candidate.name, "rows": count, "seconds": seconds + run.metrics["train_seconds"]}
-            entry = kept.put(self.folder / "kept", key, network, answers, run.path, record)
+            entry = kept.put(self.folder / "results", key, network, answers, run.path, record)
         self.entries[candidate.name] = entry
         if not self.texts.cross_validated:
             self._point(candidate.name, count, entry.judged)

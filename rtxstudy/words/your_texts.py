@@ -136,9 +136,10 @@ def _not_learned(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
         return []
     names = ", ".join(f"**{name}**" for name in idle)
     verb = "is" if len(idle) == 1 else "are"
+    they_have = "it has" if len(idle) == 1 else "they have"
     return [
-        f"{names} {verb} **not shown to be better than the most frequent label**: either "
-        f"{'it has' if verb == 'is' else 'they have'} not learned to tell the labels apart, or the texts to choose by are too few to tell."
+        f"{names} {verb} **not shown to be better than the most frequent label**: either {they_have} not learned to tell the "
+        "labels apart, or the texts to choose by are too few to tell."
     ]
 
 
