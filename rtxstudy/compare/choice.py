@@ -117,7 +117,8 @@ class Joined:
 def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
     """The cascade of the better cheap model and the best other one; None where there is no other, or it is not better.
 
-    Its threshold is the one with the best score on the judged rows; of equal ones that with which the cheap model answers most.
+    Its threshold is the least one, of a few, with which its score on the judged rows is at least that of the better model, so
+    that the cheap model answers as many texts as it can.
     """
     numbers, labels = texts.numbers(texts.judged), len(texts.label_names)
 
@@ -141,7 +142,10 @@ def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
 
     thresholds = np.unique(np.quantile(sure, np.linspace(0.05, 0.95, 19)))
     ways = [(score(answers(a.judged, b.judged, t)), float((sure >= t).mean()), float(t)) for t in thresholds]
-    _, share, threshold = max(ways)
+    good = [way for way in ways if way[0] >= score(b.judged)]
+    if not good:
+        return None
+    _, share, threshold = max(good, key=lambda way: way[1])
     made = (answers(*pair, threshold) for pair in ((a.judged, b.judged), (a.test, b.test)))
     return Joined(first, second, threshold, share, *made)
 
@@ -169,20 +173,34 @@ def compare(texts: Texts, entries: Mapping[str, Entry | Joined], costs: pd.DataF
         (limits.max_mb is None or row.mb <= limits.max_mb) and (limits.max_ms is None or row.ms <= limits.max_ms)
         for row in table.itertuples()
     ]
-    able = table[table["learned"] & table["allowed"]]
+    stands = [_stands(name, entries, found, texts, table) for name in table["model"]]
+    able = table[table["learned"] & table["allowed"] & stands]
     best = None if able.empty else str(able.iloc[0]["model"])
     reference = best or str(table.iloc[0]["model"])
     behind = [difference(texts, found[name], found[reference], judged) for name in table["model"]]
     table[["behind", "behind_low", "behind_high"]] = behind
-    table["fits"] = (
-        table["learned"] & table["allowed"] & ((table["behind_low"] > -limits.margin) | (table["model"] == best))
-    )
+    close = (table["behind_low"] > -limits.margin) | (table["model"] == best)
+    table["fits"] = table["model"].isin(able["model"]) & close
     half = table["behind"] - table["behind_low"]
     room = table["behind"] + limits.margin
-    open_ = table["learned"] & table["allowed"] & ~table["fits"] & (room > 0)
+    open_ = table["model"].isin(able["model"]) & ~table["fits"] & (room > 0)
     table["needed"] = np.where(open_, len(judged) * ((half / room.where(room > 0, np.nan)) ** 2 - 1), np.nan)
     if best is None:
         return Choice(None, None, table, "limits" if table["learned"].any() else "nothing learned")
     fits = table[table["fits"]].sort_values(["mb", "ms"])
     taken = str(fits.iloc[0]["model"])
     return Choice(taken, best, table, "best" if taken == best else "smallest")
+
+
+def _stands(
+    name: str, entries: Mapping[str, Entry | Joined], found: Mapping[str, np.ndarray], texts: Texts, table: pd.DataFrame
+) -> bool:
+    """Whether a model can be chosen. A cascade can where its better member is too slow, or where it is shown to be better.
+
+    It holds both members, and its threshold was chosen on the judged rows, so a chance advantage there means nothing.
+    """
+    entry = entries[name]
+    if not isinstance(entry, Joined):
+        return True
+    second = bool(table.set_index("model")["allowed"][entry.second])
+    return not second or difference(texts, found[name], found[entry.second], texts.judged)[1] > 0

@@ -212,7 +212,7 @@ class Comparison:
 
     def answer(self) -> dict[str, Any]:
         """What `rtx compare --json` prints last: plain values, without a number that JSON does not have."""
-        from rtxstudy.compare.candidates import MAJORITY, WORDS
+        from rtxstudy.compare.candidates import MAJORITY, WHAT, WORDS
 
         chosen, test = self.chosen, self.texts.rows("test")
         rows = chosen.table.drop(columns=["behind", "behind_low", "behind_high"]).to_dict("records")
@@ -228,6 +228,7 @@ class Comparison:
         return _plain(
             {
                 "take": chosen.taken,
+                "what": WHAT.get(chosen.taken or ""),
                 "why": chosen.why,
                 **{new: taken.get(old) for old, new in named.items()},
                 **{name: taken.get(name) for name in ("ms", "mb")},
@@ -237,6 +238,8 @@ class Comparison:
                 "majority_accuracy": by_name[MAJORITY]["test_accuracy"],
                 "counting_words_accuracy": by_name.get(WORDS, {}).get("test_accuracy"),
                 "best": chosen.best,
+                "cascade": self.joined
+                and {"first": self.joined.first, "second": self.joined.second, "share": self.joined.share},
                 "ended": self.raced.ended or "all done",
                 "left_out": self.raced.left_out,
                 "model": str(self.folder / MODEL) if chosen.taken else None,

@@ -50,7 +50,12 @@ def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_jud
         parts.append(
             f"No other model within the limits has a higher {by} on the texts that choose. {_smaller(table, answer)}".strip()
         )
-    parts += [_floor(rows, answer), *_cheaper(table, answer, margin), *_unsettled(table, answer, margin, n_judged)]
+    parts += [
+        _floor(rows, answer),
+        *_cheaper(table, answer),
+        *_cascade(rows, answer),
+        *_unsettled(table, answer, margin, n_judged),
+    ]
     parts += _not_learned(table, answer)
     return "\n\n".join(part for part in parts if part)
 
@@ -62,7 +67,7 @@ def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
         also += f", mean absolute error {row['test_mae']:.2f}"
     few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
     return (
-        f"Take **{answer['take']}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
+        f"Take **{answer['take']}**, which {answer['what']}: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
         f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. The score is on "
         f"{n:,} test texts that no choice has seen, with its 95 % interval.{few}"
     )
@@ -98,10 +103,15 @@ def _smaller(table: pd.DataFrame, answer: Mapping[str, Any]) -> str:
     return "" if smaller.empty else "No smaller one is shown to come within the margin."
 
 
-def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> list[str]:
+def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     """The best model that is much faster or smaller than the chosen one."""
     taken, n = table[table["model"] == answer["take"]].iloc[0], answer["n_test"]
-    cheap = table[table["learned"] & (CHEAPER * table["ms"] <= taken["ms"]) & (table["mb"] <= taken["mb"])]
+    cheap = table[
+        table["learned"]
+        & (table["model"] != "cascade")
+        & (CHEAPER * table["ms"] <= taken["ms"])
+        & (table["mb"] <= taken["mb"])
+    ]
     if cheap.empty:
         return []
     row = cheap.sort_values("score", ascending=False).iloc[0]
@@ -111,6 +121,18 @@ def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> l
     return [
         f"**{row['model']}** reaches {score(row['test_score'], n)} in {milliseconds(row['ms'])}, with {megabytes(row['mb'])}: "
         f"{gap}; {advice}."
+    ]
+
+
+def _cascade(rows: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+    """What a cascade saves against its better member, where that is the model to take."""
+    of = answer["cascade"]
+    if of is None or answer["take"] != of["second"] or rows.loc["cascade", "ms"] > rows.loc[of["second"], "ms"] / 1.2:
+        return []
+    row, n = rows.loc["cascade"], answer["n_test"]
+    return [
+        f"As a **cascade**, {of['first']} answers the {of['share']:.0%} of the texts of which it is sure, and {of['second']} the "
+        f"others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
     ]
 
 
@@ -163,7 +185,8 @@ def shown_table(table: pd.DataFrame, answer: Mapping[str, Any]) -> pd.DataFrame:
         "MB": [f"{value:.1f}" for value in table["mb"]],
         "trained on": [f"{int(value):,}" for value in table["rows"]],
         "learned": [
-            "–" if row.model == "majority class" else "yes" if row.learned else "not shown" for row in table.itertuples()
+            "–" if row.model == "majority class" else "yes" if row.learned else "not shown"
+            for row in table.itertuples()
         ],
     }
     return pd.DataFrame(columns)
