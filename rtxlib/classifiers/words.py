@@ -46,6 +46,8 @@ class WordCounts:
         return self.linear.labels
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        if not len(texts):
+            return np.empty((0, self.labels))
         return self.linear.probabilities(self.vectorizer.transform(texts))
 
     def save(self, folder: Path) -> dict:

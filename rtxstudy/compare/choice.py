@@ -173,7 +173,7 @@ def compare(texts: Texts, entries: Mapping[str, Entry | Joined], costs: pd.DataF
         (limits.max_mb is None or row.mb <= limits.max_mb) and (limits.max_ms is None or row.ms <= limits.max_ms)
         for row in table.itertuples()
     ]
-    stands = [_stands(name, entries, found, texts, table) for name in table["model"]]
+    stands = np.array([_stands(name, entries, found, texts, table) for name in table["model"]])
     able = table[table["learned"] & table["allowed"] & stands]
     best = None if able.empty else str(able.iloc[0]["model"])
     reference = best or str(table.iloc[0]["model"])

@@ -63,7 +63,7 @@ def doubtful_labels(texts: Texts, entries: Mapping[str, Entry]) -> pd.DataFrame:
     found = p.argmax(axis=1)
     agreed = np.all([one.argmax(axis=1) == found for one in each], axis=0)
     own = p[np.arange(len(rows)), numbers]
-    doubt = (found != numbers) & agreed & (p.max(axis=1) >= usual[found]) & (own < LEAST_SURE * usual[numbers])
+    doubt = (found != numbers) & agreed & (p.max(axis=1) >= usual[found] - 1e-9) & (own < LEAST_SURE * usual[numbers])
     chosen = np.flatnonzero(doubt)
     chosen = chosen[np.argsort(own[chosen], kind="stable")][:MOST_SHOWN]
     return _table(texts, rows[chosen], found[chosen], p.max(axis=1)[chosen])

@@ -22,7 +22,7 @@ from rtxlib.classifiers.encoders import Frozen, Static, static_table
 from rtxlib.classifiers.folder import Classifier
 from rtxlib.classifiers.linear import Linear
 from rtxlib.classifiers.simple import Majority
-from rtxlib.data.tokenization import pretrained_tokenizer
+from rtxlib.data.tokenization import encode, pretrained_tokenizer
 from rtxlib.errors import InputError, fact
 from rtxlib.models import pretrained
 from rtxlib.runs import cost
@@ -32,7 +32,9 @@ from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.texts import Texts
 from rtxstudy.evaluation.statistics import mean_difference
 
-GUESSED_SPEED = 1e10  # floating-point operations a second and thread, until something was measured
+GUESSED_SPEED = 2e10  # floating-point operations a second and thread
+START_SECONDS = 3  # of a training, whatever its size
+TIMED = 32  # texts by which the speed of this machine is measured
 EMBEDDING_SHARE, FIRST_SHARE = (
     0.35,
     0.4,
@@ -72,7 +74,10 @@ class Race:
         self.left_out: dict[str, str] = {}
         self.points: list[tuple[str, int, float, np.ndarray]] = []  # with the found labels of the rows that judge
         self.ended = ""
-        self.speed = 0.0  # measured floating-point operations a second
+        self.speed = (
+            GUESSED_SPEED * torch.get_num_threads()
+        )  # floating-point operations a second, until MiniLM is measured
+        self.speeds: dict[str, float] = {}  # the same of each network that was trained
         self.stop_file = folder / "stop"
         folder.mkdir(parents=True, exist_ok=True)
         self.stop_file.unlink(missing_ok=True)
@@ -177,12 +182,11 @@ class Race:
         least = len(order) - len(self.train) + min(len(self.train), FEWEST_FIRST)
         least = len(order) if self.texts.cross_validated else least
         file = self.folder / "results" / f"vectors-{self.key(candidate, len(order))}.safetensors"
-        begun, first = time.monotonic(), []
+        begun = time.monotonic()
 
         def make(start: int) -> np.ndarray:
             self.progress(candidate.name, f"{start:,} of {len(order):,} texts read")
             self.check(LATE)
-            first.append(start)
             return embedder.vectors(self.texts.texts(order[start : start + PIECE]))
 
         def enough(count: int) -> bool:
@@ -190,12 +194,8 @@ class Race:
 
         width = embedder.vectors(["a"]).shape[1]
         found = kept.vectors(file, len(order), width, make, enough)
-        if candidate.name == FROZEN and first and len(found) > first[0]:
-            tokens = min(
-                MAX_LENGTH, 1.3 * np.mean([text.count(" ") + 1 for text in self.texts.texts(order[first[0] :])]) + 2
-            )
-            each = cost.forward_flops(embedder.encoder.config, max(1, round(tokens)))
-            self.speed = each * (len(found) - first[0]) / max(1e-3, time.monotonic() - begun)
+        if candidate.name == FROZEN:
+            self._measure(embedder)
         place = np.full(len(self.texts.table), -1)
         place[order[: len(found)]] = np.arange(len(found))
         known = self.train[place[self.train] >= 0]
@@ -209,6 +209,15 @@ class Race:
 
         self._fitted(candidate, fitted, answer, known)
         self._learn(candidate.name, len(known), lambda rows: answer(fitted(rows), self._curve_judged()))
+
+    def _measure(self, embedder: Frozen) -> None:
+        """Measure the speed of this machine by which the times of trainings are estimated."""
+        sample = self.texts.texts(self.train[:TIMED])
+        tokens = np.diff(encode(sample, embedder.tokenizer, MAX_LENGTH)[1]).mean()
+        begun = time.monotonic()
+        embedder.vectors(sample)
+        each = cost.forward_flops(embedder.encoder.config, max(1, round(tokens)))
+        self.speed = each * len(sample) / max(1e-3, time.monotonic() - begun)
 
     # ------------------------------------------------------------------------------------------------------------ one candidate
 
@@ -280,8 +289,7 @@ class Race:
         n = len(self.train)
 
         def needed(candidate: Candidate, rows: int) -> float:
-            speed = self.speed or GUESSED_SPEED * torch.get_num_threads()
-            return networks.flops(candidate, tokens, rows) / speed + 3
+            return networks.flops(candidate, tokens, rows) / self.speeds.get(candidate.name, self.speed) + START_SECONDS
 
         cross = self.texts.cross_validated
         first = n - n // 5 if cross else n // 4
@@ -344,7 +352,7 @@ class Race:
         spent = time.monotonic() - begun
         if spent > 5:  # it was not found, but trained
             tokens = min(MAX_LENGTH, 1.3 * self.texts.table["text"].str.count(" ").mean() + 3)
-            self.speed = networks.flops(candidate, tokens, len(rows["train"])) / spent
+            self.speeds[candidate.name] = networks.flops(candidate, tokens, len(rows["train"])) / spent
         return network, run
 
     def _trained(self, candidate: Candidate, count: int) -> float:

@@ -67,8 +67,8 @@ def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
         also += f", mean absolute error {row['test_mae']:.2f}"
     few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
     return (
-        f"Take **{answer['take']}**, which {answer['what']}: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
-        f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. The score is on "
+        f"Take **{answer['take']}**, which {answer['what']}: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} "
+        f"to {score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. The score is on "
         f"{n:,} test texts that no choice has seen, with its 95 % interval.{few}"
     )
 
