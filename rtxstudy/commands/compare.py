@@ -52,9 +52,9 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
     """
     need_extra("compare")
-    from rtxstudy.compare.comparison import ANSWER, REPORT, Comparison, folder_of
+    from rtxstudy.compare.comparison import ANSWER, REPORT, Comparison, folder_name
 
-    folder = folder_of(file, out).absolute()
+    folder = Path(out or folder_name(file)).absolute()
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"file": str(Path(file).absolute()), "out": str(folder)}
     if "test" in given:

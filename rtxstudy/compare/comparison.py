@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from rtxlib import paths
 from rtxlib.errors import InputError, visible
 from rtxlib.process import tune
 from rtxstudy.report import provenance
@@ -82,7 +83,7 @@ class Comparison:
         given = {name: value for name, value in locals().items() if name not in ("cls", "Limits", "open_texts")}
         if not minutes >= 0 or not margin >= 0 or any(most is not None and not most > 0 for most in (max_mb, max_ms)):
             raise InputError("Minutes and margin are 0 or more, and --max-mb and --max-ms are above 0.")
-        folder = folder_of(file, out)
+        folder = Path(out) if out else paths.root() / folder_name(file)
         require_ours(folder)
         source = file or _sample(folder)
         texts = open_texts(source, text_column, label_column, group_column, split_column, test)
@@ -254,9 +255,9 @@ class Comparison:
         return provenance.block(self.parameters, data, self.started, [0])
 
 
-def folder_of(file: str | None, out: str | None) -> Path:
-    """The folder of a comparison: the named one, or ``compare-<file>`` in the working folder."""
-    return Path(out or f"compare-{Path(file).stem if file else 'sample'}")
+def folder_name(file: str | None) -> str:
+    """The name of the folder of a comparison that has no other."""
+    return f"compare-{Path(file).stem if file else 'sample'}"
 
 
 def require_ours(folder: Path) -> None:
