@@ -54,3 +54,8 @@ class Network:
     @classmethod
     def load(cls, folder: Path, max_length: int, precision: str) -> Network:
         return cls(load_trained(folder).to(pick_device()), load_tokenizer(folder), max_length, precision, folder)
+
+
+def megabytes(run: Path) -> float:
+    """Megabytes (10⁶ bytes) of the files of a run's folder that a network is made of."""
+    return sum((run / name).stat().st_size for name in FILES if (run / name).is_file()) / 1e6

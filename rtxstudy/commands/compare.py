@@ -59,8 +59,8 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     given |= {"file": str(Path(file).absolute()), "out": str(folder)}
     if "test" in given:
         given["test"] = str(Path(given["test"]).absolute())
-    (folder / ANSWER).unlink(missing_ok=True)
     Comparison.open(**given)  # so that whatever is wrong with the file is one sentence, before a kernel starts
+    (folder / ANSWER).unlink(missing_ok=True)
     outcome = _run(given, folder)
     from rtxstudy.report import html
 

@@ -58,6 +58,7 @@ CANDIDATES = (  # the cheapest first
         "network",
         model="standard-2x128",
     ),
+    Candidate(FINE_TUNED, "is MiniLM, all of its layers trained on these texts", "network", True, MINILM),
     Candidate(
         LOOP,
         "passes MiniLM's lower three layers twice, fine-tuned",
@@ -66,7 +67,6 @@ CANDIDATES = (  # the cheapest first
         MINILM,
         {"layers": 3, "passes": 2},
     ),
-    Candidate(FINE_TUNED, "is MiniLM, all of its layers trained on these texts", "network", True, MINILM),
     Candidate(
         "standard-3x256", "is a transformer of three layers, trained from nothing", "network", model="standard-3x256"
     ),

@@ -16,20 +16,12 @@ from scipy.stats import binomtest
 from rtxlib.classifiers.simple import Cascade
 from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS
 from rtxstudy.compare.kept import Entry
+from rtxstudy.compare.limits import Limits
 from rtxstudy.compare.texts import Texts
 from rtxstudy.evaluation.statistics import CONFIDENCE, by_cluster, mean_difference
 
 DRAWS = 500  # of the bootstrap of macro-F1
 CHEAP = (WORDS, STATIC)  # the first member of a cascade
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the user asks: a score at most ``margin`` below the best, at most so many megabytes and milliseconds."""
-
-    margin: float = 0.01
-    max_mb: float | None = None
-    max_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +157,7 @@ def compare(texts: Texts, entries: Mapping[str, Entry | Joined], costs: pd.DataF
         of_test = {f"test_{what}": value for what, value in scores(texts, entry.test, test).items()}
         rows.append({"model": name, **costs.loc[name], **scores(texts, entry.judged, judged), **of_test})
     table = pd.DataFrame(rows).sort_values(["score", "mb"], ascending=[False, True], ignore_index=True)
+    table["rows"] = table["rows"].astype(int)
     found = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
     table["learned"] = [
         name != MAJORITY and difference(texts, found[name], found[MAJORITY], judged)[1] > 0 for name in table["model"]

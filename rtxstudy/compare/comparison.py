@@ -77,12 +77,13 @@ class Comparison:
     ) -> Comparison:
         """Read the file and make the folder. Raises InputError for whatever the user has to mend, before anything is trained."""
         tune()
-        from rtxstudy.compare.choice import Limits
+        from rtxstudy.compare.limits import Limits
         from rtxstudy.compare.texts import open_texts
 
         given = {name: value for name, value in locals().items() if name not in ("cls", "Limits", "open_texts")}
-        if not minutes >= 0 or not margin >= 0 or any(most is not None and not most > 0 for most in (max_mb, max_ms)):
-            raise InputError("Minutes and margin are 0 or more, and --max-mb and --max-ms are above 0.")
+        limits = Limits(margin, max_mb, max_ms)
+        if not minutes >= 0:
+            raise InputError(f"The minutes are 0 or more, not {minutes}.")
         folder = Path(out) if out else paths.root() / folder_name(file)
         require_ours(folder)
         source = file or _sample(folder)
@@ -95,7 +96,7 @@ class Comparison:
             name: Path(value).name if name in ("file", "test", "out") and value else value
             for name, value in given.items()
         }
-        return cls(texts, folder.absolute(), folder.name, parameters, minutes, Limits(margin, max_mb, max_ms))
+        return cls(texts, folder.absolute(), folder.name, parameters, minutes, limits)
 
     # ------------------------------------------------------------------------------------------------------------ the texts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 from rtxlib.atomic import replacing, replacing_folder
 from rtxlib.classifiers import folder as classifiers
 from rtxlib.classifiers.folder import Classifier
+from rtxlib.classifiers.network import Network, megabytes
 from rtxlib.runs.keys import hashed
 
 GENERATION = 1  # raise it when a change of the code changes a candidate
@@ -30,9 +31,9 @@ class Entry:
         seconds: of its training, all folds together
         judged: probabilities (rows by which models are chosen, labels); in cross-validation by models that have not seen them
         test: probabilities (test rows, labels)
-        folder: of the classifier, if it is kept
-        run: of a network, the folder of its run
         mb: megabytes of its files
+        folder: where it is kept
+        run: of a network, the folder of its run, which holds its weights; settings: the further arguments of ``Network.load``
     """
 
     name: str
@@ -40,12 +41,13 @@ class Entry:
     seconds: float
     judged: np.ndarray
     test: np.ndarray
-    folder: Path
-    run: Path | None
     mb: float
+    folder: Path
+    run: Path | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def open(self) -> Classifier:
-        return classifiers.load(self.folder)
+        return classifiers.load(self.folder) if self.run is None else Network.load(self.run, **self.settings)
 
 
 def key(**what: Any) -> str:
@@ -58,10 +60,10 @@ def find(kept: Path, key: str) -> Entry | None:
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         answers = load_file(folder / "answers.safetensors")
-    except (OSError, ValueError, SafetensorError):
+        run = record.pop("run")
+        return Entry(**record, **answers, folder=folder / "classifier", run=run and kept.parent / run)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None
-    run = record.pop("run")
-    return Entry(**record, **answers, folder=folder / "classifier", run=run and kept.parent / run)
 
 
 def put(
@@ -75,15 +77,16 @@ def put(
     """Keep a finished candidate, whole or not at all. record: its name, rows and seconds."""
     with replacing_folder(kept / key) as aside:
         (aside / "classifier").mkdir()
-        classifiers.save(classifier, aside / "classifier")
+        if run is None:
+            classifiers.save(classifier, aside / "classifier")
+        else:
+            record = record | {"settings": {"max_length": classifier.max_length, "precision": classifier.precision}}
+        size = classifiers.megabytes(aside / "classifier") if run is None else megabytes(run)
         save_file(
             {name: np.ascontiguousarray(p, dtype=np.float32) for name, p in answers.items()},
             aside / "answers.safetensors",
         )
-        record = record | {
-            "mb": classifiers.megabytes(aside / "classifier"),
-            "run": run and str(run.relative_to(kept.parent)),
-        }
+        record = record | {"mb": size, "run": run and str(run.relative_to(kept.parent))}
         (aside / "record.json").write_text(json.dumps(record), encoding="utf-8")
     found = find(kept, key)
     assert found is not None

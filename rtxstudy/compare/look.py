@@ -86,7 +86,7 @@ def _first(table: pd.DataFrame, mask: pd.Series, column: str = "text") -> str:
 
 def _by_length(texts: Texts) -> list[tuple[str, str, int, float]]:
     """A label that the length of a text gives away: ("length", "", label, macro-F1 of a small tree), or nothing."""
-    train, judged = texts.rows("train"), texts.rows("test")
+    train, judged = texts.rows("train")[::2], texts.rows("train")[1::2]
     length = texts.table["text"].str.len().to_numpy()[:, None]
     tree = DecisionTreeClassifier(
         max_leaf_nodes=2 * len(texts.label_names), min_samples_leaf=5, class_weight="balanced"
