@@ -47,11 +47,13 @@ def accuracy_against_time(
     """
     require(table, ("model", "ms", "mb", "test_score", "test_low", "test_high"), "accuracy_against_time")
     one_row_each(table, ("model",), "accuracy_against_time")
+    table, below = _without_floor(table)
     figure, axes = canvas(
         title,
         f"Area, and the number beside each name: megabytes. Upright lines: 95 % interval of the {name} on the test texts. Grey "
         "steps: no model is at once as fast and as good."
-        + ("" if taken is None else " A ring marks the model to take."),
+        + ("" if taken is None else " A ring marks the model to take.")
+        + below,
         4.6,
     )
     ax = axes[0, 0]
@@ -88,6 +90,18 @@ def accuracy_against_time(
     words = [f"{model} · {_size(mb)}" for model, mb in zip(table["model"], table["mb"], strict=True)]
     place(ax, x, y, words, radii, [ink(shade) for shade in colours], segments=segments)
     return figure
+
+
+def _without_floor(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The table without a majority class that lies far below all others and would squeeze them, and the sentence that says so."""
+    floor = table["model"].str.contains("majority")
+    others = table[~floor]
+    if others.empty or not floor.any():
+        return table, ""
+    low, high, at = others["test_low"].min(), others["test_high"].max(), table.loc[floor, "test_score"].iloc[0]
+    if at >= low - max(high - low, 0.05):
+        return table, ""
+    return others.reset_index(drop=True), f" The majority class lies below the figure, at {at:.0%}."
 
 
 def _size(mb: float) -> str:

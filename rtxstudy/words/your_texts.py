@@ -17,6 +17,7 @@ from rtxstudy.words.numbers import higher, number, signed
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
 CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
+FAST = 5.0  # milliseconds for a text; with fewer, speed matters to few
 
 
 def score(value: float, n: int) -> str:
@@ -106,12 +107,9 @@ def _smaller(table: pd.DataFrame, answer: Mapping[str, Any]) -> str:
 def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     """The best model that is much faster or smaller than the chosen one."""
     taken, n = table[table["model"] == answer["take"]].iloc[0], answer["n_test"]
-    cheap = table[
-        table["learned"]
-        & (table["model"] != "cascade")
-        & (CHEAPER * table["ms"] <= taken["ms"])
-        & (table["mb"] <= taken["mb"])
-    ]
+    faster = (CHEAPER * table["ms"] <= taken["ms"]) & (table["mb"] <= taken["mb"])
+    smaller = (CHEAPER * table["mb"] <= taken["mb"]) & (table["ms"] <= max(taken["ms"], FAST))
+    cheap = table[table["learned"] & (table["model"] != "cascade") & (faster | smaller)]
     if cheap.empty:
         return []
     row = cheap.sort_values("score", ascending=False).iloc[0]
