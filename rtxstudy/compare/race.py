@@ -167,11 +167,9 @@ class Race:
                 if candidate.pretrained:
                     self.left_out[candidate.name] = f"{fact(why)}."
             return
-        self.check()
         encoder, tokenizer = pretrained.load(MINILM), pretrained_tokenizer(pretrained.find(MINILM))
         nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
         self._on_vectors(NAMED[STATIC], Static(static_table(encoder), tokenizer, nothing))
-        self.check()
         self._on_vectors(NAMED[FROZEN], Frozen(encoder, tokenizer, nothing, MAX_LENGTH))
 
     def _on_vectors(self, candidate: Candidate, embedder: Static | Frozen) -> None:
@@ -285,46 +283,64 @@ class Race:
     def _networks(self) -> None:
         """Two rounds: every network on a part of the rows, then the better half on all, or on what the time allows."""
         waiting = [c for c in CANDIDATES if c.kind == "network" and c.name not in self.left_out]
-        tokens = min(MAX_LENGTH, 1.3 * self.texts.table["text"].str.count(" ").mean() + 3)
-        n = len(self.train)
-
-        def needed(candidate: Candidate, rows: int) -> float:
-            return networks.flops(candidate, tokens, rows) / self.speeds.get(candidate.name, self.speed) + START_SECONDS
-
-        cross = self.texts.cross_validated
-        first = n - n // 5 if cross else n // 4
-        while (
-            not cross and first >= 2 * FEWEST_FIRST and sum(needed(c, first) for c in waiting) > FIRST_SHARE * self.left
-        ):
-            first //= 2
-        scores: dict[str, float] = {}
+        n, cross = len(self.train), self.texts.cross_validated
+        first = n - n // 5 if cross else self._first(waiting)
+        better = [candidate.name for candidate in waiting]
         if cross or first >= FEWEST_FIRST:
+            scores: dict[str, float] = {}
+            learn = self._one_fold if cross else self._trained
             for candidate in waiting:
-                if needed(candidate, first) > self.left:
-                    self.left_out[candidate.name] = self._too_long(needed(candidate, first))
-                    continue
-                self.check()
-                scores[candidate.name] = self._one_fold(candidate, first) if cross else self._trained(candidate, first)
+                if self._may(candidate, first, 1):
+                    self._try(candidate, lambda c=candidate: scores.update({c.name: learn(c, first)}))
             better = sorted(scores, key=scores.__getitem__, reverse=True)[: -(-len(scores) // 2)]
             for name in scores.keys() - set(better) - self.entries.keys():
                 self.left_out[name] = f"After one fold of the rows ({scores[name]:.3f}) it was in the lower half."
-        else:
-            better = [candidate.name for candidate in waiting]
+        folds = len(np.unique(self.fold[self.train])) if cross else 1
         for candidate in map(NAMED.__getitem__, better):
-            rows, folds = n, len(np.unique(self.fold[self.train])) if cross else 1
-            while not cross and needed(candidate, rows) > self.left and rows // 2 > max(first, FEWEST_FIRST):
+            rows = n
+            while not cross and not self._may(candidate, rows, 1) and rows // 2 > max(first, FEWEST_FIRST):
                 rows //= 2
-            seconds = folds * needed(candidate, rows)
-            if seconds > self.left:
-                if candidate.name not in self.entries:
-                    self.left_out[candidate.name] = self._too_long(seconds)
-                continue
-            self.check()
-            self._trained(candidate, rows)
+            if self._may(candidate, rows, folds):
+                self.left_out.pop(candidate.name, None)
+                self._try(candidate, lambda c=candidate, r=rows: self._trained(c, r))
+            elif candidate.name in self.entries:
+                self.left_out.pop(candidate.name, None)
 
-    def _too_long(self, seconds: float) -> str:
+    def _first(self, waiting: list[Candidate]) -> int:
+        """The rows of the first round: a quarter, halved until it takes its share of the time. Later calls take the same."""
+        file = self.folder / f"first-{self.texts.fingerprint}.json"
+        if file.is_file():
+            return int(file.read_text(encoding="utf-8"))
+        first = len(self.train) // 4
+        while first >= 2 * FEWEST_FIRST and sum(self._needed(c, first) for c in waiting) > FIRST_SHARE * self.left:
+            first //= 2
+        file.write_text(str(first), encoding="utf-8")
+        return first
+
+    def _needed(self, candidate: Candidate, rows: int) -> float:
+        """Estimated seconds of a training."""
+        tokens = min(MAX_LENGTH, 1.3 * self.texts.table["text"].str.count(" ").mean() + 3)
+        return networks.flops(candidate, tokens, rows) / self.speeds.get(candidate.name, self.speed) + START_SECONDS
+
+    def _may(self, candidate: Candidate, rows: int, trainings: int) -> bool:
+        """Whether a network is kept already, or may be trained in the time that is left. If not, the reason is noted."""
+        if kept.find(self.folder / "results", self.key(candidate, rows)) is not None:
+            return True
+        seconds = trainings * self._needed(candidate, rows)
+        if seconds <= self.left:
+            return True
         minutes = max(1, round(seconds / 60))
-        return f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and fewer were left; give more with --minutes."
+        self.left_out[candidate.name] = (
+            f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and fewer were left; give more with --minutes."
+        )
+        return False
+
+    def _try(self, candidate: Candidate, train: Callable[[], object]) -> None:
+        """Train, and leave out a candidate whose training the machine or the data do not allow, such as a diverged loss."""
+        try:
+            train()
+        except InputError as error:
+            self.left_out[candidate.name] = str(error)
 
     def _report(self, candidate: Candidate) -> Callable[[str], None]:
         def report(line: str) -> None:
@@ -346,13 +362,14 @@ class Race:
         return network.probabilities(self.texts.texts(held)), run.metrics["train_seconds"]
 
     def _run(self, candidate: Candidate, rows: dict[str, np.ndarray]) -> tuple:
+        self.check(LATE)
         self.progress(candidate.name, f"learning from {len(rows['train']):,} texts")
         begun = time.monotonic()
         network, run = networks.train(candidate, self.texts, rows, self.folder, self._report(candidate))
         spent = time.monotonic() - begun
         if spent > 5:  # it was not found, but trained
-            tokens = min(MAX_LENGTH, 1.3 * self.texts.table["text"].str.count(" ").mean() + 3)
-            self.speeds[candidate.name] = networks.flops(candidate, tokens, len(rows["train"])) / spent
+            scale = self.speeds.get(candidate.name, self.speed)
+            self.speeds[candidate.name] = scale * self._needed(candidate, len(rows["train"])) / spent
         return network, run
 
     def _trained(self, candidate: Candidate, count: int) -> float:
