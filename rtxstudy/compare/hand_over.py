@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.classifiers import folder as classifiers
 from rtxlib.classifiers.folder import Classifier
+from rtxlib.errors import visible
 from rtxlib.runs import seen, store
 from rtxlib.runs.card import plain
 from rtxlib.runs.keys import hashed
@@ -44,7 +47,7 @@ rtx predict {folder} --file more.csv --text-column {column} --out labelled.csv
 ```python
 from pathlib import Path
 from rtxlib.runs import store, use
-print(use.predict(store.find(Path(), "{folder}"), ["a text"]))
+print(use.predict(store.find(Path(), {place}), ["a text"]))
 ```
 
 Both clean a text as the training texts were cleaned: {cleaning}. `seen_texts.parquet` holds a hash of each training text, by
@@ -129,7 +132,8 @@ def _card(texts: Texts, name: str, row: dict[str, Any], many: int, shown: str) -
         many=many,
         figures="\n".join(f"| {what} | {value} |" for what, value in figures.items() if value is not None),
         labels=", ".join(map(plain, texts.label_names)),
-        folder=shown,
-        column=texts.text_column,
+        folder=shlex.quote(visible(shown)),
+        column=shlex.quote(visible(texts.text_column)),
+        place=json.dumps(shown),
         cleaning=", ".join(step for step, on in CLEANING.items() if on),
     )

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from rtxlib.errors import visible
 from rtxlib.runs.card import plain
 from rtxstudy.words.numbers import higher, number, signed
 
@@ -285,11 +288,12 @@ def passes(table: pd.DataFrame, name: str) -> str:
 
 def use(folder: str, column: str) -> str:
     """How to use what was handed over, ready to paste. folder: of the model."""
+    place, column = shlex.quote(visible(folder)), shlex.quote(visible(column))
     return (
-        f"The model is in `{folder}`, with its tokenizer, labels, cleaning and a card.\n\n"
-        f'```\nrtx predict {folder} "a text"\n'
-        f"rtx predict {folder} --file more.csv --text-column {column} --out labelled.csv\n```\n\n"
+        f"The model is in `{place}`, with its tokenizer, labels, cleaning and a card.\n\n"
+        f'```\nrtx predict {place} "a text"\n'
+        f"rtx predict {place} --file more.csv --text-column {column} --out labelled.csv\n```\n\n"
         "```python\nfrom pathlib import Path\nfrom rtxlib.runs import store, use\n"
-        f'print(use.predict(store.find(Path(), "{folder}"), ["a text"]))\n```\n\n'
+        f'print(use.predict(store.find(Path(), {json.dumps(folder)}), ["a text"]))\n```\n\n'
         "All columns of `more.csv` stay in `labelled.csv`."
     )
