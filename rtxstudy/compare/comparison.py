@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from dataclasses import dataclass, field
@@ -190,7 +191,7 @@ class Comparison:
     def tabulate(self, table: pd.DataFrame) -> Styler:
         """A table without its index. Texts and labels of the user are shown as they are, never taken for HTML."""
         words = [name for name in table.columns if not is_numeric_dtype(table[name])]
-        shown = table.assign(**{str(name): table[name].map(visible) for name in words})
+        shown = table.assign(**{str(name): table[name].map(_one_line) for name in words})
         return shown.style.hide(axis="index").format(escape="html", precision=2, thousands=",")
 
     # ------------------------------------------------------------------------------------------------------------ the end
@@ -279,6 +280,10 @@ def _sample(folder: Path) -> str:
     rows = sources.read(DataSpec(rows=SAMPLE_ROWS)).table.head(SAMPLE_ROWS)
     rows[["text", "label"]].to_csv(folder / "sample.csv", index=False)
     return str(folder / "sample.csv")
+
+
+def _one_line(text: str) -> str:
+    return visible(re.sub(r"\s*[\r\n\t]+\s*", " ", text))
 
 
 def _plain(value: Any) -> Any:
