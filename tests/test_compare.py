@@ -19,6 +19,7 @@ from sklearn.metrics import f1_score
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
+from rtxlib.training.recipe import recipe
 from rtxstudy.compare import candidates, choice, columns, further, look, near, networks, race, reading, splitting
 from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS, Candidate
 from rtxstudy.compare.choice import Joined, Limits
@@ -309,6 +310,7 @@ def one_network(monkeypatch: pytest.MonkeyPatch) -> Candidate:
     tiny = Candidate("standard-1x32", "is tiny", "network", model="standard-1x32")
     monkeypatch.setattr(race, "CANDIDATES", (*candidates.CANDIDATES[:2], tiny))
     monkeypatch.setitem(race.NAMED, tiny.name, tiny)
+    monkeypatch.setattr(Candidate, "recipe", lambda self, rows: recipe("smoke", batch_rows=16))
     return tiny
 
 
@@ -326,6 +328,18 @@ def test_a_network_is_trained_once_and_then_found(
     network = again.entries[one_network.name]
     np.testing.assert_allclose(network.open().probabilities(found.texts(found.rows("test"))), network.test, atol=1e-5)
     assert {WORDS, one_network.name} == set(first.curve["model"])
+
+
+def test_few_rows_are_cross_validated_by_networks_too(
+    csv, tmp_path: Path, no_hub: None, one_network: Candidate
+) -> None:
+    done = Race(opened(csv, told(90)), tmp_path / "kept", 5).run()
+    found = done.entries[one_network.name]
+    judged = done.texts.judged
+    assert done.texts.cross_validated and len(found.judged) == len(judged) == found.rows
+    np.testing.assert_allclose(found.judged.sum(axis=1), 1, atol=1e-5)
+    own = found.open().probabilities(done.texts.texts(judged))  # of the model that has seen them
+    assert np.abs(own - found.judged).max() > 1e-3
 
 
 def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch) -> None:
