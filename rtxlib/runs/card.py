@@ -54,11 +54,11 @@ def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[s
     start = "Fine-tuned from pretrained weights" if metrics["family"] == "pretrained" else "Trained from scratch"
     if "pretraining_words" in metrics:
         start = f"Pretrained on {metrics['pretraining_words']:,} words of texts without their labels, then fine-tuned"
-    written = {name: _plain(value) if isinstance(value, str) else value for name, value in metrics.items()}
+    written = {name: plain(value) if isinstance(value, str) else value for name, value in metrics.items()}
     example = '{"text": "a first text", "text_pair": "a second text"}' if pairs else '"a text"'
-    return _CARD.format(**written, start=start, example=example, labels=", ".join(map(_plain, label_names)), cleaning=steps)
+    return _CARD.format(**written, start=start, example=example, labels=", ".join(map(plain, label_names)), cleaning=steps)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name in one line of Markdown that shows it as it is: neither HTML nor Markdown takes effect."""
     return re.sub(r"[\\`*_\[\]|~$]", r"\\\g<0>", html.escape(visible(name), quote=False))

@@ -35,7 +35,12 @@ _OUTER = "`" + "".join(c for c in map(chr, range(1 << 16)) if unicodedata.catego
 
 def write(folder: Path, data: Prepared) -> None:
     """Write the hashes of the cleaned training and validation texts into a run's folder."""
-    store.write_table(folder / FILE, _table([data.texts(split) for split in SPLITS]))
+    write_texts(folder, [data.texts(split) for split in SPLITS])
+
+
+def write_texts(folder: Path, texts: Sequence[Sequence[Text]]) -> None:
+    """Write the hashes of the cleaned texts of each of :data:`SPLITS` into a folder."""
+    store.write_table(folder / FILE, _table(texts))
 
 
 def splits_of(run: Run, cleaned: Sequence[Text]) -> np.ndarray | None:

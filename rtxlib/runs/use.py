@@ -14,6 +14,7 @@ from scipy.special import softmax
 from transformers import PreTrainedTokenizerBase
 
 from rtxlib import checksums
+from rtxlib.classifiers import folder as classifiers
 from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import STEPS as CLEANING
 from rtxlib.data.clean import clean_texts
@@ -59,6 +60,8 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
     """
     if run.path is None:
         raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
+    if is_classifier(run):
+        raise InputError(f"{run.path} holds {run.metrics['model']}, no network; `rtx predict` and `rtx evaluate` open it.")
     for path in (run.path, *run.path.glob("*")):  # safetensors reports an unreadable file as missing
         if not os.access(path, os.R_OK):
             raise InputError(f"Run {run.key} cannot be read; ask its owner for permission to read {path}.")
@@ -94,7 +97,15 @@ def probabilities(run: Run, texts: Sequence[Text], **way: Any) -> np.ndarray:
     return _probabilities(run, _cleaned(run, texts), **way)
 
 
+def is_classifier(run: Run) -> bool:
+    """Whether a run's folder holds a classifier that is no network (:mod:`rtxlib.classifiers`), as `rtx compare` leaves it."""
+    return run.path is not None and (run.path / classifiers.FILE).is_file()
+
+
 def _probabilities(run: Run, cleaned: list[str], **way: Any) -> np.ndarray:
+    if is_classifier(run):
+        store.verify(run, lambda name: name != store.CARD)
+        return classifiers.load(run.path).probabilities(cleaned)
     model, tokenizer = open_run(run)
     if cut := cut_texts(cleaned):
         print(cut, file=sys.stderr)

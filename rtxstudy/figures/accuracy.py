@@ -177,7 +177,11 @@ def _signed(share: float, zero: str = "0.0") -> str:
 
 
 @styled
-def confusion(table: pd.DataFrame, title: str = "Which classes are mistaken for which?") -> Figure:
+def confusion(
+    table: pd.DataFrame,
+    title: str = "Which classes are mistaken for which?",
+    note: str = "Share of each true class, and number of texts (all seeds together).",
+) -> Figure:
     """One matrix per model: the share of each true class (rows) predicted as each class (columns), and the count.
 
     ``table``: ``truth``, ``prediction``, ``rows`` (counts over all seeds) and optionally ``model``, as
@@ -193,7 +197,7 @@ def confusion(table: pd.DataFrame, title: str = "Which classes are mistaken for 
     lines = -(-len(panels) // columns)
     figure, axes = canvas(
         title,
-        "Share of each true class, and number of texts (all seeds together).",
+        note,
         0.6 + lines * (2.5 if columns == 2 else 3.4),
         rows=lines,
         columns=columns,

@@ -9,6 +9,8 @@ To add a notebook:
 2. If it trains, add its studies to :data:`rtxstudy.studies.STUDIES`.
 3. If a profile may leave its studies out, add them to ``PARTS`` in :mod:`rtxstudy.words.limitations`.
 4. Name it in the map of README.md.
+
+Notebook 10 is not among them, because it needs a file of the user: ``rtx compare`` runs it.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.answers`: the answer of the whole study
 - :mod:`~rtxstudy.words.limitations`: the limits of the runs, and the data used
 - :mod:`~rtxstudy.words.tour`: the parts of an encoder; notebook 08 imports this module itself
+- :mod:`~rtxstudy.words.your_data` and :mod:`~rtxstudy.words.your_texts`: somebody's own texts; notebook 10 imports them itself
 - :mod:`~rtxstudy.words.numbers`: how a number is written in a sentence
 """
 

@@ -1,0 +1,141 @@
+"""``rtx compare``: from a file of labelled texts to the model to take."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Waiting
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rtxlib.cli.output import json_line
+from rtxlib.errors import InputError, visible
+from rtxstudy.commands import need_extra
+
+NOTEBOOK = "10_your_texts"
+TITLE = "Which model for these texts?"
+
+
+@click.command()
+@click.argument("file")
+@click.option("--text-column", help="The column of texts; without it, it is guessed.")
+@click.option("--label-column", help="The column of labels; without it, it is guessed.")
+@click.option(
+    "--minutes", type=click.FloatRange(0, 100_000), default=15, show_default=True, help="Minutes of training, about."
+)
+@click.option("--max-mb", type=click.FloatRange(0, min_open=True), help="Megabytes of the model, at most.")
+@click.option(
+    "--max-ms", type=click.FloatRange(0, min_open=True), help="Milliseconds for one text on this machine, at most."
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1),
+    default=0.01,
+    show_default=True,
+    help="What a smaller model may lose against the best; 0.01 is one point.",
+)
+@click.option("--group-column", help="Rows with the same value, such as one author, stay on one side of every split.")
+@click.option("--split-column", help="A column that names the split of each row: train, validation or test.")
+@click.option("--test", help="Another file with the same columns, whose rows are the test texts.")
+@click.option("--out", help="The folder for the report and the model.  [default: compare-FILE]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")
+def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
+    """Compare models on the labelled texts of FILE, and hand over the one to take.
+
+    FILE is a CSV, TSV, JSONL or Parquet file. The models range from counting words to a fine-tuned MiniLM. Without the Hub the
+    pretrained ones are left out. DIR/report.html shows everything; DIR/model is what `rtx predict` opens.
+
+    Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
+    """
+    need_extra("compare")
+    from rtxstudy.compare.comparison import ANSWER, REPORT, Comparison, folder_name
+
+    folder = Path(out or folder_name(file)).absolute()
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= {"file": str(Path(file).absolute()), "out": str(folder)}
+    if "test" in given:
+        given["test"] = str(Path(given["test"]).absolute())
+    Comparison.open(**given)  # so that whatever is wrong with the file is one sentence, before a kernel starts
+    (folder / ANSWER).unlink(missing_ok=True)
+    outcome = _run(given, folder)
+    from rtxstudy.report import html
+
+    if outcome.path is not None:
+        html.build([outcome.path], folder / REPORT, TITLE, [outcome])
+    if outcome.status != "done":
+        raise InputError(f"The notebook ended early: {outcome.error}; {folder / REPORT} shows how far it came.")
+    answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
+    click.echo(json_line(answer) if as_json else _told(answer))
+
+
+def _run(given: dict[str, Any], folder: Path) -> Any:
+    """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything."""
+    from rtxlib.process import Terminated, exit_status, signals_as_interrupts
+    from rtxstudy.compare.comparison import KEPT
+    from rtxstudy.report.execution import Kernel, execute
+    from rtxstudy.report.notebooks import check, notebooks_dir
+    from rtxstudy.report.progress import Progress
+
+    source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
+    if not source.is_file():
+        raise InputError(f"There is no {source.name} in {source.parent}; install rtxlib again.")
+    parameters, stopping, asked = check(source, given), threading.Event(), folder / KEPT / "stop"
+    asked.unlink(missing_ok=True)
+    for name in ("notebooks", KEPT):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    with (
+        Progress(sys.stderr) as progress,
+        ThreadPoolExecutor(1) as pool,
+        signals_as_interrupts(),
+        _quiet_watch(progress) as watch,
+    ):
+        future = pool.submit(execute, NOTEBOOK, source, parameters, folder, None, watch, stopping)
+        while True:
+            try:
+                return future.result(timeout=0.5)
+            except Waiting:
+                continue
+            except KeyboardInterrupt as stop:
+                if asked.exists() or isinstance(stop, Terminated):
+                    stopping.set()
+                    while not future.done():
+                        Kernel.kill_all()
+                        threading.Event().wait(0.2)
+                    raise SystemExit(exit_status(stop)) from None
+                asked.touch()
+                progress.line("Stopping: the report is made of what is finished. Ctrl-C again ends at once.")
+
+
+def _quiet_watch(progress: Any) -> Any:
+    """A watch that shows the present state only, in one line that moves."""
+    from rtxstudy.report.progress import Watch
+
+    class Quiet(Watch):
+        def line(self, text: str) -> None:
+            pass
+
+        def status(self) -> str:
+            said = " ".join((self.messages.rest or self.heading).replace("\r", "").split())
+            return f"{said}"
+
+    return Quiet(progress)
+
+
+def _told(answer: dict[str, Any]) -> str:
+    """The answer in a few lines."""
+    lines = []
+    for row in answer["candidates"]:
+        marked = "→" if row["model"] == answer["take"] else " "
+        learned = "" if row["learned"] or row["model"] == "majority class" else "   has not learned"
+        lines.append(
+            f"{marked} {row['model']:22} {row['test_score']:.3f} ({row['test_low']:.3f} to {row['test_high']:.3f})  "
+            f"{row['ms']:8.2f} ms {row['mb']:8.1f} MB{learned}"
+        )
+    take = f"take {answer['take']}" if answer["take"] else "take none of these: see the report"
+    lines = [f"{answer['judged_by']} on {answer['n_test']:,} test texts, time for one text, size", *lines, take]
+    lines += [f"report   {answer['report']}"] + ([f"model    {answer['model']}"] if answer["model"] else [])
+    return "\n".join(visible(line) for line in lines)

@@ -1,0 +1,83 @@
+"""The models that are compared, as a table: what each is, in words, and how it is made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from rtxlib.models.presets import CHECKPOINTS
+from rtxlib.training.recipe import Recipe, fitting
+from rtxlib.training.recipe import recipe as named_recipe
+
+MINILM = CHECKPOINTS["minilm-l6"]
+MAX_LENGTH = 256  # tokens of a text that an encoder reads
+LEAST_STEPS, MOST_EPOCHS = 150, 16  # of fine-tuning on few rows; three epochs of them would be too few steps
+
+MAJORITY, WORDS, STATIC, FROZEN = "majority class", "counting words", "static word vectors", "MiniLM frozen"
+FINE_TUNED, LOOP, CASCADE = "MiniLM fine-tuned", "MiniLM as a loop", "cascade"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to a classifier.
+
+    Attributes:
+        name: in tables and sentences
+        what: what it is, for a person who knows no transformers
+        kind: "majority", "words", "vectors" (a linear model on vectors of texts) or "network"
+        pretrained: whether it needs MiniLM
+        model: of a network: a preset or a pretrained model
+        conversion: of a network: how MiniLM is made into a loop
+    """
+
+    name: str
+    what: str
+    kind: str
+    pretrained: bool = False
+    model: str = ""
+    conversion: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def recipe(self, rows: int) -> Recipe:
+        """How the network is trained on so many rows."""
+        if not self.pretrained:
+            return named_recipe(fitting(rows, pretrained=False))
+        whole = named_recipe("finetune")
+        epochs = math.ceil(LEAST_STEPS * whole.batch_rows / rows)
+        return named_recipe("finetune", epochs=float(min(MOST_EPOCHS, max(whole.epochs, epochs))))
+
+
+CANDIDATES = (  # the cheapest first
+    Candidate(MAJORITY, "gives every text the most frequent label", "majority"),
+    Candidate(WORDS, "counts words and word pairs (TF-IDF) under a logistic regression", "words"),
+    Candidate(STATIC, "averages MiniLM's vectors of the word pieces, without its layers", "vectors", True),
+    Candidate(FROZEN, "takes MiniLM's sentence embedding, under a logistic regression", "vectors", True),
+    Candidate(
+        "standard-2x128",
+        "is a small transformer, trained from nothing on these texts",
+        "network",
+        model="standard-2x128",
+    ),
+    Candidate(FINE_TUNED, "is MiniLM, all of its layers trained on these texts", "network", True, MINILM),
+    Candidate(
+        LOOP,
+        "passes MiniLM's lower three layers twice, fine-tuned",
+        "network",
+        True,
+        MINILM,
+        {"layers": 3, "passes": 2},
+    ),
+    Candidate(
+        "standard-3x256", "is a transformer of three layers, trained from nothing", "network", model="standard-3x256"
+    ),
+    Candidate(
+        "recurrent-3x2x256",
+        "passes three layers twice, trained from nothing",
+        "network",
+        model="recurrent-3x2x256",
+    ),
+)
+NAMED = {candidate.name: candidate for candidate in CANDIDATES}
+WHAT = {candidate.name: candidate.what for candidate in CANDIDATES} | {
+    CASCADE: "lets a cheap model answer where it is sure, and a better one elsewhere"
+}

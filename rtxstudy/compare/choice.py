@@ -1,0 +1,199 @@
+"""The rule: the smallest model that is not worse than the best by more than the margin, by paired intervals.
+
+Everything here that chooses looks at the judged rows: the validation rows, or in cross-validation the training rows. Scores on
+the test rows stand beside them and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from rtxlib.classifiers.simple import Cascade
+from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS
+from rtxstudy.compare.kept import Entry
+from rtxstudy.compare.limits import Limits
+from rtxstudy.compare.texts import Texts
+from rtxstudy.evaluation.statistics import CONFIDENCE, by_cluster, mean_difference
+
+DRAWS = 500  # of the bootstrap of macro-F1
+CHEAP = (WORDS, STATIC)  # the first member of a cascade
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the rule found.
+
+    Attributes:
+        taken: the chosen model; None: none fits, or none has learned anything
+        best: the best one within the limits; None: none is within them
+        table: one row per model, see :func:`compare`
+        why: "smallest", "best", "nothing learned" or "limits"
+    """
+
+    taken: str | None
+    best: str | None
+    table: pd.DataFrame
+    why: str
+
+
+def macro_f1(numbers: np.ndarray, found: np.ndarray, labels: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """Macro-F1 for each row of ``weights`` (draws, rows): how often each text counts; None: once. Shape (draws,)."""
+    weights = np.ones((1, len(numbers))) if weights is None else weights
+    truth, guess = np.eye(labels)[numbers], np.eye(labels)[found]  # (rows, labels)
+    both, of_truth, of_guess = weights @ (truth * guess), weights @ truth, weights @ guess
+    occurs = of_truth + of_guess > 0
+    f1 = np.divide(2 * both, of_truth + of_guess, out=np.zeros_like(both), where=occurs)
+    return f1.sum(axis=1) / np.maximum(occurs.sum(axis=1), 1)
+
+
+def _draws(group: np.ndarray) -> np.ndarray:
+    """(draws, rows): how often each text counts when whole groups are drawn with replacement."""
+    _, place = np.unique(group, return_inverse=True)
+    many = place.max() + 1
+    return np.random.default_rng(0).multinomial(many, np.full(many, 1 / many), DRAWS)[:, place].astype(float)
+
+
+def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> tuple[float, float, float]:
+    """The score of A minus that of B on the same rows, with its 95 % interval. a, b: (rows,) found labels.
+
+    The score is accuracy, with the interval of the study over groups of texts. Where the labels are unbalanced it is macro-F1,
+    with a paired bootstrap over groups.
+    """
+    numbers, group = texts.numbers(rows), texts.table["group"].to_numpy()[rows]
+    if texts.unbalanced:
+        labels, weights = len(texts.label_names), _draws(group)
+        drawn = macro_f1(numbers, a, labels, weights) - macro_f1(numbers, b, labels, weights)
+        whole = float((macro_f1(numbers, a, labels) - macro_f1(numbers, b, labels))[0])
+        low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        return whole, float(low), float(high)
+    d = ((a == numbers).astype(float) - (b == numbers))[None]
+    found = mean_difference(by_cluster(d, group))
+    return float(d.mean()), found.low, found.high
+
+
+def scores(texts: Texts, p: np.ndarray, rows: np.ndarray) -> dict[str, float]:
+    """accuracy, macro_f1, mae (of numbers that are a scale), and the score that decides with its interval low to high."""
+    numbers, found = texts.numbers(rows), p.argmax(axis=1)
+    labels, right = len(texts.label_names), int((found == numbers).sum())
+    of = {"accuracy": right / len(rows), "macro_f1": float(macro_f1(numbers, found, labels)[0])}
+    if (scale := texts.ordered) is not None:
+        of["mae"] = float(np.abs(scale[found] - scale[numbers]).mean())
+    if texts.unbalanced:
+        drawn = macro_f1(numbers, found, labels, _draws(texts.table["group"].to_numpy()[rows]))
+        low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        return of | {"score": of["macro_f1"], "low": float(low), "high": float(high)}
+    low, high = binomtest(right, len(rows)).proportion_ci(CONFIDENCE, "wilson")
+    return of | {"score": of["accuracy"], "low": float(low), "high": float(high)}
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A cascade of two finished candidates: their names, the threshold, and its answers as of an :class:`Entry`."""
+
+    first: str
+    second: str
+    threshold: float
+    share: float  # of the judged texts that the first one answers
+    judged: np.ndarray
+    test: np.ndarray
+
+    def open(self, entries: Mapping[str, Entry]) -> Cascade:
+        return Cascade(entries[self.first].open(), entries[self.second].open(), self.threshold)
+
+
+def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
+    """The cascade of the better cheap model and the best other one; None where there is no other, or it is not better.
+
+    Its threshold is the least one, of a few, with which its score on the judged rows is at least that of the better model, so
+    that the cheap model answers as many texts as it can.
+    """
+    numbers, labels = texts.numbers(texts.judged), len(texts.label_names)
+
+    def score(p: np.ndarray) -> float:
+        found = p.argmax(axis=1)
+        return float(macro_f1(numbers, found, labels)[0] if texts.unbalanced else (found == numbers).mean())
+
+    cheap = [name for name in CHEAP if name in entries]
+    others = [name for name in entries if name not in (*CHEAP, MAJORITY)]
+    if not cheap or not others:
+        return None
+    first = max(cheap, key=lambda name: score(entries[name].judged))
+    second = max(others, key=lambda name: score(entries[name].judged))
+    a, b = entries[first], entries[second]
+    if score(b.judged) <= score(a.judged):
+        return None
+    sure = a.judged.max(axis=1)
+
+    def answers(one: np.ndarray, other: np.ndarray, threshold: float) -> np.ndarray:
+        return np.where((one.max(axis=1) >= threshold)[:, None], one, other)
+
+    thresholds = np.unique(np.quantile(sure, np.linspace(0.05, 0.95, 19)))
+    ways = [(score(answers(a.judged, b.judged, t)), float((sure >= t).mean()), float(t)) for t in thresholds]
+    good = [way for way in ways if way[0] >= score(b.judged)]
+    if not good:
+        return None
+    _, share, threshold = max(good, key=lambda way: way[1])
+    made = (answers(*pair, threshold) for pair in ((a.judged, b.judged), (a.test, b.test)))
+    return Joined(first, second, threshold, share, *made)
+
+
+def compare(texts: Texts, entries: Mapping[str, Entry | Joined], costs: pd.DataFrame, limits: Limits) -> Choice:
+    """Apply the rule. costs: index model, columns ms, mb, rows, seconds.
+
+    The table has a row per model, the best first: ``model``, ``rows`` (that it learned from), ``seconds``, ``mb``, ``ms``; on the
+    judged rows ``accuracy``, ``macro_f1``, ``mae``, ``score``, ``low``, ``high``; the same on the test rows, as ``test_score``
+    and so on; ``behind``, ``behind_low`` and ``behind_high``: the score minus that of the best; ``learned``: better than the
+    majority class beyond the interval; ``allowed``: within the limits; ``fits``: not worse than the best by more than the
+    margin; ``needed``: how many more judged texts would settle whether it is, NaN where that is settled.
+    """
+    judged, test = texts.judged, texts.rows("test")
+    rows = []
+    for name, entry in entries.items():
+        of_test = {f"test_{what}": value for what, value in scores(texts, entry.test, test).items()}
+        rows.append({"model": name, **costs.loc[name], **scores(texts, entry.judged, judged), **of_test})
+    table = pd.DataFrame(rows).sort_values(["score", "mb"], ascending=[False, True], ignore_index=True)
+    table["rows"] = table["rows"].astype(int)
+    found = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
+    table["learned"] = [
+        name != MAJORITY and difference(texts, found[name], found[MAJORITY], judged)[1] > 0 for name in table["model"]
+    ]
+    table["allowed"] = [
+        (limits.max_mb is None or row.mb <= limits.max_mb) and (limits.max_ms is None or row.ms <= limits.max_ms)
+        for row in table.itertuples()
+    ]
+    stands = np.array([_stands(name, entries, found, texts, table) for name in table["model"]])
+    able = table[table["learned"] & table["allowed"] & stands]
+    best = None if able.empty else str(able.iloc[0]["model"])
+    reference = best or str(table.iloc[0]["model"])
+    behind = [difference(texts, found[name], found[reference], judged) for name in table["model"]]
+    table[["behind", "behind_low", "behind_high"]] = behind
+    close = (table["behind_low"] > -limits.margin) | (table["model"] == best)
+    table["fits"] = table["model"].isin(able["model"]) & close
+    half = table["behind"] - table["behind_low"]
+    room = table["behind"] + limits.margin
+    open_ = table["model"].isin(able["model"]) & ~table["fits"] & (room > 0)
+    table["needed"] = np.where(open_, len(judged) * ((half / room.where(room > 0, np.nan)) ** 2 - 1), np.nan)
+    if best is None:
+        return Choice(None, None, table, "limits" if table["learned"].any() else "nothing learned")
+    fits = table[table["fits"]].sort_values(["mb", "ms"])
+    taken = str(fits.iloc[0]["model"])
+    return Choice(taken, best, table, "best" if taken == best else "smallest")
+
+
+def _stands(
+    name: str, entries: Mapping[str, Entry | Joined], found: Mapping[str, np.ndarray], texts: Texts, table: pd.DataFrame
+) -> bool:
+    """Whether a model can be chosen. A cascade can where its better member is too slow, or where it is shown to be better.
+
+    It holds both members, and its threshold was chosen on the judged rows, so a chance advantage there means nothing.
+    """
+    entry = entries[name]
+    if not isinstance(entry, Joined):
+        return True
+    second = bool(table.set_index("model")["allowed"][entry.second])
+    return not second or difference(texts, found[name], found[entry.second], texts.judged)[1] > 0

@@ -1,0 +1,112 @@
+"""Which column holds the texts and which the labels, where the user has not said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from rtxlib.data.files import require_column
+from rtxlib.data.rows import label_text
+from rtxlib.errors import InputError, few, shortened
+
+TEXT_NAMES = (
+    "text",
+    "texts",
+    "review",
+    "sentence",
+    "message",
+    "tweet",
+    "comment",
+    "content",
+    "body",
+    "sms",
+    "document",
+    "title",
+)
+LABEL_NAMES = ("label", "labels", "class", "category", "target", "sentiment", "stars", "rating", "topic", "y")
+MOST_LABELS = 1000  # that are compared
+FEWEST_WORDS = 1.5  # words that a text has on average; a column of fewer is no column of texts, unless it is named
+LOOKED_AT = 5000  # rows that are looked at to guess a column
+
+
+def choose(
+    table: pd.DataFrame, name: str, text: str | None, label: str | None, others: Sequence[str | None] = ()
+) -> tuple[str, str, list[str]]:
+    """The column of the texts, the column of the labels, and a sentence for each that was guessed.
+
+    table: values as text. name: of the file. others: columns that have another use. Raises InputError when a named column is
+    missing or there twice, or when a column cannot be guessed.
+    """
+    for column, option in ((text, "--text-column"), (label, "--label-column")):
+        if column is not None:
+            require_column(table, column, name, option)
+    if text is not None and text == label:
+        raise InputError(f"--text-column and --label-column both name '{shortened(text)}'; name two columns.")
+    used = {text, label, *others}
+    free = [column for column in table.columns if column not in used and list(table.columns).count(column) == 1]
+    sample, said = table.iloc[:LOOKED_AT], []
+    if text is None:
+        text = _text_column(sample, free, name)
+        said.append(f"The column '{shortened(text)}' was taken for the texts; --text-column names another.")
+    if label is None:
+        label = _label_column(sample, [column for column in free if column != text], name)
+        said.append(f"The column '{shortened(label)}' was taken for the labels; --label-column names another.")
+    return text, label, said
+
+
+def _text_column(table: pd.DataFrame, columns: list[str], name: str) -> str:
+    words = {column: table[column].astype(str).str.split().str.len().mean() for column in columns}
+    fit = [column for column in columns if words[column] >= FEWEST_WORDS and table[column].nunique() > 1]
+    if not fit:
+        raise InputError(
+            f"No column of {name} looks like texts (it has {few(table.columns, 8)}); name one with --text-column. The first line "
+            "of the file must hold the names of its columns."
+        )
+    named = [column for column in fit if column.strip().lower() in TEXT_NAMES]
+    return max(named or fit, key=words.__getitem__)
+
+
+def _label_column(table: pd.DataFrame, columns: list[str], name: str) -> str:
+    def repeats(column: str) -> bool:
+        values = table[column].map(label_text)
+        values = values[values != ""]
+        return len(values) > 0 and 2 <= values.nunique() <= min(200, len(values) / 3)
+
+    fit = [column for column in columns if repeats(column)]
+    named = [column for column in fit if column.strip().lower() in LABEL_NAMES]
+    if len(named) == 1 or len(fit) == 1:
+        return (named if len(named) == 1 else fit)[0]
+    if named and "label" in [column.strip().lower() for column in named]:
+        return next(column for column in named if column.strip().lower() == "label")
+    if not fit:
+        raise InputError(
+            f"No column of {name} looks like labels, with a few values that repeat (it has {few(table.columns, 8)}); name one "
+            "with --label-column."
+        )
+    raise InputError(
+        f"The columns {few(named or fit, 8)} of {name} could each hold the labels; name one with --label-column."
+    )
+
+
+def check_labels(values: pd.Series, column: str, name: str) -> None:
+    """Raise InputError when the values of a label column (text, none empty) are no classes."""
+    distinct, rows = values.nunique(), len(values)
+    if distinct < 2:
+        only = f" ('{shortened(values.iloc[0], 40)}')" if rows else ""
+        raise InputError(
+            f"The column '{shortened(column)}' of {name} has {distinct} label{only}; at least two are needed."
+        )
+    if distinct <= max(20, min(MOST_LABELS, rows / 5)):
+        return
+    numbers = pd.to_numeric(values, errors="coerce").notna().all()
+    what = "numbers, so it is a quantity and no class" if numbers else "values, so it names no classes"
+    if not numbers and distinct > MOST_LABELS and distinct <= rows / 5:
+        raise InputError(
+            f"The column '{shortened(column)}' of {name} has {distinct:,} different labels, and at most {MOST_LABELS:,} are "
+            "compared; join the rare ones, or take the rows of the frequent ones."
+        )
+    raise InputError(
+        f"The column '{shortened(column)}' of {name} has {distinct:,} different {what} in {rows:,} rows; name another with "
+        "--label-column, or join its values into a few."
+    )

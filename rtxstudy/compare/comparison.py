@@ -1,0 +1,296 @@
+"""The handle of notebook 10: somebody's texts, the models compared on them, and the one to take.
+
+comparison = Comparison.open(file, minutes=minutes, out=out)
+race = comparison.race()
+choice = comparison.choose()
+comparison.hand_over()
+comparison.close()
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from rtxlib import paths
+from rtxlib.errors import InputError, visible
+from rtxlib.process import tune
+from rtxstudy.report import provenance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
+    from transformers import PreTrainedTokenizerFast
+
+    from rtxlib.classifiers.folder import Classifier
+    from rtxstudy.compare.choice import Choice, Joined
+    from rtxstudy.compare.kept import Entry
+    from rtxstudy.compare.race import Race
+    from rtxstudy.compare.texts import Texts
+    from rtxstudy.figures.save import Shown
+
+MARK = "comparison.json"  # in the folder of a comparison: what it is about
+TIMED = 24  # texts that are timed one by one
+SAMPLE_ROWS = 600  # of generated reviews, where no file is named
+MODEL, ANSWER, REPORT, KEPT = "model", "answer.json", "report.html", "kept"
+
+
+@dataclass
+class Comparison:
+    """One file and one folder, in one notebook. Open it with :meth:`open`."""
+
+    texts: Texts
+    folder: Path
+    shown: str  # the folder, as the user wrote it
+    parameters: dict[str, Any]
+    minutes: float
+    limits: Any
+    started: float = field(default_factory=time.time)
+    raced: Race | None = None
+    chosen: Choice | None = None
+    joined: Joined | None = None
+
+    @classmethod
+    def open(
+        cls,
+        file: str | None,
+        text_column: str | None = None,
+        label_column: str | None = None,
+        minutes: float = 15.0,
+        max_mb: float | None = None,
+        max_ms: float | None = None,
+        margin: float = 0.01,
+        group_column: str | None = None,
+        split_column: str | None = None,
+        test: str | None = None,
+        out: str | None = None,
+    ) -> Comparison:
+        """Read the file and make the folder. Raises InputError for whatever the user has to mend, before anything is trained."""
+        tune()
+        from rtxstudy.compare.limits import Limits
+        from rtxstudy.compare.texts import open_texts
+
+        given = {name: value for name, value in locals().items() if name not in ("cls", "Limits", "open_texts")}
+        limits = Limits(margin, max_mb, max_ms)
+        if not minutes >= 0:
+            raise InputError(f"The minutes are 0 or more, not {minutes}.")
+        folder = Path(out) if out else paths.root() / folder_name(file)
+        require_ours(folder)
+        source = file or _sample(folder)
+        texts = open_texts(source, text_column, label_column, group_column, split_column, test)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MARK).write_text(
+            json.dumps({"file": texts.name, "texts": texts.fingerprint}) + "\n", encoding="utf-8"
+        )
+        parameters = {
+            name: Path(value).name if name in ("file", "test", "out") and value else value
+            for name, value in given.items()
+        }
+        return cls(texts, folder.absolute(), folder.name, parameters, minutes, limits)
+
+    # ------------------------------------------------------------------------------------------------------------ the texts
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """MiniLM's, or without the Hub a vocabulary of the training texts."""
+        from rtxlib.data import tokenization
+        from rtxlib.models import pretrained
+        from rtxstudy.compare.candidates import MINILM
+
+        if pretrained.out_of_reach(MINILM) is None:
+            return tokenization.pretrained_tokenizer(pretrained.find(MINILM))
+        return tokenization.train("wordpiece", self.texts.texts(self.texts.rows("train")), 8000)
+
+    @cached_property
+    def lengths(self) -> pd.DataFrame:
+        from rtxstudy.compare import look
+
+        return look.lengths(self.texts, self.tokenizer)
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        from rtxstudy.compare import look
+        from rtxstudy.compare.candidates import MAX_LENGTH
+
+        return look.findings(self.texts, self.lengths, MAX_LENGTH)
+
+    # ------------------------------------------------------------------------------------------------------------ the models
+
+    def race(self) -> Race:
+        """Train what the minutes allow; what is finished already is found."""
+        from rtxstudy.compare.race import Race
+
+        def report(line: str) -> None:
+            print(f"\r{line:<100}", end="", file=sys.stderr, flush=True)
+
+        self.raced = Race(self.texts, self.folder / KEPT, self.minutes, report).run()
+        return self.raced
+
+    @property
+    def entries(self) -> dict[str, Entry | Joined]:
+        """All that can be chosen: the finished candidates, and the cascade of two of them."""
+        from rtxstudy.compare.candidates import CASCADE
+
+        assert self.raced is not None
+        return {**self.raced.entries, **({CASCADE: self.joined} if self.joined else {})}
+
+    def choose(self) -> Choice:
+        """Measure what each finished model costs, and apply the rule."""
+        from rtxstudy.compare import choice
+
+        assert self.raced is not None
+        self.joined = choice.cascade(self.texts, self.raced.entries)
+        costs = self._costs()
+        self.chosen = choice.compare(self.texts, self.entries, costs, self.limits)
+        return self.chosen
+
+    def _costs(self) -> pd.DataFrame:
+        """Index model; columns rows, seconds, mb and ms (of one text, on average over some test texts)."""
+        from rtxlib.data.clean import clean_texts
+        from rtxstudy.compare.race import single_text_seconds
+        from rtxstudy.compare.texts import CLEANING
+
+        test = self.texts.rows("test")
+        sample = test[np.linspace(0, len(test) - 1, min(TIMED, len(test))).astype(int)]
+        raw, rows = self.texts.table["raw"].iloc[sample].tolist(), {}
+        entries = self.raced.entries
+        for name in self.entries:
+            members = [entries[name]] if name in entries else [entries[self.joined.first], entries[self.joined.second]]
+            spent = single_text_seconds(self.open_model(name), lambda texts: clean_texts(texts, **CLEANING), raw)
+            rows[name] = {
+                "rows": max(member.rows for member in members),
+                "seconds": sum(member.seconds for member in members),
+                "mb": sum(member.mb for member in members),
+                "ms": 1000 * float(np.mean(spent)),
+            }
+        return pd.DataFrame.from_dict(rows, orient="index")
+
+    def open_model(self, name: str) -> Classifier:
+        entry = self.entries[name]
+        return entry.open(self.raced.entries) if entry is self.joined else entry.open()
+
+    # ------------------------------------------------------------------------------------------------------------ showing
+
+    def show(self, figure: Figure, stem: str, numbers: pd.DataFrame, alt: str, caption: str | None = None) -> Shown:
+        """Save a figure with its numbers into the folder, and show it."""
+        from rtxstudy.figures.save import save
+
+        return save(figure, stem, numbers, self.folder / "figures", alt, caption)
+
+    def tabulate(self, table: pd.DataFrame) -> Styler:
+        """A table without its index. Texts and labels of the user are shown as they are, never taken for HTML."""
+        words = [name for name in table.columns if not is_numeric_dtype(table[name])]
+        shown = table.assign(**{str(name): table[name].map(_one_line) for name in words})
+        return shown.style.hide(axis="index").format(escape="html", precision=2, thousands=",")
+
+    # ------------------------------------------------------------------------------------------------------------ the end
+
+    def hand_over(self) -> Path | None:
+        """Write the chosen model's folder and the answer as JSON. Returns the folder; None if no model is to be taken."""
+        from rtxlib.atomic import replacing
+        from rtxstudy.compare.hand_over import hand_over
+
+        chosen, made = self.chosen, None
+        if chosen.taken is not None:
+            entry = self.entries[chosen.taken]
+            row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
+            run = None if entry is self.joined else entry.run
+            shown = os.path.join(self.shown, MODEL)
+            given = self.texts, chosen.taken, self.open_model(chosen.taken), run, row, len(self.entries)
+            made = hand_over(*given, self.folder / MODEL, shown)
+        with replacing(self.folder / ANSWER) as part:
+            part.write_text(json.dumps(self.answer(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        return made
+
+    def answer(self) -> dict[str, Any]:
+        """What `rtx compare --json` prints last: plain values, without a number that JSON does not have."""
+        from rtxstudy.compare.candidates import MAJORITY, WHAT, WORDS
+
+        chosen, test = self.chosen, self.texts.rows("test")
+        rows = chosen.table.drop(columns=["behind", "behind_low", "behind_high"]).to_dict("records")
+        by_name = {row["model"]: row for row in rows}
+        taken = by_name.get(chosen.taken, {})
+        named = {
+            "test_accuracy": "accuracy",
+            "test_macro_f1": "macro_f1",
+            "test_mae": "mae",
+            "test_low": "low",
+            "test_high": "high",
+        }
+        return _plain(
+            {
+                "take": chosen.taken,
+                "what": WHAT.get(chosen.taken or ""),
+                "why": chosen.why,
+                **{new: taken.get(old) for old, new in named.items()},
+                **{name: taken.get(name) for name in ("ms", "mb")},
+                "judged_by": "macro-F1" if self.texts.unbalanced else "accuracy",
+                "train_rows": taken.get("rows"),
+                "n_test": len(test),
+                "majority_accuracy": by_name[MAJORITY]["test_accuracy"],
+                "counting_words_accuracy": by_name.get(WORDS, {}).get("test_accuracy"),
+                "best": chosen.best,
+                "cascade": self.joined
+                and {"first": self.joined.first, "second": self.joined.second, "share": self.joined.share},
+                "ended": self.raced.ended or "all done",
+                "left_out": self.raced.left_out,
+                "model": str(self.folder / MODEL) if chosen.taken else None,
+                "report": str(self.folder / REPORT),
+                "candidates": rows,
+            }
+        )
+
+    def close(self) -> provenance.Provenance:
+        """End the notebook with its provenance."""
+        data = {self.texts.name: {"rows": len(self.texts.table), "fingerprint": self.texts.fingerprint}}
+        return provenance.block(self.parameters, data, self.started, [0])
+
+
+def folder_name(file: str | None) -> str:
+    """The name of the folder of a comparison that has no other."""
+    return f"compare-{Path(file).stem if file else 'sample'}"
+
+
+def require_ours(folder: Path) -> None:
+    """Raise InputError when something is in the place of the folder that no comparison wrote."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; name another with --out.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise InputError(f"{folder} is there and no comparison wrote it; name another folder with --out.")
+
+
+def _sample(folder: Path) -> str:
+    """The path of generated film reviews, for whoever wants to see the notebook first."""
+    from rtxlib.data import sources
+    from rtxlib.data.spec import DataSpec
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+    rows = sources.read(DataSpec(rows=SAMPLE_ROWS)).table.head(SAMPLE_ROWS)
+    rows[["text", "label"]].to_csv(folder / "sample.csv", index=False)
+    return str(folder / "sample.csv")
+
+
+def _one_line(text: str) -> str:
+    return visible(re.sub(r"\s*[\r\n\t]+\s*", " ", text))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

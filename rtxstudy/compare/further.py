@@ -1,0 +1,107 @@
+"""What the report shows besides the scores: calibration, mistakes, doubtful labels, words, and what a loop's passes change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.classifiers.network import Network
+from rtxlib.classifiers.words import WordCounts
+from rtxstudy.compare.candidates import MAJORITY
+from rtxstudy.compare.kept import Entry
+from rtxstudy.compare.texts import Texts
+
+BINS = 10  # of the calibration
+MOST_SHOWN = 12  # texts of a table
+MOST_CLASSES = 8  # labels whose words are shown
+WORDS_EACH = 8  # of each label
+LEAST_SURE = 0.5  # share of a doubtful label's class's mean probability
+
+
+def calibration(texts: Texts, p: np.ndarray, rows: np.ndarray) -> pd.DataFrame:
+    """Columns confidence, accuracy, rows: texts in bins of their largest probability, empty bins left out."""
+    sure, right = p.max(axis=1), p.argmax(axis=1) == texts.numbers(rows)
+    place = np.minimum((sure * BINS).astype(int), BINS - 1)
+    table = pd.DataFrame({"bin": place, "confidence": sure, "accuracy": right, "rows": 1})
+    return table.groupby("bin").agg({"confidence": "mean", "accuracy": "mean", "rows": "sum"}).reset_index(drop=True)
+
+
+def confusion(texts: Texts, p: np.ndarray, rows: np.ndarray) -> pd.DataFrame:
+    """Columns truth, prediction, rows: counts of all pairs of labels."""
+    counts = np.zeros((len(texts.label_names),) * 2, int)
+    np.add.at(counts, (texts.numbers(rows), p.argmax(axis=1)), 1)
+    pairs = [(a, b, counts[i, j]) for i, a in enumerate(texts.label_names) for j, b in enumerate(texts.label_names)]
+    return pd.DataFrame(pairs, columns=["truth", "prediction", "rows"])
+
+
+def mistakes(texts: Texts, p: np.ndarray, rows: np.ndarray) -> pd.DataFrame:
+    """The wrong answers of which the model was surest: columns text, label, answer, confidence, line."""
+    found, sure = p.argmax(axis=1), p.max(axis=1)
+    wrong = np.flatnonzero(found != texts.numbers(rows))
+    chosen = wrong[np.argsort(-sure[wrong], kind="stable")][:MOST_SHOWN]
+    return _table(texts, rows[chosen], found[chosen], sure[chosen])
+
+
+def doubtful_labels(texts: Texts, entries: Mapping[str, Entry]) -> pd.DataFrame:
+    """Labels that are probably wrong: all models that learned agree, with confidence, on another label.
+
+    The probabilities are those of models that have not seen the text, averaged. As in confident learning (Northcutt et al. 2021),
+    a label is doubtful where another label has more than the mean probability that texts of that other label have, and its own
+    has less than half of the mean of its own.
+    """
+    names = [name for name in entries if name != MAJORITY]
+    rows = np.concatenate([texts.judged, texts.rows("test")])
+    if not names:
+        return _table(texts, rows[:0], rows[:0], np.empty(0))
+    each = [np.concatenate([entries[name].judged, entries[name].test]) for name in names]
+    p, numbers, labels = np.mean(each, axis=0), texts.numbers(rows), len(texts.label_names)
+    usual = np.array(
+        [p[numbers == label, label].mean() if (numbers == label).any() else 1.0 for label in range(labels)]
+    )
+    found = p.argmax(axis=1)
+    agreed = np.all([one.argmax(axis=1) == found for one in each], axis=0)
+    own = p[np.arange(len(rows)), numbers]
+    doubt = (found != numbers) & agreed & (p.max(axis=1) >= usual[found] - 1e-9) & (own < LEAST_SURE * usual[numbers])
+    chosen = np.flatnonzero(doubt)
+    chosen = chosen[np.argsort(own[chosen], kind="stable")][:MOST_SHOWN]
+    return _table(texts, rows[chosen], found[chosen], p.max(axis=1)[chosen])
+
+
+def _table(texts: Texts, rows: np.ndarray, found: np.ndarray, sure: np.ndarray) -> pd.DataFrame:
+    part = texts.table.iloc[rows]
+    return pd.DataFrame(
+        {
+            "text": part["raw"].str.slice(0, 400).to_numpy(),
+            "label": [texts.label_names[number] for number in part["label"]],
+            "answer": [texts.label_names[number] for number in found],
+            "confidence": np.round(sure, 2),
+            "line": part["line"].abs().to_numpy(),
+        }
+    )
+
+
+def telling_words(texts: Texts, words: WordCounts) -> pd.DataFrame:
+    """The words that speak most for each label: columns label, words. Of many labels the most frequent are shown."""
+    weights = words.linear.weights * words.idf[:, None]
+    if weights.shape[1] == 1:
+        weights = np.hstack([-weights, weights])
+    frequent = texts.table["label"].value_counts().index[:MOST_CLASSES]
+    terms = np.array(words.terms, dtype=object)
+    rows = [
+        (texts.label_names[label], ", ".join(terms[np.argsort(-weights[:, label])[:WORDS_EACH]]))
+        for label in sorted(frequent)
+    ]
+    return pd.DataFrame(rows, columns=["label", "words"])
+
+
+def passes(texts: Texts, network: Network, rows: np.ndarray) -> pd.DataFrame:
+    """What a loop answers after each pass: columns passes, accuracy, changed (share of texts whose label the pass changes)."""
+    numbers, inputs, table, before = texts.numbers(rows), texts.texts(rows), [], None
+    for number in range(1, network.model.config.recurrent_depth + 1):
+        found = network.probabilities(inputs, recurrent_depth=number).argmax(axis=1)
+        changed = np.nan if before is None else float((found != before).mean())
+        table.append({"passes": number, "accuracy": float((found == numbers).mean()), "changed": changed})
+        before = found
+    return pd.DataFrame(table)

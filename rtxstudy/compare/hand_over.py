@@ -1,0 +1,139 @@
+"""The chosen model's folder: its files, a record by which ``rtx predict`` opens it, and a card with its figures."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rtxlib import checksums
+from rtxlib.atomic import replacing_folder
+from rtxlib.classifiers import folder as classifiers
+from rtxlib.classifiers.folder import Classifier
+from rtxlib.errors import visible
+from rtxlib.runs import seen, store
+from rtxlib.runs.card import plain
+from rtxlib.runs.keys import hashed
+from rtxstudy.compare.candidates import MAX_LENGTH, WHAT
+from rtxstudy.compare.texts import CLEANING, Texts
+
+_CARD = """---
+pipeline_tag: text-classification
+tags: [rtxlib]
+---
+
+# {name}, for the labels of {file}
+
+This model {what}. `rtx compare` chose it among {many} models; `report.html` beside this folder has all of them.
+
+| measured here | |
+| --- | --- |
+{figures}
+
+Labels: {labels}.
+
+Label texts with it:
+
+```
+rtx predict {folder} "a text"
+rtx predict {folder} --file more.csv --text-column {column} --out labelled.csv
+```
+
+```python
+from pathlib import Path
+from rtxlib.runs import store, use
+print(use.predict(store.find(Path(), {place}), ["a text"]))
+```
+
+Both clean a text as the training texts were cleaned: {cleaning}. `seen_texts.parquet` holds a hash of each training text, by
+which `rtx evaluate` knows them. Nothing is claimed for texts of another kind than those of {file}.
+"""
+
+
+def hand_over(
+    texts: Texts,
+    name: str,
+    classifier: Classifier,
+    run: Path | None,
+    row: dict[str, Any],
+    many: int,
+    out: Path,
+    shown: str,
+) -> Path:
+    """Write the folder of the chosen model, whole or not at all, in place of an earlier one.
+
+    Args:
+        name: of the model
+        classifier: the model
+        run: of a network, the folder of its run, which is copied with all its records
+        row: of the table of :func:`rtxstudy.compare.choice.compare`
+        many: how many models were compared
+        out: the folder
+        shown: its name on the card
+    """
+    with replacing_folder(out) as aside:
+        if run is None:
+            classifiers.save(classifier, aside)
+            seen.write_texts(aside, [texts.texts(texts.rows("train")), texts.texts(texts.rows("validation"))])
+            _records(aside, texts, name, row)
+        else:
+            shutil.copytree(run, aside, dirs_exist_ok=True)
+        (aside / store.CARD).write_text(_card(texts, name, row, many, shown), encoding="utf-8")
+        files = {file: [checksums.sha256(aside / file)] for file in checksums.names(aside)}
+        key = run.name if run else hashed({"texts": texts.fingerprint, "name": name, "files": files})
+        store.write_json(aside / store.MARK, {"key": key, "files": files})
+    return out
+
+
+def _records(folder: Path, texts: Texts, name: str, row: dict[str, Any]) -> None:
+    """The records that a run has, so that every command that opens a run opens this folder."""
+    data = {
+        "source": "file",
+        "path": texts.name,
+        "text_column": texts.text_column,
+        "label_column": texts.label_column,
+        "max_length": MAX_LENGTH,
+        **CLEANING,
+    }
+    spec = {"model": name, "data": data, "recipe": {"precision": "auto"}, "seed": 0, "label_names": texts.label_names}
+    store.write_json(folder / "spec.json", spec)
+    metrics = {
+        "model": name,
+        "data": texts.name,
+        "accuracy": row["test_accuracy"],
+        "f1": row["test_macro_f1"],
+        "train_seconds": row["seconds"],
+        "train_rows": int(row["rows"]),
+        "n_test": len(texts.rows("test")),
+        "recurrent_depth": 1,
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+    store.write_json(folder / "metrics.json", metrics)
+
+
+def _card(texts: Texts, name: str, row: dict[str, Any], many: int, shown: str) -> str:
+    figures = {
+        f"accuracy on {len(texts.rows('test')):,} test texts": f"{row['test_accuracy']:.3f}",
+        "macro-F1 on them": f"{row['test_macro_f1']:.3f}",
+        "mean absolute error on them": f"{row['test_mae']:.2f}" if np.isfinite(row.get("test_mae", np.nan)) else None,
+        "training texts": f"{int(row['rows']):,}",
+        "time for one text": f"{row['ms']:.2g} ms",
+        "size": f"{row['mb']:.1f} MB",
+    }
+    return _CARD.format(
+        name=plain(name),
+        file=plain(texts.name),
+        what=WHAT[name],
+        many=many,
+        figures="\n".join(f"| {what} | {value} |" for what, value in figures.items() if value is not None),
+        labels=", ".join(map(plain, texts.label_names)),
+        folder=shlex.quote(visible(shown)),
+        column=shlex.quote(visible(texts.text_column)),
+        place=json.dumps(shown),
+        cleaning=", ".join(step for step, on in CLEANING.items() if on),
+    )

@@ -1,0 +1,117 @@
+"""What is finished in a comparison, in a folder under its key, so that no candidate is trained twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from rtxlib.atomic import replacing, replacing_folder
+from rtxlib.classifiers import folder as classifiers
+from rtxlib.classifiers.folder import Classifier
+from rtxlib.classifiers.network import Network, megabytes
+from rtxlib.runs.keys import hashed
+
+GENERATION = 1  # raise it when a change of the code changes a candidate
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished candidate.
+
+    Attributes:
+        name: of the candidate
+        rows: training rows that it has seen
+        seconds: of its training, all folds together
+        judged: probabilities (rows by which models are chosen, labels); in cross-validation by models that have not seen them
+        test: probabilities (test rows, labels)
+        mb: megabytes of its files
+        folder: where it is kept
+        run: of a network, the folder of its run, which holds its weights; settings: the further arguments of ``Network.load``
+    """
+
+    name: str
+    rows: int
+    seconds: float
+    judged: np.ndarray
+    test: np.ndarray
+    mb: float
+    folder: Path
+    run: Path | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def open(self) -> Classifier:
+        return classifiers.load(self.folder) if self.run is None else Network.load(self.run, **self.settings)
+
+
+def key(**what: Any) -> str:
+    return hashed({"generation": GENERATION, **what})
+
+
+def find(kept: Path, key: str) -> Entry | None:
+    """The entry of this key; None when there is none, or when it is damaged."""
+    folder = kept / key
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        answers = load_file(folder / "answers.safetensors")
+        run = record.pop("run")
+        return Entry(**record, **answers, folder=folder / "classifier", run=run and kept.parent / run)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+        return None
+
+
+def put(
+    kept: Path,
+    key: str,
+    classifier: Classifier,
+    answers: dict[str, np.ndarray],
+    run: Path | None,
+    record: dict[str, Any],
+) -> Entry:
+    """Keep a finished candidate, whole or not at all. record: its name, rows and seconds."""
+    with replacing_folder(kept / key) as aside:
+        (aside / "classifier").mkdir()
+        if run is None:
+            classifiers.save(classifier, aside / "classifier")
+        else:
+            record = record | {"settings": {"max_length": classifier.max_length, "precision": classifier.precision}}
+        size = classifiers.megabytes(aside / "classifier") if run is None else megabytes(run)
+        save_file(
+            {name: np.ascontiguousarray(p, dtype=np.float32) for name, p in answers.items()},
+            aside / "answers.safetensors",
+        )
+        record = record | {"mb": size, "run": run and str(run.relative_to(kept.parent))}
+        (aside / "record.json").write_text(json.dumps(record), encoding="utf-8")
+    found = find(kept, key)
+    assert found is not None
+    return found
+
+
+def vectors(
+    file: Path, rows: int, width: int, make: Callable[[int], np.ndarray], enough: Callable[[int], bool]
+) -> np.ndarray:
+    """Vectors of the first rows, (at most ``rows``, width), made a piece at a time. What is made is kept, whatever ends it.
+
+    make: from the number of the first missing row to the vectors of the next rows. enough: whether so many rows are enough.
+    """
+    try:
+        done = load_file(file)["vectors"]
+    except (OSError, SafetensorError):
+        done = np.empty((0, width), np.float32)
+    parts, count = [done], len(done)
+    try:
+        while count < rows and not enough(count):
+            parts.append(make(count))
+            count += len(parts[-1])
+    finally:
+        whole = np.concatenate(parts)
+        if len(whole) > len(done):
+            with replacing(file) as temporary:
+                save_file({"vectors": whole}, temporary)
+    return whole

@@ -1,0 +1,94 @@
+"""Training a candidate that is a network, as an ordinary run in a store of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from rtxlib.classifiers.network import Network
+from rtxlib.data import audit, prepared, tokenization
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.rows import Rows
+from rtxlib.data.spec import DataSpec
+from rtxlib.models import pretrained
+from rtxlib.models.convert import loop_config
+from rtxlib.models.presets import preset
+from rtxlib.runs import cost
+from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import Run
+from rtxlib.runs.train import train_run
+from rtxstudy.compare.candidates import MAX_LENGTH, Candidate
+from rtxstudy.compare.texts import CLEANING, Texts
+
+
+def flops(candidate: Candidate, tokens: float, rows: int) -> float:
+    """Floating-point operations of a candidate's training on so many rows of so many tokens: three times a forward pass."""
+    if candidate.pretrained:
+        config = pretrained.read_config(candidate.model)
+        config = loop_config(config, **candidate.conversion) if candidate.conversion else config
+    else:
+        config = preset(candidate.model)
+    return 3 * cost.forward_flops(config, max(1, round(tokens))) * rows * candidate.recipe(rows).epochs
+
+
+def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, folder: Path) -> Prepared:
+    """The data of a run: token ids of the rows of each split.
+
+    tokenizer: a pretrained model's name, or "wordpiece" for a vocabulary of the training rows. Prepared once per ``folder``.
+    """
+    whole = len(texts.rows("train"))
+    spec = DataSpec(
+        source="file",
+        path=texts.name,
+        text_column=texts.text_column,
+        label_column=texts.label_column,
+        max_length=MAX_LENGTH,
+        tokenizer=tokenizer,
+        train_fraction=round(len(rows["train"]) / whole, 4),
+        **CLEANING,
+    )
+    named = repr([spec, texts.fingerprint, *((name, part.tolist()) for name, part in rows.items())])
+    place = folder / hashlib.sha256(named.encode()).hexdigest()[:16]
+    if (found := prepared.read(place, spec)) is not None:
+        return found
+    parts = [
+        pd.DataFrame({"text": texts.texts(of), "label": texts.numbers(of), "domain": "", "split": name})
+        for name, of in rows.items()
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    table["label"] = [texts.label_names[number] for number in table["label"]]
+    data = Rows(table, texts.label_names)
+    if "/" in tokenizer:
+        chosen = tokenization.pretrained_tokenizer(pretrained.find(tokenizer))
+    else:
+        chosen = tokenization.train(
+            tokenizer, table.loc[table["split"] == "train", "text"], spec.vocab_size, spec.lowercase
+        )
+    arrays = tokenization.tokenise(data, spec, chosen)
+    told = {"source": texts.name, "revision": texts.fingerprint, "tokenizer": tokenizer, "notes": [], "revisions": {}}
+    prepared.write(place, spec, data, arrays, chosen, told, pd.DataFrame(columns=audit.COLUMNS))
+    found = prepared.read(place, spec)
+    assert found is not None
+    return found
+
+
+def train(
+    candidate: Candidate, texts: Texts, rows: dict[str, np.ndarray], folder: Path, report: Callable[[str], None]
+) -> tuple[Network, Run]:
+    """The trained network of a candidate and its run; a run that is in ``folder`` already is not trained again.
+
+    rows: of each split. report: is called with lines of progress, and may raise to stop the training, which can then go on.
+    """
+    data = prepare(texts, rows, candidate.model if candidate.pretrained else "wordpiece", folder / "data")
+    recipe = candidate.recipe(len(rows["train"]))
+    spec = RunSpec(
+        candidate.model, data.spec, recipe, threads=torch.get_num_threads(), conversion=dict(candidate.conversion)
+    )
+    run = train_run(spec, folder / "runs", report, data=data)
+    assert run.path is not None
+    return Network.load(run.path, MAX_LENGTH, recipe.precision), run

@@ -1,0 +1,104 @@
+"""Training, validation and test rows: whole groups of texts, each label in proportion. Few rows are cross-validated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import StratifiedGroupKFold
+
+from rtxlib.errors import InputError, few
+
+CROSS_VALIDATED = 500  # fewer rows are cross-validated
+FOLDS = 5
+MANY, FEW_SHARE, MANY_SHARE = (
+    2000,
+    0.2,
+    0.1,
+)  # share of the rows in validation, and as much in test: below MANY rows, and above
+MOST_HELD = 3000  # rows of the validation and of the test split, at most
+NAMES = {
+    "train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation",
+    "dev": "validation", "test": "test", "testing": "test",
+}  # fmt: skip
+
+
+def split(group: np.ndarray, numbers: np.ndarray, given: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
+    """ "train", "validation", "test", or "" for a row that is left out, (rows,).
+
+    With fewer than :data:`CROSS_VALIDATED` rows that are not in test there is no validation split, unless one is given.
+
+    Args:
+        group: (rows,) rows of one number stay together
+        numbers: (rows,) numbers of the labels
+        given: (rows,) the splits that the user gave, "" where there is none
+
+    A row of a given training split that is in the group of a given test row is left out; so is one of a given validation row.
+    Raises InputError when the rows are too few.
+    """
+    where = (
+        np.full(len(numbers), "train", dtype=object)
+        if given is None
+        else np.where(given == "", "train", given).astype(object)
+    )
+    share = FEW_SHARE if len(numbers) < MANY else min(MANY_SHARE, MOST_HELD / len(numbers))
+    rng = np.random.default_rng(seed)
+    if not (where == "test").any():
+        where[_held_out(group, numbers, where == "train", share, rng)] = "test"
+    known = (where != "test") & np.isin(group, group[where == "test"])
+    where[known] = ""
+    if (where == "validation").any():
+        where[(where == "train") & np.isin(group, group[where == "validation"])] = ""
+    elif (where == "train").sum() >= CROSS_VALIDATED:
+        where[_held_out(group, numbers, where == "train", share, rng)] = "validation"
+    for name in ("train", "test"):
+        if not (where == name).any():
+            raise InputError(
+                f"{len(numbers):,} rows with {len(np.unique(group)):,} different texts are too few for a {name} split; give more."
+            )
+    return where
+
+
+def _held_out(
+    group: np.ndarray, numbers: np.ndarray, among: np.ndarray, share: float, rng: np.random.Generator
+) -> np.ndarray:
+    """The rows of whole groups among those of a mask, about a share of each label, as indices."""
+    sizes = np.bincount(numbers[among], minlength=numbers.max() + 1)
+    room = np.where(sizes > 2, np.maximum(1, np.rint(sizes * share)), 0).astype(int)
+    members = [rows for rows in pd.Series(np.arange(len(group))).groupby(group).indices.values() if among[rows].all()]
+    held: list[np.ndarray] = []
+    for most in (
+        max(2, 0.01 * len(numbers)),
+        np.inf,
+    ):  # large groups, whose texts are alike, only where nothing else is left
+        for place in rng.permutation(len(members)):
+            rows = members[place]
+            content = np.bincount(numbers[rows], minlength=len(room))
+            if len(rows) <= most and (content <= room).all():
+                room, members[place] = room - content, rows[:0]
+                held.append(rows)
+        if not room.any() or most == np.inf:
+            break
+    return np.concatenate(held) if held else np.empty(0, int)
+
+
+def folds(group: np.ndarray, numbers: np.ndarray, seed: int = 0) -> np.ndarray:
+    """The number of the fold of each row, (rows,): whole groups, each label in proportion."""
+    fold = np.zeros(len(numbers), int)
+    many = min(FOLDS, len(np.unique(group)), int(np.bincount(numbers).max()))
+    if many < 2:
+        raise InputError("The texts are too few, or too much alike, to be cross-validated; give more.")
+    parts = StratifiedGroupKFold(many, shuffle=True, random_state=seed).split(numbers, numbers, group)
+    for number, (_, held) in enumerate(parts):
+        fold[held] = number
+    return fold
+
+
+def given_splits(values: pd.Series, column: str) -> np.ndarray:
+    """The splits that a column names. Raises InputError for a value that names none."""
+    found = values.str.strip().str.lower().map(lambda value: "" if value == "" else NAMES.get(value, "?"))
+    if (found == "?").any():
+        unknown = values[found == "?"].unique()
+        raise InputError(f"The column '{column}' names the splits {few(unknown)}; write train, validation and test.")
+    if not (found == "train").any():
+        raise InputError(f"The column '{column}' has no row of train; --split-column names train, validation and test.")
+    return found.to_numpy(dtype=object)

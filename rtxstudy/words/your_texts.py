@@ -1,0 +1,299 @@
+"""Sentences that answer which model to take for somebody's own texts. Notebook 10 imports this module itself.
+
+``table`` is always that of :func:`rtxstudy.compare.choice.compare`, ``answer`` that of ``Comparison.answer``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from rtxlib.errors import visible
+from rtxlib.runs.card import plain
+from rtxstudy.words.numbers import higher, number, signed
+
+FEW_TESTS = 100  # test texts; with fewer, every score here is rough
+MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
+CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
+FAST = 5.0  # milliseconds for a text; with fewer, speed matters to few
+
+
+def score(value: float, n: int) -> str:
+    return f"{value:.3f}" if n >= 1000 else f"{value:.2f}"
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:.2g} ms" if value < 10 else f"{value:,.0f} ms"
+
+
+def megabytes(value: float) -> str:
+    return "less than 0.1 MB" if value < 0.1 else f"{value:.2g} MB" if value < 10 else f"{value:,.0f} MB"
+
+
+def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_judged: int) -> str:
+    """The answer in a few sentences: what to take, how good, fast and small it is, what else comes near, what is not settled."""
+    rows = table.set_index("model")
+    by, n = answer["judged_by"], answer["n_test"]
+    if answer["take"] is None:
+        return "\n\n".join([_nothing(rows, answer), *_not_learned(table, answer)])
+    row = rows.loc[answer["take"]]
+    parts = [_take(row, answer)]
+    if answer["why"] == "smallest":
+        best = rows.loc[answer["best"]]
+        parts.append(
+            f"It is the smallest model whose {by} is not more than {_points(margin)} below that of the best, "
+            f"**{answer['best']}** ({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
+            f"{megabytes(best['mb'])})."
+        )
+    else:
+        parts.append(
+            f"No other model within the limits has a higher {by} on the texts that choose. {_smaller(table, answer)}".strip()
+        )
+    parts += [
+        _floor(rows, answer),
+        *_cheaper(table, answer),
+        *_cascade(rows, answer),
+        *_unsettled(table, answer, margin, n_judged),
+    ]
+    parts += _not_learned(table, answer)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
+    n, by = answer["n_test"], answer["judged_by"]
+    also = f", accuracy {score(row['test_accuracy'], n)}" if by == "macro-F1" else ""
+    if not math.isnan(row.get("test_mae", math.nan)):
+        also += f", mean absolute error {row['test_mae']:.2f}"
+    few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
+    return (
+        f"Take **{answer['take']}**, which {answer['what']}: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} "
+        f"to {score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. The score is on "
+        f"{n:,} test texts that no choice has seen, with its 95 % interval.{few}"
+    )
+
+
+def _points(margin: float) -> str:
+    return "1 point" if abs(margin - 0.01) < 1e-9 else f"{100 * margin:g} points"
+
+
+def _nothing(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
+    if answer["why"] == "limits":
+        fitting = rows[rows["learned"]].sort_values("ms")
+        near = ", ".join(
+            f"**{name}** ({milliseconds(row.ms)}, {megabytes(row.mb)})" for name, row in fitting.head(3).iterrows()
+        )
+        return f"**No model that has learned anything is within --max-ms and --max-mb.** The fastest are {near}."
+    return (
+        "**Take none of these models.** None is shown to be better than giving every text the most frequent label "
+        f"(accuracy {score(answer['majority_accuracy'], answer['n_test'])}). Either the labels cannot be told from these texts, "
+        "or there are too few of them, or there was too little time."
+    )
+
+
+def _floor(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
+    n, words = answer["n_test"], answer["counting_words_accuracy"]
+    counting = "" if words is None else f" Counting words reaches {score(words, n)}."
+    return f"For comparison: the most frequent label alone has an accuracy of {score(answer['majority_accuracy'], n)}.{counting}"
+
+
+def _smaller(table: pd.DataFrame, answer: Mapping[str, Any]) -> str:
+    taken = table[table["model"] == answer["take"]].iloc[0]
+    smaller = table[table["learned"] & table["allowed"] & (table["mb"] < taken["mb"])]
+    return "" if smaller.empty else "No smaller one is shown to come within the margin."
+
+
+def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+    """The best model that is much faster or smaller than the chosen one."""
+    taken, n = table[table["model"] == answer["take"]].iloc[0], answer["n_test"]
+    faster = (CHEAPER * table["ms"] <= taken["ms"]) & (table["mb"] <= taken["mb"])
+    smaller = (CHEAPER * table["mb"] <= taken["mb"]) & (table["ms"] <= max(taken["ms"], FAST))
+    cheap = table[table["learned"] & (table["model"] != "cascade") & (faster | smaller)]
+    if cheap.empty:
+        return []
+    row = cheap.sort_values("score", ascending=False).iloc[0]
+    lower = row["test_score"] - taken["test_score"]
+    gap = f"{higher(lower)} on the test texts" if abs(lower) >= 5e-4 else "the same on the test texts"
+    advice = "so take it if speed or size matters to you" if lower >= 0 else "if that does not matter to you, take it"
+    return [
+        f"**{row['model']}** reaches {score(row['test_score'], n)} in {milliseconds(row['ms'])}, with {megabytes(row['mb'])}: "
+        f"{gap}; {advice}."
+    ]
+
+
+def _cascade(rows: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+    """What a cascade saves against its better member, where that is the model to take."""
+    of = answer["cascade"]
+    if of is None or answer["take"] != of["second"] or rows.loc["cascade", "ms"] > rows.loc[of["second"], "ms"] / 1.2:
+        return []
+    row, n = rows.loc["cascade"], answer["n_test"]
+    return [
+        f"As a **cascade**, {of['first']} answers the {of['share']:.0%} of the texts of which it is sure, and {of['second']} the "
+        f"others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
+    ]
+
+
+def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_judged: int) -> list[str]:
+    """Models for which the judged texts are too few."""
+    taken = table[table["model"] == answer["take"]].iloc[0]
+    open_ = table[table["needed"].notna() & (table["mb"] < taken["mb"])].sort_values("needed")
+    if open_.empty:
+        return []
+    row = open_.iloc[0]
+    digits = len(str(int(row["needed"]))) - 2  # two digits of the number are written
+    more = max(10, math.ceil(row["needed"] / 10**digits) * 10**digits)
+    return [
+        f"Not settled with {n_judged:,} texts to choose by: **{row['model']}** is smaller, and it may come within "
+        f"{_points(margin)} of the best (measured {signed(row['behind'])} points, 95 % interval {signed(row['behind_low'])} to "
+        f"{signed(row['behind_high'])}). About {int(more):,} more labelled texts to choose by would tell."
+    ]
+
+
+def _not_learned(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+    idle = table[~table["learned"] & (table["model"] != "majority class")]["model"].tolist()
+    if not idle or answer["take"] is None:
+        return []
+    names = ", ".join(f"**{name}**" for name in idle)
+    verb = "is" if len(idle) == 1 else "are"
+    they_have = "it has" if len(idle) == 1 else "they have"
+    return [
+        f"{names} {verb} **not shown to be better than the most frequent label**: either {they_have} not learned to tell the "
+        "labels apart, or the texts to choose by are too few to tell."
+    ]
+
+
+def shown_table(table: pd.DataFrame, answer: Mapping[str, Any]) -> pd.DataFrame:
+    """The table of the report: one row per model, the best on the judged texts first."""
+    n, hard = answer["n_test"], "\xa0"
+    columns = {
+        "model": [f"{'→ ' * (name == answer['take'])}{name}".replace(" ", hard) for name in table["model"]],
+        f"{answer['judged_by']} on test": [
+            f"{score(row.test_score, n)} ({score(row.test_low, n)} to {score(row.test_high, n)})".replace(" ", hard)
+            for row in table.itertuples()
+        ],
+    }
+    if answer["judged_by"] != "accuracy":
+        columns["accuracy"] = [score(value, n) for value in table["test_accuracy"]]
+    if "test_mae" in table:
+        columns["mean error"] = [f"{value:.2f}" for value in table["test_mae"]]
+    columns |= {
+        "chosen by": [f"{value:.3f}" for value in table["score"]],
+        "ms a text": [f"{value:.2g}" if value < 10 else f"{value:.0f}" for value in table["ms"]],
+        "MB": [f"{value:.1f}" for value in table["mb"]],
+        "trained on": [f"{int(value):,}" for value in table["rows"]],
+        "learned": [
+            "–" if row.model == "majority class" else "yes" if row.learned else "not shown"
+            for row in table.itertuples()
+        ],
+    }
+    return pd.DataFrame(columns)
+
+
+def columns_told(answer: Mapping[str, Any], cross_validated: bool) -> str:
+    """What the columns of the table mean."""
+    by = "in cross-validation" if cross_validated else "on the validation texts"
+    scale = " *Mean error* is the mean absolute error of the predicted number." if answer["mae"] is not None else ""
+    return (
+        f"The arrow marks the model to take. In brackets stand 95 % intervals. *Chosen by* is the {answer['judged_by']} {by}, "
+        f"which decides.{scale} *Learned* says whether a model is better than the most frequent label, beyond the noise."
+    )
+
+
+def what_they_are(what: Mapping[str, str], names: list[str]) -> str:
+    """Each model in a line. what: name → what it is or does, as the end of a sentence."""
+    return "\n".join(f"- **{name}** {what[name]}." for name in names)
+
+
+def left_out(reasons: Mapping[str, str], ended: str) -> str:
+    """Which candidates are not in the table, and why."""
+    lines = [f"- **{name}**: {plain(why)}" for name, why in reasons.items()]
+    heads = {
+        "asked": "The comparison was stopped early, as asked. The same command goes on from here.",
+        "time": "The minutes were over before everything was done. The same command with more `--minutes` goes on from here.",
+    }
+    head = heads.get(ended, "")
+    if not lines:
+        return head or "Every candidate was trained."
+    return "\n".join([f"{head} Left out:".strip(), "", *lines])
+
+
+def more_labels(curve: pd.DataFrame) -> str:
+    """Whether more labelled texts would help: what the last step brought. curve: of :attr:`rtxstudy.compare.race.Race.curve`."""
+    sentences = []
+    for row in curve[curve["gain"].notna()].itertuples():
+        rows = curve.loc[curve["model"] == row.model, "rows"].iloc[-2:]
+        if row.high < MORE_LABELS:
+            tells = "more labels would help little"
+        elif row.low > 0:
+            tells = "more labels would probably help"
+        else:
+            tells = "the texts to judge by are too few to tell whether more labels would help"
+        sentences.append(
+            f"- **{row.model}**: {signed(row.gain)} points of accuracy from {rows.iloc[0]:,} to {rows.iloc[1]:,} training texts "
+            f"(95 % interval {signed(row.low)} to {signed(row.high)}); {tells}."
+        )
+    return "\n".join(sentences) or "There are too few texts for a learning curve."
+
+
+def calibration(table: pd.DataFrame, name: str) -> str:
+    """Whether the probabilities mean what they say. table: columns confidence, accuracy, rows."""
+    share = table["rows"] / table["rows"].sum()
+    gap = float((share * (table["confidence"] - table["accuracy"]).abs()).sum())
+    side = float((share * (table["confidence"] - table["accuracy"])).sum())
+    way = "about right" if gap < 0.05 else "too sure" if side > 0 else "less sure than it could be"
+    return (
+        f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points (the "
+        "expected calibration error)."
+    )
+
+
+def doubtful(table: pd.DataFrame) -> str:
+    """What the table of doubtful labels is, or that it is empty."""
+    if table.empty:
+        return (
+            "No label looks doubtful: there is no text on which all models agree, with confidence, against its label."
+        )
+    rows = f"{len(table)} texts" if len(table) > 1 else "1 text"
+    return (
+        f"All models that learned agree, with confidence, on another label for {rows}. Read them first: correcting a label often "
+        "helps more than another model."
+    )
+
+
+def confused(table: pd.DataFrame) -> str:
+    """The two labels that are mistaken for each other most. table: columns truth, prediction, rows."""
+    wrong = table[(table["truth"] != table["prediction"]) & (table["rows"] > 0)].sort_values("rows", ascending=False)
+    if wrong.empty:
+        return "No test text was mistaken."
+    row = wrong.iloc[0]
+    return (
+        f"Most often, {plain(str(row['truth']))} is taken for {plain(str(row['prediction']))}: {row['rows']:,} of "
+        f"{table.loc[table['truth'] == row['truth'], 'rows'].sum():,} such test texts."
+    )
+
+
+def passes(table: pd.DataFrame, name: str) -> str:
+    """What each pass of a loop changes. table: columns passes, accuracy, changed."""
+    lines = [
+        f"After pass {int(row.passes)}: accuracy {number(row.accuracy, '.3f')}"
+        + ("" if math.isnan(row.changed) else f", {row.changed:.1%} of the labels changed")
+        for row in table.itertuples()
+    ]
+    return f"**{name}**. {'. '.join(lines)}. (The head was trained on the states of the last pass.)"
+
+
+def use(folder: str, column: str) -> str:
+    """How to use what was handed over, ready to paste. folder: of the model."""
+    place, column = shlex.quote(visible(folder)), shlex.quote(visible(column))
+    return (
+        f"The model is in `{place}`, with its tokenizer, labels, cleaning and a card.\n\n"
+        f'```\nrtx predict {place} "a text"\n'
+        f"rtx predict {place} --file more.csv --text-column {column} --out labelled.csv\n```\n\n"
+        "```python\nfrom pathlib import Path\nfrom rtxlib.runs import store, use\n"
+        f'print(use.predict(store.find(Path(), {json.dumps(folder)}), ["a text"]))\n```\n\n'
+        "All columns of `more.csv` stay in `labelled.csv`."
+    )

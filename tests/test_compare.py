@@ -1,0 +1,556 @@
+"""`rtx compare`: columns, splits, oddities, the rule, bad input, and the whole command from a file to a model that predicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from in_process import rtx
+from sklearn.metrics import f1_score
+
+from rtxlib.data import tokenization
+from rtxlib.errors import InputError
+from rtxlib.models import pretrained
+from rtxlib.training.recipe import recipe
+from rtxstudy.compare import candidates, choice, columns, further, look, near, networks, race, reading, splitting
+from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS, Candidate
+from rtxstudy.compare.choice import Joined, Limits
+from rtxstudy.compare.race import Race
+from rtxstudy.compare.texts import MOST_ROWS, Texts, open_texts
+from rtxstudy.report import notebooks
+from rtxstudy.words import your_data, your_texts
+
+NOTEBOOK = Path(__file__).resolve().parents[1] / "notebooks" / "10_your_texts.ipynb"
+GOOD, BAD = ("fine", "lovely", "moving"), ("dull", "stale", "clumsy")
+FILLER = [
+    "film",
+    "plot",
+    "cast",
+    "end",
+    "start",
+    "scene",
+    "song",
+    "hero",
+    "light",
+    "sound",
+    "joke",
+    "street",
+    "house",
+    "night",
+    "morning",
+    "letter",
+    "train",
+    "river",
+]
+
+
+def told(rows: int, good: float = 0.6, seed: int = 0) -> pd.DataFrame:
+    """Texts that are all different; one word of eight tells the label."""
+    rng = np.random.default_rng(seed)
+    labels = np.where(rng.random(rows) < good, "good", "bad")
+    made = [" ".join([rng.choice(GOOD if label == "good" else BAD), *rng.choice(FILLER, 7)]) for label in labels]
+    return pd.DataFrame({"text": made, "label": labels})
+
+
+@pytest.fixture
+def csv(tmp_path: Path):
+    def write(table: pd.DataFrame, name: str = "mine.csv") -> Path:
+        table.to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    return write
+
+
+def opened(csv, table: pd.DataFrame, **more: object) -> Texts:
+    return open_texts(csv(table), **more)
+
+
+# ---------------------------------------- columns
+
+
+@pytest.mark.parametrize(
+    ("table", "found"),
+    [
+        ({"id": range(60), "review": ["a b c d"] * 30 + ["e f g"] * 30, "stars": [1, 2, 3] * 20}, ("review", "stars")),
+        ({"x": ["two words", "three words more"] * 30, "y": ["n", "p"] * 30}, ("x", "y")),
+        (
+            {
+                "Title": [f"so so {n}" for n in range(60)],
+                "Text": ["a much longer text here"] * 59 + ["b c"],
+                "k": ["1", "2"] * 30,
+            },
+            ("Text", "k"),
+        ),
+    ],
+    ids=["by name", "alone", "the longer one"],
+)
+def test_columns_are_guessed_and_said(table: dict, found: tuple[str, str]) -> None:
+    frame = pd.DataFrame(table).astype(str)
+    text, label, said = columns.choose(frame, "mine.csv", None, None)
+    assert (text, label) == found and len(said) == 2 and "--text-column" in said[0] and "--label-column" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"a": ["x y z"] * 60, "b": ["1", "2"] * 30, "c": ["u", "v"] * 30}, "could each hold the labels; name one"),
+        ({"a": ["1", "2"] * 30, "b": ["u", "v"] * 30}, "No column of mine.csv looks like texts"),
+        ({"text": [f"a b {n}" for n in range(60)], "n": range(60)}, "No column of mine.csv looks like labels"),
+    ],
+)
+def test_what_cannot_be_guessed_is_refused(table: dict, says: str) -> None:
+    frame = pd.DataFrame(table).astype(str)
+    frame.loc[0, frame.columns[0]] += " w"
+    with pytest.raises(InputError, match=says):
+        columns.choose(frame, "mine.csv", None, None)
+
+
+# ---------------------------------------- near-duplicates and splits
+
+
+def test_texts_that_are_nearly_the_same_are_found() -> None:
+    base = "the quick brown fox jumps over the lazy dog while the old cat sleeps on the warm stone wall near our small house"
+    others = [f"{base} number {n}" for n in range(3)]
+    others += [f"{' '.join(np.random.default_rng(n).permutation(FILLER))} and more" for n in range(5)]
+    group = near.groups(others)
+    assert len(set(group[:3])) == 1 and not set(group[:3]) & set(group[3:])
+    assert near.near_pairs([]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("rows", [120, 700, 2400])
+def test_splits_keep_groups_whole_and_labels_in_proportion(rows: int) -> None:
+    rng = np.random.default_rng(0)
+    group, numbers = rng.integers(rows // 2, size=rows), (rng.random(rows) < 0.3).astype(int)
+    where = splitting.split(group, numbers)
+    parts = [set(group[where == name]) for name in ("train", "validation", "test")]
+    assert not parts[0] & parts[1] and not parts[1] & parts[2] and not parts[0] & parts[2]
+    assert ((where == "validation").any()) == (rows >= 700)
+    for name in ("validation", "test"):
+        held = where == name
+        if held.any():
+            assert (
+                abs(held.mean() - (0.2 if rows < 2000 else 0.1)) < 0.05
+                and abs(numbers[held].mean() - numbers.mean()) < 0.06
+            )
+    fold = splitting.folds(group, numbers)
+    assert all(len(set(fold[group == one])) == 1 for one in np.unique(group)) and len(set(fold)) == 5
+
+
+def test_authors_stay_on_one_side_and_given_splits_are_kept(csv) -> None:
+    table = told(700).assign(
+        author=lambda t: [f"a{n % 35}" for n in range(len(t))], part=["Train", "dev", "test", "train"] * 175
+    )
+    found = opened(csv, table, group_column="author")
+    author = table["author"].to_numpy()[found.table["line"] - 2]
+    assert pd.Series(found.table["split"].to_numpy()).groupby(author).nunique().max() == 1
+    given = opened(csv, table, split_column="part")
+    names = given.table["line"].map(lambda line: splitting.NAMES[table["part"][line - 2].lower()])
+    assert (names == given.table["split"]).all()
+    with pytest.raises(InputError, match=r"names the splits 'somewhere'"):
+        opened(csv, table.assign(part="somewhere"), split_column="part")
+
+
+def test_rows_of_a_test_file_are_the_test_split_and_their_copies_leave_training(csv, tmp_path: Path) -> None:
+    table, test = told(600), told(60, seed=5)
+    test.to_csv(tmp_path / "test.csv", index=False)
+    found = opened(csv, pd.concat([table, test.head(3)]), test=tmp_path / "test.csv")
+    assert found.table["split"].eq("test").sum() == 60 and "3 training or validation rows were left out" in " ".join(
+        found.said
+    )
+    test.assign(label="ugly").to_csv(tmp_path / "test.csv", index=False)
+    with pytest.raises(InputError, match="60 rows with labels that no training row has: 'ugly'"):
+        opened(csv, table, test=tmp_path / "test.csv")
+
+
+# ---------------------------------------- what is odd
+
+
+def test_what_is_odd_about_texts_is_found_and_said(csv) -> None:
+    table = told(400).assign(key=[f"k{n}" for n in range(400)])
+    table.loc[table["label"] == "bad", "text"] += " forwarded"
+    table.loc[0, "text"] = table.loc[1, "text"] = "<b>the</b> same text twice Ã¤h <script>alert(1)</script>"
+    table.loc[0, "label"], table.loc[1, "label"] = "good", "bad"
+    found = opened(csv, table, text_column="text", label_column="label")
+    sizes = look.lengths(found, tokenization.train("wordpiece", found.texts(found.rows("train")), 300))
+    table = look.findings(found, sizes, 8)
+    kinds = set(table["kind"])
+    assert {"repeated", "two labels", "word", "id", "garbled", "markup", "cut"} <= kinds
+    assert table.set_index("kind").loc["word", "what"].startswith("forwarded|bad|")
+    said = your_data.oddities(table)
+    assert said.count("\n- ") + 1 == len(table) and "<script" not in said and "&lt;" in said
+
+
+def test_a_label_that_the_length_gives_away_is_named(csv) -> None:
+    table = told(400)
+    table.loc[table["label"] == "bad", "text"] += " word" * 30
+    found = opened(csv, table)
+    assert next(row[0] for row in look._by_length(found)) == "length"
+    assert look._by_length(opened(csv, told(400))) == []
+
+
+# ---------------------------------------- the rule
+
+
+def texts_of(numbers: np.ndarray, labels: int = 2) -> Texts:
+    """Texts with a judged row (validation) and a test row of each number."""
+    n = len(numbers)
+    split = np.repeat(["train", "validation", "test"], n)
+    table = pd.DataFrame(
+        {
+            "text": "a",
+            "raw": "a",
+            "label": np.tile(numbers, 3),
+            "group": range(3 * n),
+            "split": split,
+            "fold": -1,
+            "line": 2,
+        }
+    )
+    return Texts("mine.csv", "text", "label", [f"l{n}" for n in range(labels)], table)
+
+
+def entry(numbers: np.ndarray, wrong: np.ndarray, labels: int = 2) -> SimpleNamespace:
+    found = np.where(wrong, (numbers + 1) % labels, numbers)
+    return SimpleNamespace(judged=np.eye(labels)[found] * 0.8 + 0.1, test=np.eye(labels)[found] * 0.8 + 0.1)
+
+
+def judged(errors: dict[str, float], n: int, limits: Limits = Limits(), mb=None, seed: int = 0) -> choice.Choice:  # noqa: B008
+    rng = np.random.default_rng(seed)
+    numbers, order = np.arange(n) % 2, rng.permutation(n)
+    entries = {name: entry(numbers, np.isin(np.arange(n), order[: int(share * n)])) for name, share in errors.items()}
+    entries[MAJORITY] = SimpleNamespace(judged=np.tile([0.6, 0.4], (n, 1)), test=np.tile([0.6, 0.4], (n, 1)))
+    costs = pd.DataFrame({"rows": 100, "seconds": 1.0, "ms": 1.0, "mb": 1.0}, index=[*entries])
+    costs.loc[list(errors), "mb"] = mb or range(10, 10 + len(errors))
+    costs.loc[list(errors), "ms"] = np.arange(1.0, 1 + len(errors))
+    return choice.compare(texts_of(numbers), entries, costs, limits)
+
+
+def test_the_smallest_model_within_the_margin_is_taken() -> None:
+    found = judged({"small": 0.055, "large": 0.05}, 4000)
+    assert found.taken == "small" and found.best == "large" and found.why == "smallest"
+    assert judged({"small": 0.08, "large": 0.05}, 4000).taken == "large"  # three points below
+    assert judged({"small": 0.08, "large": 0.05}, 4000, Limits(margin=0.05)).taken == "small"
+
+
+def test_with_few_texts_nothing_is_settled_and_the_needed_texts_are_named() -> None:
+    found = judged({"small": 0.06, "large": 0.05}, 200, Limits(margin=0.02))
+    assert found.taken == "large" and found.why == "best"
+    needed = found.table.set_index("model")["needed"]
+    assert 100 < needed["small"] < 5000 and np.isnan(needed["large"])
+    again = judged({"small": 0.06, "large": 0.05}, 200 + int(1.3 * needed["small"]), Limits(margin=0.02))
+    assert again.taken == "small"
+
+
+def test_limits_and_models_that_learned_nothing() -> None:
+    assert judged({"small": 0.3, "large": 0.05}, 1000, Limits(max_ms=1.5)).taken == "small"
+    assert judged({"small": 0.3, "large": 0.05}, 1000, Limits(max_mb=5)).why == "limits"
+    nothing = judged({"small": 0.5, "large": 0.49}, 1000)
+    assert nothing.taken is None and nothing.why == "nothing learned" and not nothing.table["learned"].any()
+
+
+def test_macro_f1_is_that_of_scikit_learn_and_its_interval_holds_the_difference() -> None:
+    rng = np.random.default_rng(0)
+    numbers = (rng.random(600) < 0.1).astype(int)
+    found = texts_of(numbers)
+    assert found.unbalanced and found.ordered is None
+    a, b = (np.where(rng.random(600) < share, 1 - numbers, numbers) for share in (0.05, 0.15))
+    for one in (a, b):
+        assert choice.macro_f1(numbers, one, 2)[0] == pytest.approx(f1_score(numbers, one, average="macro"))
+    difference, low, high = choice.difference(found, a, b, found.judged)
+    assert low < difference < high and low > 0
+    scores = choice.scores(found, np.eye(2)[a], found.judged)
+    assert scores["low"] < scores["score"] == scores["macro_f1"] < scores["high"]
+
+
+def test_stars_are_judged_by_their_distance_too() -> None:
+    numbers = np.arange(100) % 5
+    found = texts_of(numbers, 5)
+    found.label_names = [str(n) for n in range(1, 6)]
+    scores = choice.scores(found, np.eye(5)[np.minimum(numbers + 1, 4)], found.judged)
+    assert scores["mae"] == pytest.approx(0.8) and scores["accuracy"] == pytest.approx(0.2)
+
+
+def test_a_cascade_is_not_chosen_for_a_chance_advantage() -> None:
+    n = 300
+    numbers = np.arange(n) % 2
+    first, second = entry(numbers, np.arange(n) % 10 == 0), entry(numbers, np.arange(n) % 20 == 0)
+    first.judged[np.arange(n) % 10 == 0] = first.judged[np.arange(n) % 10 == 0] * 0.3 + 0.35  # unsure where it is wrong
+    found = texts_of(numbers)
+    joined = choice.cascade(found, {WORDS: first, "MiniLM frozen": second})
+    assert isinstance(joined, Joined) and joined.first == WORDS and 0.5 < joined.share < 1
+    entries = {WORDS: first, "MiniLM frozen": second, "cascade": joined, MAJORITY: entry(numbers, numbers == 1)}
+    costs = pd.DataFrame(
+        {"rows": 100, "seconds": 1, "ms": [1.0, 9.0, 2.0, 0.1], "mb": [1.0, 90.0, 91.0, 0.0]}, index=[*entries]
+    )
+    table = choice.compare(found, entries, costs, Limits()).table.set_index("model")
+    assert table.loc["cascade", "learned"] and not table.loc["cascade", "fits"]
+    assert choice.compare(found, entries, costs, Limits(max_ms=5)).taken in ("cascade", WORDS)
+
+
+# ---------------------------------------- the race
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        pretrained, "out_of_reach", lambda name: f"{name} could be read neither from the Hub nor from its cache."
+    )
+
+
+@pytest.fixture
+def one_network(monkeypatch: pytest.MonkeyPatch) -> Candidate:
+    tiny = Candidate("standard-1x32", "is tiny", "network", model="standard-1x32")
+    monkeypatch.setattr(race, "CANDIDATES", (*candidates.CANDIDATES[:2], tiny))
+    monkeypatch.setitem(race.NAMED, tiny.name, tiny)
+    monkeypatch.setattr(Candidate, "recipe", lambda self, rows: recipe("smoke", batch_rows=16))
+    return tiny
+
+
+def test_a_network_is_trained_once_and_then_found(
+    csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch
+) -> None:
+    found = opened(csv, told(760))
+    first = Race(found, tmp_path / "kept", 5).run()
+    assert set(first.entries) == {MAJORITY, WORDS, one_network.name} and first.ended == ""
+    assert not any(name == WORDS for name in first.left_out)
+    monkeypatch.setattr(networks, "train", lambda *_: pytest.fail("trained again"))
+    again = Race(found, tmp_path / "kept", 5).run()
+    for name, was in first.entries.items():
+        np.testing.assert_array_equal(was.judged, again.entries[name].judged)
+    network = again.entries[one_network.name]
+    np.testing.assert_allclose(network.open().probabilities(found.texts(found.rows("test"))), network.test, atol=1e-5)
+    assert {WORDS, one_network.name} == set(first.curve["model"])
+
+
+def test_few_rows_are_cross_validated_by_networks_too(
+    csv, tmp_path: Path, no_hub: None, one_network: Candidate
+) -> None:
+    done = Race(opened(csv, told(90)), tmp_path / "kept", 5).run()
+    found = done.entries[one_network.name]
+    judged = done.texts.judged
+    assert done.texts.cross_validated and len(found.judged) == len(judged) == found.rows
+    np.testing.assert_allclose(found.judged.sum(axis=1), 1, atol=1e-5)
+    own = found.open().probabilities(done.texts.texts(judged))  # of the model that has seen them
+    assert np.abs(own - found.judged).max() > 1e-3
+
+
+def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch) -> None:
+    found = opened(csv, told(560))
+    stopped = Race(
+        found, tmp_path / "kept", 5, lambda line: (tmp_path / "kept" / "stop").touch() if "epoch" in line else None
+    )
+    stopped.run()
+    assert stopped.ended == "asked" and WORDS in stopped.entries and one_network.name in stopped.left_out
+    monkeypatch.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert Race(found, tmp_path / "kept", 5).run().ended == "asked"
+
+
+def test_no_minutes_still_compare_the_models_that_need_none(csv, tmp_path: Path, no_hub: None) -> None:
+    done = Race(opened(csv, told(560)), tmp_path / "kept", 0).run()
+    assert set(done.entries) == {MAJORITY, WORDS}
+    assert "neither from the Hub" in done.left_out[STATIC] and "minute" in done.left_out["standard-2x128"]
+
+
+def test_rows_by_which_models_are_chosen_were_not_seen(csv, tmp_path: Path, no_hub: None) -> None:
+    """In cross-validation a text that only one label ever has is no help: its fold has not seen it."""
+    table = told(200)
+    table["text"] = [f"only{n} {text.partition(' ')[2]}" for n, text in enumerate(table["text"])]
+    done = Race(opened(csv, table), tmp_path / "kept", 0).run()
+    assert done.texts.cross_validated and abs(done.score(done.entries[WORDS].judged, done.texts.judged) - 0.5) < 0.2
+
+
+# ---------------------------------------- large files and bad input
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_file_that_is_too_large_is_drawn_from(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, file = told(3000), tmp_path / f"mine.{kind}"
+    {
+        "csv": lambda: table.to_csv(file, index=False),
+        "jsonl": lambda: table.to_json(file, orient="records", lines=True),
+        "parquet": lambda: table.to_parquet(file),
+    }[kind]()
+    monkeypatch.setattr(reading, "LARGEST", file.stat().st_size / 3)
+    monkeypatch.setattr(reading, "PIECE", 500)
+    drawn, said = reading.read(file)
+    assert 800 < len(drawn) < 1200 and "read in pieces" in said and set(drawn["text"]) <= set(table["text"])
+    offset = 2 if kind == "csv" else 1
+    assert all(table["text"][line - offset] == text for line, text in drawn["text"].items())
+
+
+SIXTY = told(60)
+MANY = [f"a text of words number {n}" for n in range(400)]
+REFUSED = {
+    "a quantity": (
+        pd.DataFrame({"text": MANY, "price": np.arange(400) * 1.5}),
+        ["--label-column", "price"],
+        "is a quantity and no class",
+    ),
+    "names": (
+        pd.DataFrame({"text": MANY, "who": [f"n{n}" for n in range(400)]}),
+        ["--label-column", "who"],
+        "names no classes",
+    ),
+    "one label": (SIXTY.assign(label="x"), ["--label-column", "label"], "at least two are needed"),
+    "alike": (SIXTY.assign(text="the same text again"), ["--text-column", "text"], "are the same or nearly the same"),
+    "empty": (SIXTY.assign(text=" "), ["--text-column", "text"], "are empty"),
+    "few rows": (SIXTY.head(30), [], "at least 40 are needed"),
+    "a column twice": (
+        pd.concat([SIXTY, SIXTY["label"]], axis=1),
+        ["--label-column", "label"],
+        "more than one column 'label'",
+    ),
+    "no column": (SIXTY, ["--text-column", "txt"], "Did you mean 'text'"),
+    "one for both": (SIXTY, ["--text-column", "text", "--label-column", "text"], "name two columns"),
+    "no test file": (SIXTY, ["--test", "nowhere.csv"], "There is no file"),
+    "no margin": (SIXTY, ["--margin", "-1"], "--margin"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_is_one_sentence_and_nothing_is_written(case: str, csv, tmp_path: Path) -> None:
+    table, options, says = REFUSED[case]
+    done = rtx("compare", csv(table), *options, "--out", tmp_path / "out")
+    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert not (tmp_path / "out" / "report.html").exists() and not (tmp_path / "out" / "kept").exists()
+
+
+def test_a_folder_of_somebody_else_is_not_written_to(csv, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "letters.txt").write_text("mine")
+    done = rtx("compare", csv(told(60)), "--out", tmp_path / "out")
+    assert done.returncode == 2 and "no comparison wrote it" in done.stderr
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["letters.txt"]
+
+
+def test_labels_of_a_few_rows_are_left_out_and_long_texts_are_cut(csv) -> None:
+    table = pd.concat([told(300), pd.DataFrame({"text": ["one two three", "x " * 600_000], "label": ["odd", "good"]})])
+    found = opened(csv, table)
+    said = " ".join(found.said)
+    assert found.label_names == ["bad", "good"] and "'odd'" in said and "longer than 20,000 characters" in said
+    assert found.table["text"].str.len().max() <= 20_000 and len(found.table) == 301 <= MOST_ROWS
+
+
+# ---------------------------------------- the notebook and the command
+
+
+def test_the_notebook_is_clean_and_no_part_of_the_study() -> None:
+    assert "10_your_texts" not in notebooks.NOTEBOOKS and "10_your_texts" not in notebooks.find(folder=NOTEBOOK.parent)
+    book = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(book)
+    code = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count is None and not cell.outputs for cell in code)
+    assert all(
+        len(line) <= 100 and not line.startswith(("def ", "class "))
+        for cell in code
+        for line in cell.source.splitlines()
+    )
+    names = {parameter.name for parameter in notebooks.read_parameters(NOTEBOOK)}
+    options = {option.name for option in rtx_compare().params} - {"as_json"}
+    assert names == options
+    for before, cell in zip(book.cells, book.cells[1:], strict=False):
+        if cell.cell_type == "code" and "comparison.show(" in cell.source:
+            paragraph = [line for line in before.source.splitlines() if line and not line.startswith("#")]
+            assert before.cell_type == "markdown" and len(" ".join(paragraph)) > 100, cell.source
+
+
+def rtx_compare():
+    from rtxstudy.commands.compare import compare
+
+    return compare
+
+
+def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None:
+    """The whole command, without the Hub and with no minutes: report, card, JSON, and `rtx predict` on what is handed over."""
+    table = told(600).rename(columns={"text": "review", "label": "<b>mood</b>"})
+    table["<b>mood</b>"] = table["<b>mood</b>"].map({"good": "<i>good</i> $1", "bad": "bad & $2"})
+    table.loc[0, "review"] = "<script>alert('x')</script> fine film"
+    file = csv(table)
+    environment = os.environ | {
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "HF_HOME": str(tmp_path / "empty"),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "rtxlib", "compare", str(file), "--minutes", "0", "--out", "out", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["take"] == WORDS and answer["accuracy"] > 0.9 > answer["majority_accuracy"]
+    assert set(answer["left_out"]) == {candidate.name for candidate in candidates.CANDIDATES[2:]}
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert f"Take <strong>{WORDS}</strong>" in page and "<script>alert" not in page and "<i>good</i>" not in page
+    assert "Traceback" not in page and "not complete" not in page
+    table.head(5).assign(mine=range(5)).to_csv(tmp_path / "more.csv", index=False)
+    out = tmp_path / "labelled.csv"
+    said = rtx(
+        "predict", tmp_path / "out" / "model", "--file", tmp_path / "more.csv", "--text-column", "review", "--out", out
+    )
+    assert said.returncode == 0, said.stderr
+    labelled = pd.read_csv(out)
+    assert list(labelled.columns)[:4] == ["review", "<b>mood</b>", "mine", "predicted"]
+    assert (labelled["predicted"] == labelled["<b>mood</b>"]).mean() > 0.5
+    scored = rtx(
+        "evaluate",
+        tmp_path / "out" / "model",
+        file,
+        "--text-column",
+        "review",
+        "--label-column",
+        "<b>mood</b>",
+        "--json",
+    )
+    assert json.loads(scored.stdout)["in_training"] > 300
+    refused = rtx("predict", tmp_path / "out" / "model", "a text", "--passes", "2")
+    assert refused.returncode == 2 and "has one pass" in refused.stderr
+
+
+def test_a_model_that_learned_nothing_is_never_recommended() -> None:
+    found = judged({"standard-2x128": 0.5}, 400)
+    answer = {
+        "take": None,
+        "why": found.why,
+        "judged_by": "accuracy",
+        "n_test": 400,
+        "majority_accuracy": 0.5,
+        "cascade": None,
+    }
+    assert "Take none of these models" in your_texts.verdict(found.table, answer, 0.01, 400)
+    able = judged({"standard-2x128": 0.5, WORDS: 0.1}, 400)
+    answer |= {
+        "take": able.taken,
+        "why": able.why,
+        "what": "counts",
+        "best": able.best,
+        "counting_words_accuracy": 0.9,
+        "mae": None,
+    }
+    said = your_texts.verdict(able.table, answer, 0.01, 400)
+    assert (
+        f"Take **{WORDS}**" in said
+        and "**standard-2x128** is **not shown to be better than the most frequent label**" in said
+    )
+    shown = your_texts.shown_table(able.table, answer)
+    assert dict(zip(shown["model"], shown["learned"], strict=True))["standard-2x128"] == "not shown"
+
+
+def test_mistakes_and_doubtful_labels_are_rows_to_read() -> None:
+    numbers = np.arange(200) % 2
+    found = texts_of(numbers)
+    right = np.eye(2)[numbers] * 0.8 + 0.1
+    flipped = right.copy()
+    flipped[7] = flipped[7][::-1]
+    entries = {name: SimpleNamespace(judged=flipped, test=right) for name in (WORDS, STATIC)}
+    doubtful = further.doubtful_labels(found, entries)
+    assert len(doubtful) == 1 and doubtful["label"][0] == "l1" and doubtful["answer"][0] == "l0"
+    assert further.mistakes(found, right, found.rows("test")).empty
+    bins = further.calibration(found, right, found.rows("test"))
+    assert bins["rows"].sum() == 200 and bins["accuracy"].eq(1).all()
+    assert "less sure" in your_texts.calibration(bins, WORDS)
