@@ -196,14 +196,16 @@ class Study:
         return pd.concat([transfer(run, to, self.data(to), self.results) for run in runs], ignore_index=True)
 
     def counting_words(self, spec: DataSpec | None = None, tested_on: DataSpec | None = None) -> pd.DataFrame:
-        """What the majority class and TF-IDF with logistic regression reach on these data, without a spec on the headline data.
+        """What classifiers without a neural network reach on these data, without a spec on the headline data.
 
         ``tested_on``: judge on the test split of these data instead. Columns as
-        :func:`rtxlib.runs.counting_words.counting_words` gives them. The result is published under the data's fingerprints.
+        :func:`rtxlib.runs.counting_words.counting_words` gives them. The result is published under the data's fingerprints and
+        the version of the table. A table of an earlier version is computed again; a redraw shows it as it is, without the
+        classifiers and columns that it lacks.
 
         Raises InputError when a redraw finds no published result.
         """
-        from rtxlib.runs.counting_words import counting_words
+        from rtxlib.runs.counting_words import VERSION, counting_words
         from rtxlib.runs.keys import changed
 
         spec = spec or self.profile.data
@@ -213,7 +215,7 @@ class Study:
         rows = pd.DataFrame() if known is None else known[known["key"] == key].reset_index(drop=True)
         if self.redraws and rows.empty:
             raise self._unpublished("score of counting words")
-        prints = None if self.redraws else f"{self.data(spec).fingerprint} {self.data(to).fingerprint}"
+        prints = None if self.redraws else f"{self.data(spec).fingerprint} {self.data(to).fingerprint} version {VERSION}"
         if len(rows) and (self.redraws or (rows["fingerprints"] == prints).all()):
             return rows.drop(columns=["key", "fingerprints"])
         table = counting_words(self.data(spec), self.data(to)).assign(seed=spec.seed)

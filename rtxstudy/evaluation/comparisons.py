@@ -14,7 +14,7 @@ import pandas as pd
 
 from rtxlib.errors import InputError
 from rtxlib.runs import store
-from rtxlib.runs.counting_words import NAME
+from rtxlib.runs.counting_words import NAME, best
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, paired_difference
 
@@ -70,16 +70,20 @@ def comparisons(*pairs: tuple[Runs, Runs], **columns: Any) -> pd.DataFrame:
 
 
 def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
-    """The accuracy of the runs minus that of counting words (TF-IDF with logistic regression): one row.
+    """The accuracy of the runs minus that of TF-IDF with logistic regression, and minus that of the best baseline.
 
-    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data. The single fit is paired with every
-    seed. Columns: those of :func:`compare`, without ``low_without``.
+    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data. The best baseline is the one with the
+    best validation accuracy; it has a row of its own only if it is not TF-IDF. A baseline's single fit is paired with every seed.
+    Columns: those of :func:`compare`, without ``low_without``.
     """
-    words = counting[counting["model"] == NAME].iloc[0]
     right = correct(runs)
-    of_words = np.broadcast_to(np.asarray(words["correct"], dtype=bool), right.shape)
-    row = {"comparison": f"{runs.model} − {NAME}", "data": runs[0].metrics["data"]}
-    return pd.DataFrame([row | paired_difference(right, of_words)._asdict()])
+    named = counting[counting["model"] == NAME].iloc[0]
+    rows = []
+    for words in {row["model"]: row for row in (named, best(counting))}.values():
+        of_words = np.broadcast_to(np.asarray(words["correct"], dtype=bool), right.shape)
+        row = {"comparison": f"{runs.model} − {words['model']}", "data": runs[0].metrics["data"]}
+        rows.append(row | paired_difference(right, of_words)._asdict())
+    return pd.DataFrame(rows)
 
 
 def over_blocks(runs: Runs) -> pd.DataFrame:
