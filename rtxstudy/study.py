@@ -225,16 +225,21 @@ class Study:
 
     # ---------------------------------------------------------------------------------------------------------- tables
 
-    def table(self, study: str, name: str, make: Callable[[], pd.DataFrame], key: str | None = None) -> pd.DataFrame:
+    def table(
+        self, study: str, name: str, make: Callable[[], pd.DataFrame], key: str | None = None, optional: bool = False
+    ) -> pd.DataFrame:
         """The table ``name`` of a study, which ``make`` computes from data or weights. It is published, and a redraw reads it.
 
         ``key``: what the table is made from. It is published in the column ``key``, and a table with this key is not made again.
+        ``optional``: a redraw that finds no published table gives an empty one, because earlier reports did not have it.
 
-        Raises InputError when a redraw finds no published table.
+        Raises InputError when a redraw finds no published table that is not optional.
         """
         known = published.read(self.results, name) if self.redraws or key else None
         own = None if known is None else known[known["study"] == study].drop(columns="study").reset_index(drop=True)
         if self.redraws:
+            if own is None and optional:
+                return pd.DataFrame()
             if own is None:
                 raise self._unpublished(f"table '{name}'")
             return own

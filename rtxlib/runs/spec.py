@@ -217,4 +217,6 @@ def data_label(data: DataSpec) -> str:
         parts.append(f"{data.train_fraction:.0%}")
     if data.lengths != "all":
         parts.append(data.lengths)
+    if data.uniform:
+        parts.append("uniform")
     return " ".join(parts)
