@@ -17,6 +17,7 @@ from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
+OPTIONAL = ("over_blocks", "tour_norm_times")  # of notebooks 04 and 08
 
 
 def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
@@ -73,7 +74,7 @@ def runs(results: Path) -> list[Run]:
 
 
 def findings(results: Path) -> dict[str, pd.DataFrame]:
-    """What the studies of a profile left: :data:`FINDINGS`, and "over_blocks", which is empty where the grid was not run.
+    """What the studies of a profile left: :data:`FINDINGS`, and :data:`OPTIONAL`, which are empty where they were not made.
 
     "runs" has one row per study and run. Beside the ``epochs`` a run took stand the ``most_epochs`` that its recipe allows,
     because recipes of one name may differ in them.
@@ -85,5 +86,5 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 09 of this profile first.")
     runs = found["studies"].merge(found["runs"], on="key")
     runs["most_epochs"] = [json.loads(spec)["recipe"]["epochs"] for spec in runs["spec"]]
-    over_blocks = read(results, "over_blocks")
-    return found | {"runs": runs, "over_blocks": pd.DataFrame() if over_blocks is None else over_blocks}
+    optional = {name: pd.DataFrame() if (table := read(results, name)) is None else table for name in OPTIONAL}
+    return found | {"runs": runs, **optional}

@@ -3,6 +3,7 @@
 A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all return a string of Markdown.
 
 - :mod:`~rtxstudy.words.data`: the data of a notebook, and what their audit found
+- :mod:`~rtxstudy.words.claims`: what the proposal claims, and what is measured of it
 - :mod:`~rtxstudy.words.comparisons`: one model against another, or against an aim
 - :mod:`~rtxstudy.words.costs`: what accuracy costs
 - :mod:`~rtxstudy.words.depth_gain`: where depth pays, and how much of it a loop keeps
@@ -18,6 +19,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 """
 
 from rtxstudy.words.answers import answer as answer
+from rtxstudy.words.claims import claims as claims
 from rtxstudy.words.comparisons import carried as carried
 from rtxstudy.words.comparisons import over_blocks as over_blocks
 from rtxstudy.words.comparisons import reached as reached
