@@ -1,4 +1,4 @@
-"""What the study's proposal and its methodology claim, and what the published tables measure of it.
+"""What the study's proposal and the notes before it claim, and what the published tables measure of it.
 
 A claim is a region in which a measured value should lie. It holds if the whole 95 % interval lies inside, and does not hold if
 the whole interval lies outside. Other intervals settle nothing, and neither do fewer than three seeds. A count has no interval.

@@ -1,4 +1,4 @@
-"""The claims of the study's proposal and of its methodology, as a table of data.
+"""The claims of the study's proposal, and of the notes on the field that came before it, as a table of data.
 
 The studies ``components`` and ``length`` publish their comparisons as "A − B" of
 :func:`rtxstudy.evaluation.comparisons.compare`, where B is the recurrent encoder A with one switch, such as "… layernorm". Until
@@ -17,7 +17,7 @@ TOLERANCE = 0.05  # a number that is given with two digits may differ by this sh
 
 
 def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: str, margin: float) -> list[Claim]:
-    """The claims of the proposal and of the methodology that can be measured.
+    """The claims of the proposal and of the notes on the field that can be measured.
 
     standard, recurrent: names of the two encoders. unshared: the standard encoder of the recurrent one's width, with as many
     layers as all its passes. data: the label of the headline data. margin: accuracy that "comparable" may lose (0.01: one point).
@@ -136,7 +136,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
         ),
         Claim(
             "RMSNorm computes faster than LayerNorm.",
-            "both",
+            "proposal 2, notes",
             "time of RMSNorm over that of LayerNorm, forward and backward",
             "",
             0,
@@ -145,7 +145,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
         ),
         Claim(
             "RMSNorm performs like LayerNorm, or better.",
-            "both",
+            "proposal 2, notes",
             f"{switched} LayerNorm; it loses less than the margin",
             "points",
             -margin,
@@ -154,7 +154,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
         ),
         Claim(
             "SwiGLU gains one to two points over GELU.",
-            "methodology",
+            "notes on the field",
             f"{switched} GELU; at least one point",
             "points",
             0.01,
@@ -163,7 +163,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
         ),
         Claim(
             "RoPE carries beyond the length of training.",
-            "methodology",
+            "notes on the field",
             f"{switched} learned positions, on texts longer than in training",
             "points",
             0,
