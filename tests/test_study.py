@@ -81,6 +81,7 @@ def test_a_table_is_made_once_and_read_by_a_redraw(study: Study, monkeypatch: py
     table = pd.DataFrame({"passes": [1, 2], "share": [0.25, 0.75]})
     pd.testing.assert_frame_equal(Study.open("smoke").table("loop", "shares", lambda: table), table)
     pd.testing.assert_frame_equal(study.table("loop", "shares", lambda: pytest.fail("made again")), table)
+    assert study.table("loop", "newer", lambda: pytest.fail("made"), optional=True).empty  # earlier reports did not have it
 
 
 def test_counts_of_an_earlier_version_are_drawn_again_and_computed_again(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
