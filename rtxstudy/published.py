@@ -18,6 +18,7 @@ from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
+OPTIONAL = ("over_blocks", "tour_norm_times")  # of notebooks 04 and 08
 
 
 def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
@@ -74,7 +75,7 @@ def runs(results: Path) -> list[Run]:
 
 
 def findings(results: Path) -> dict[str, pd.DataFrame]:
-    """What the studies of a profile left: :data:`FINDINGS`, and "over_blocks", which is empty where the grid was not run.
+    """What the studies of a profile left: :data:`FINDINGS`, and :data:`OPTIONAL`, which are empty where they were not made.
 
     "runs" has one row per study and run. Beside the ``epochs`` a run took stand the ``most_epochs`` that its recipe allows,
     because recipes of one name may differ in them. The trials of the recipe search are left out: they choose, and are no results.
@@ -93,5 +94,5 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
         recipe.most_epochs(math.ceil(rows / recipe.batch_rows))
         for recipe, rows in zip(recipes, runs["train_rows"], strict=True)
     ]
-    over_blocks = read(results, "over_blocks")
-    return found | {"runs": runs, "over_blocks": pd.DataFrame() if over_blocks is None else over_blocks}
+    optional = {name: pd.DataFrame() if (table := read(results, name)) is None else table for name in OPTIONAL}
+    return found | {"runs": runs, **optional}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
+from rtxstudy.words.claims import measured
 from rtxstudy.words.numbers import signed
 
 COSTS = {  # column of the runs table → its readable name and its format
@@ -64,6 +65,13 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
     The columns in :data:`MEANS` and :data:`COSTS` are renamed and formatted, missing values are shown as –. Other columns stay.
     """
     return _written(summary.assign(low=summary["low"].clip(lower=0), high=summary["high"].clip(upper=1)), MEANS | COSTS)
+
+
+def claims(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.evaluation.claims.claims`: claim, where, how, what was measured, outcome."""
+    written = [measured(row) for row in table.to_dict("records")]
+    named = {"where": "where it stands", "how": "what is measured"}
+    return table[["claim", *named]].rename(columns=named).assign(measured=written, outcome=table["outcome"])
 
 
 FORMS = {  # column of the runs table → its readable name and its format

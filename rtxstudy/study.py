@@ -199,14 +199,16 @@ class Study:
         return pd.concat([transfer(run, to, self.data(to), self.results) for run in runs], ignore_index=True)
 
     def counting_words(self, spec: DataSpec | None = None, tested_on: DataSpec | None = None) -> pd.DataFrame:
-        """What the majority class and TF-IDF with logistic regression reach on these data, without a spec on the headline data.
+        """What classifiers without a neural network reach on these data, without a spec on the headline data.
 
         ``tested_on``: judge on the test split of these data instead. Columns as
-        :func:`rtxlib.runs.counting_words.counting_words` gives them. The result is published under the data's fingerprints.
+        :func:`rtxlib.runs.counting_words.counting_words` gives them. The result is published under the data's fingerprints and
+        the version of the table. A table of an earlier version is computed again; a redraw shows it as it is, without the
+        classifiers and columns that it lacks.
 
         Raises InputError when a redraw finds no published result.
         """
-        from rtxlib.runs.counting_words import counting_words
+        from rtxlib.runs.counting_words import VERSION, counting_words
         from rtxlib.runs.keys import changed
 
         spec = spec or self.profile.data
@@ -216,7 +218,7 @@ class Study:
         rows = pd.DataFrame() if known is None else known[known["key"] == key].reset_index(drop=True)
         if self.redraws and rows.empty:
             raise self._unpublished("score of counting words")
-        prints = None if self.redraws else f"{self.data(spec).fingerprint} {self.data(to).fingerprint}"
+        prints = None if self.redraws else f"{self.data(spec).fingerprint} {self.data(to).fingerprint} version {VERSION}"
         if len(rows) and (self.redraws or (rows["fingerprints"] == prints).all()):
             return rows.drop(columns=["key", "fingerprints"])
         table = counting_words(self.data(spec), self.data(to)).assign(seed=spec.seed)
@@ -226,16 +228,21 @@ class Study:
 
     # ---------------------------------------------------------------------------------------------------------- tables
 
-    def table(self, study: str, name: str, make: Callable[[], pd.DataFrame], key: str | None = None) -> pd.DataFrame:
+    def table(
+        self, study: str, name: str, make: Callable[[], pd.DataFrame], key: str | None = None, optional: bool = False
+    ) -> pd.DataFrame:
         """The table ``name`` of a study, which ``make`` computes from data or weights. It is published, and a redraw reads it.
 
         ``key``: what the table is made from. It is published in the column ``key``, and a table with this key is not made again.
+        ``optional``: a redraw that finds no published table gives an empty one, because earlier reports did not have it.
 
-        Raises InputError when a redraw finds no published table.
+        Raises InputError when a redraw finds no published table that is not optional.
         """
         known = published.read(self.results, name) if self.redraws or key else None
         own = None if known is None else known[known["study"] == study].drop(columns="study").reset_index(drop=True)
         if self.redraws:
+            if own is None and optional:
+                return pd.DataFrame()
             if own is None:
                 raise self._unpublished(f"table '{name}'")
             return own

@@ -397,9 +397,15 @@ def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
     data = prepare(SPEC.data, paths.prepared_dir())
     counted = classical.counting_words(data)
     assert [right.mean() for right in counted["correct"]] == pytest.approx(counted["accuracy"].tolist())
-    row = comparisons.against_words(arm(run), counted).iloc[0]
+    row = comparisons.against_words(arm(run), counted[counted["model"] == classical.NAME]).squeeze()
     assert row["comparison"] == f"{run.metrics['model']} − {classical.NAME}" and row["n_seeds"] == 1
     assert row["difference"] == pytest.approx(run.metrics["accuracy"] - counted["accuracy"].iloc[1])
+    judged = counted.assign(validation_accuracy=[0.1, 0.2, 0.3, 0.2], accuracy=[0.9, 0.5, 0.4, 0.9])
+    assert classical.best(judged)["model"] == "nb-svm"  # by validation accuracy, not by test accuracy
+    beside = comparisons.against_words(arm(run), judged)
+    assert beside["comparison"].tolist() == [f"{run.metrics['model']} − {name}" for name in (classical.NAME, "nb-svm")]
+    old = counted[:2].drop(columns="validation_accuracy")  # as version 1 published it
+    assert classical.best(old)["model"] == classical.NAME and len(comparisons.against_words(arm(run), old)) == 1
     elsewhere = prepare(dataclasses.replace(SPEC.data, seed=7), paths.prepared_dir())
     away = classical.counting_words(data, tested_on=elsewhere)
     assert len(away["correct"].iloc[0]) == len(elsewhere.splits["test"])
@@ -430,6 +436,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
         ("standard-6x256", "standard-3x256"),
         ("recurrent-3x2x256", classical.NAME),
         ("standard-6x384", classical.NAME),
+        ("recurrent-3x2x256", "nb-svm"),
     ]
     compared = pd.DataFrame([{"comparison": f"{a} − {b}", **base} for a, b in pairs])
     cost = {"parameters": 2, "non_embedding_parameters": 2, "forward_flops": 2, "ms_median": 2, "ms_per_text": 2}
@@ -445,6 +452,7 @@ def test_the_answer_asks_what_passes_and_layers_buy_and_what_counting_words_reac
         "What would as many separate layers gain? At the same width, **standard-6x256** minus **standard-3x256**",
         f"Does it need a neural network? **standard-6x384** minus **{classical.NAME}**",
         f"\n**recurrent-3x2x256** minus **{classical.NAME}**",
+        "another one is the most accurate on validation texts. **recurrent-3x2x256** minus **nb-svm**",
     ):
         assert sentence in said
     wider = words.answer("standard-6x384", "recurrent-3x2x256", runs, compared, 0.025, pd.DataFrame())

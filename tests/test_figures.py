@@ -21,6 +21,7 @@ from rtxlib.runs.metrics import confusion_counts
 from rtxstudy.evaluation.pareto import frontier
 from rtxstudy.evaluation.statistics import summarise
 from rtxstudy.figures import accuracy, data, domains, gradients, interactive, save, sensitivity, tradeoff, training
+from rtxstudy.figures import format_control as draw_control
 from rtxstudy.figures.shared import labels, looks, notes, style, wrapping
 
 TWO = ["standard-6x384", "recurrent-3x2x256"]
@@ -143,6 +144,18 @@ DIFFERENCES = pd.DataFrame(
 )
 
 # what is drawn: a name, the figure function, its table
+def control_of() -> pd.DataFrame:
+    """What format alone and words alone tell of the domain."""
+    inputs = {
+        "nothing": ["one label for all"],
+        "format": ["length", "signs", "length and signs", "length and signs of uniform texts"],
+        "words": ["words and signs", "words without signs", "a few words without signs"],
+    }
+    rows = [{"of": of, "input": read} for of, every in inputs.items() for read in every]
+    accuracy = np.linspace(0.34, 0.96, len(rows))
+    return pd.DataFrame(rows).assign(accuracy=accuracy, low=accuracy - 0.04, high=accuracy + 0.04, n_test=558, words=10)
+
+
 CASES = [
     ("length_histogram", data.length_histogram, LENGTHS),
     ("label_balance", data.label_balance, BALANCE),
@@ -167,6 +180,7 @@ CASES = [
     ("grid_heat_map", sensitivity.grid_heat_map, grid_of((1, 2, 4), 3)),
     ("gradient_by_pass", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64", "x unshared"], 3)),
     ("gradient_by_pass, one seed", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64"], 1)),
+    ("format_control", draw_control.format_control, control_of()),
     ("transfer", domains.transfer, at(summary_of(TWO, 3).assign(trained_on="sst2"), "tested_on", ("sst2", "yelp"))),
     ("cross_domain", domains.cross_domain, crossed([*TWO, "tf-idf + logistic regression"], 3)),
 ]
@@ -253,6 +267,7 @@ NEEDED = {
     gradients.gradient_by_pass: ("model", "seed", "iteration", "norm", "share"),
     domains.transfer: ("model", "trained_on", "tested_on", "mean", "low", "high", "n"),
     domains.cross_domain: ("model", "trained_on", "tested_on", "mean", "n"),
+    draw_control.format_control: ("of", "input", "accuracy", "low", "high", "n_test", "words"),
 }
 
 

@@ -81,6 +81,25 @@ def test_a_table_is_made_once_and_read_by_a_redraw(study: Study, monkeypatch: py
     table = pd.DataFrame({"passes": [1, 2], "share": [0.25, 0.75]})
     pd.testing.assert_frame_equal(Study.open("smoke").table("loop", "shares", lambda: table), table)
     pd.testing.assert_frame_equal(study.table("loop", "shares", lambda: pytest.fail("made again")), table)
+    assert study.table("loop", "newer", lambda: pytest.fail("made"), optional=True).empty  # earlier reports did not have it
+
+
+def test_counts_of_an_earlier_version_are_drawn_again_and_computed_again(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A redraw shows what was published before there were further baselines; a study that may train adds them."""
+    monkeypatch.delenv("RTX_NO_TRAINING")
+    training = Study.open("smoke")
+    new = training.counting_words()
+    assert new["model"].tolist() == ["majority class", "tf-idf + logistic regression", "nb-svm", "bag of embeddings"]
+    assert new["validation_accuracy"].between(0, 1).all()
+    stored = published.read(study.results, "counting_words")
+    prints = " ".join([training.data(training.profile.data).fingerprint] * 2)
+    old = stored[:2].drop(columns=["validation_accuracy", "learning_rate", "epochs"]).assign(fingerprints=prints)
+    old.to_parquet(study.results / "counting_words.parquet")
+    assert study.counting_words()["accuracy"].tolist() == new["accuracy"][:2].tolist()
+    again = training.counting_words()
+    clock = ["seconds", "ms_per_text"]
+    pd.testing.assert_frame_equal(again.drop(columns=clock), new.drop(columns=clock))  # with a seed, so the same again
+    assert len(published.read(study.results, "counting_words")) == 4  # the old rows are replaced
 
 
 def test_no_texts_are_shown_by_a_redraw(study: Study) -> None:

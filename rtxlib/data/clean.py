@@ -58,6 +58,33 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
+# What a treebank's tokeniser makes of words and signs: "do n't" and "it 's" for "don't" and "it's", "-lrb-" for "(".
+_CLITIC = re.compile(r"\s+(?=n't\b|'(?:s|re|ve|ll|d|m)\b)", re.IGNORECASE)
+_BRACKET = re.compile(r"-[lr][rcs]b-", re.IGNORECASE)
+_APOSTROPHE = re.compile(r"(?<=\w)['\u2019](?=\w)")
+_NOT_A_LETTER = re.compile(r"[\W\d_]+")
+UNIFORM_WORDS = 10  # of a text whose format is made uniform
+
+
+def letters_alone(text: str) -> str:
+    """Lower-case words of letters, with one space between two: no punctuation, no digits, no tokeniser's marks.
+
+    An apostrophe inside a word leaves nothing, so that "do n't" and "don't" become the same word, "dont".
+    """
+    joined = _APOSTROPHE.sub("", _CLITIC.sub("", _BRACKET.sub(" ", text)))
+    return _NOT_A_LETTER.sub(" ", joined).strip().lower()
+
+
+def uniform(text: str, words: int = UNIFORM_WORDS) -> str:
+    """The middle ``words`` words of :func:`letters_alone`; a shorter text has fewer.
+
+    The middle, because the beginning of a text may tell that it is a title, or that it is a whole text and no phrase.
+    """
+    of_text = letters_alone(text).split()
+    start = max(0, (len(of_text) - words) // 2)
+    return " ".join(of_text[start : start + words])
+
+
 # Switch of DataSpec -> its steps, by their names in the table of filters. The order matters: an escaped tag becomes a
 # tag when entities are decoded, and removals leave spaces behind.
 STEPS = {
@@ -65,6 +92,7 @@ STEPS = {
     "strip_urls": (("URLs removed", strip_urls),),
     "lowercase": (("lower-cased", str.lower),),
     "squeeze_whitespace": (("white space squeezed", squeeze),),
+    "uniform": (("format made uniform", uniform),),
 }
 
 
@@ -73,7 +101,7 @@ def clean(texts: Iterable[str], **switches: bool) -> tuple[list[str], dict[str, 
 
     Args:
         texts: n texts
-        switches: ``lowercase``, ``strip_html``, ``strip_urls``, ``squeeze_whitespace``; a missing one is off
+        switches: ``lowercase``, ``strip_html``, ``strip_urls``, ``squeeze_whitespace``, ``uniform``; a missing one is off
 
     Returns:
         n texts, of which some may be empty; and step -> number of texts changed, for the steps that are on, in order.
@@ -99,7 +127,10 @@ def clean_texts(texts: Iterable[Text], **switches: bool) -> list[Text]:
 
 
 def clean_rows(rows: Rows, spec: DataSpec) -> None:
-    """Clean the texts of the rows as the spec's switches say, and drop the texts that are then empty."""
+    """Clean the texts of the rows as the spec's switches say, and drop the texts that are then empty.
+
+    Where the format is made uniform, texts of fewer than :data:`UNIFORM_WORDS` words are dropped, so that all are equally long.
+    """
     for column in rows.text_columns:
         rows.table[column], changed = clean(rows.table[column], **{switch: getattr(spec, switch) for switch in STEPS})
         for step, count in changed.items():
@@ -108,3 +139,6 @@ def clean_rows(rows: Rows, spec: DataSpec) -> None:
     if empty.all():
         raise InputError(f"All {len(empty):,} texts are empty once they are cleaned; name another column of texts.")
     rows.keep("empty texts dropped", ~empty)
+    if spec.uniform:
+        counts = [rows.table[column].str.split().str.len() for column in rows.text_columns]
+        rows.keep(f"texts of fewer than {UNIFORM_WORDS} words dropped", np.min(counts, axis=0) == UNIFORM_WORDS)

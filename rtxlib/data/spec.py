@@ -28,6 +28,7 @@ class DataSpec:
     strip_html: bool = True
     strip_urls: bool = True
     squeeze_whitespace: bool = True
+    uniform: bool = False  # leave a few lower-case words of each text, without punctuation or digits (clean.uniform)
     # "bert", "wordpiece", "unigram", or a model's folder or Hub id; auto: bert for the Hub's data, else wordpiece
     tokenizer: str = "auto"
     vocab_size: int = 8000  # of a trained tokenizer, at most

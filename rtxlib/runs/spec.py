@@ -230,4 +230,6 @@ def data_label(data: DataSpec) -> str:
         parts.append(f"at {data.max_length} tokens")
     if data.validation_share is not None:
         parts.append(f"with {data.validation_share:.0%} held out")
+    if data.uniform:
+        parts.append("uniform")
     return " ".join(parts)

@@ -126,7 +126,8 @@ def _probabilities(run: Run, cleaned: list[str], **way: Any) -> np.ndarray:
 
 def _cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:
     """Texts, cleaned as the run's training texts were."""
-    return clean_texts(texts, **{step: run.spec["data"][step] for step in CLEANING})
+    of_data = run.spec["data"]  # of an earlier version, it lacks later steps
+    return clean_texts(texts, **{step: of_data.get(step, False) for step in CLEANING})
 
 
 def predict(run: Run, texts: Sequence[Text], **way: Any) -> pd.DataFrame:

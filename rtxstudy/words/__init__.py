@@ -3,9 +3,11 @@
 A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all return a string of Markdown.
 
 - :mod:`~rtxstudy.words.data`: the data of a notebook, and what their audit found
+- :mod:`~rtxstudy.words.claims`: what the proposal claims, and what is measured of it
 - :mod:`~rtxstudy.words.comparisons`: one model against another, or against an aim
 - :mod:`~rtxstudy.words.costs`: what accuracy costs
 - :mod:`~rtxstudy.words.depth_gain`: where depth pays, and how much of it a loop keeps
+- :mod:`~rtxstudy.words.format_control`: what format alone tells of the domain task
 - :mod:`~rtxstudy.words.exits`: early exit whose risk is bounded
 - :mod:`~rtxstudy.words.composed`: tasks whose answer must be computed; notebook 09 imports this module itself
 - :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
@@ -19,6 +21,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 """
 
 from rtxstudy.words.answers import answer as answer
+from rtxstudy.words.claims import claims as claims
 from rtxstudy.words.comparisons import away_from_home as away_from_home
 from rtxstudy.words.comparisons import beside_words as beside_words
 from rtxstudy.words.comparisons import carried as carried
@@ -38,6 +41,7 @@ from rtxstudy.words.depth_gain import what_to_use as what_to_use
 from rtxstudy.words.depth_gain import where_depth_pays as where_depth_pays
 from rtxstudy.words.exits import bounded_exit as bounded_exit
 from rtxstudy.words.exits import may_leave as may_leave
+from rtxstudy.words.format_control import format_control as format_control
 from rtxstudy.words.limitations import data_used as data_used
 from rtxstudy.words.limitations import limits as limits
 from rtxstudy.words.loop import leaving_early as leaving_early

@@ -21,7 +21,8 @@ def answer(
     The answer for a data set is yes if the whole interval lies above −margin, and no if it lies below. Any other interval
     settles nothing, and neither do fewer than three seeds.
     """
-    from rtxlib.runs.counting_words import NAME as COUNTING  # here, because it loads scikit-learn
+    from rtxlib.runs.counting_words import FITS, MAJORITY  # here, because it loads scikit-learn and torch
+    from rtxlib.runs.counting_words import NAME as COUNTING
 
     rows = comparisons[comparisons["comparison"] == f"{recurrent} − {standard}"].drop_duplicates("data")
     if rows.empty:
@@ -39,11 +40,13 @@ def answer(
         *_replaced(rows, margin),
     ]
     short, tall = _standard_encoders(recurrent)
+    strongest = "Of the baselines without a neural network, another one is the most accurate on validation texts."
     for question, a, b in (
         ("What do the extra passes gain? At the same width and with the same parameters,", recurrent, short),
         ("What would as many separate layers gain? At the same width,", tall, short),
         ("Does it need a neural network?", standard, COUNTING),
         ("", recurrent, COUNTING),
+        *((strongest, recurrent, name) for name in (MAJORITY, *FITS) if name != COUNTING),
     ):
         found = comparisons[comparisons["comparison"] == f"{a} − {b}"]
         if not found.empty:

@@ -33,7 +33,7 @@ _FAMILIES = (
     ("unshared", ("unshared",), OKABE["purple"], "s"),
     ("recurrent", ("recurrent",), OKABE["vermillion"], "D"),
     ("standard", ("standard",), OKABE["blue"], "o"),
-    ("classical", ("tf-idf", "majority", "n-gram"), GREY, "X"),
+    ("classical", ("tf-idf", "majority", "n-gram", "nb-svm", "bag of embeddings"), GREY, "X"),
     ("pretrained", ("minilm", "modernbert"), OKABE["green"], "P"),
     ("bert", ("bert",), OKABE["orange"], "v"),
     ("other", ("",), OKABE["black"], "^"),

@@ -1,0 +1,41 @@
+"""Sentences on the claims of the proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from rtxstudy.words.numbers import counted, number, points, signed
+
+OUTCOMES = ("holds", "does not hold", "not settled", "not measured")
+_HOLD = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold")}
+
+
+def measured(row: Mapping[str, Any]) -> str:
+    """The measured value of a row of :func:`rtxstudy.evaluation.claims.claims`, with its interval and n; – if there is none."""
+    if row["outcome"] == "not measured":
+        return "–"
+    if row["unit"] != "points":
+        return f"{number(row['value'], '.2f')} {row['unit']}".strip()
+    n = f"{counted(int(row['n_seeds']), 'seed')} × {row['n_items']:,.0f} texts"
+    if pd.isna(row["low"]):
+        return f"{points(row['value'])} ({n}; no interval)"
+    return f"{points(row['value'])} (95 % interval {signed(row['low'])} to {points(row['high'])}, {n})"
+
+
+def claims(table: pd.DataFrame) -> str:
+    """How many claims of the proposal hold, and which do not. ``table``: of :func:`rtxstudy.evaluation.claims.claims`."""
+    lines = []
+    for outcome in OUTCOMES:
+        part = table[table["outcome"] == outcome]
+        if part.empty:
+            continue
+        one, more = _HOLD.get(outcome, (f"is {outcome}", f"are {outcome}"))
+        lines.append(f"- {len(part)} of {len(table)} measurements of claims {one if len(part) == 1 else more}.")
+        if outcome == "does not hold":
+            lines += [
+                f"  - {row['claim']} Measured: {measured(row)} ({row['how']})." for row in part.to_dict("records")
+            ]
+    return "\n".join(lines)

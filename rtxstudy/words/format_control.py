@@ -1,0 +1,37 @@
+"""Sentences on the control of the domain task."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.words.numbers import points, signed
+
+
+def format_control(table: pd.DataFrame) -> str:
+    """What format alone tells, and what counting words keeps in uniform texts.
+
+    ``table``: of :func:`rtxstudy.evaluation.format_control.format_control`.
+    """
+    from rtxstudy.evaluation import format_control as of  # here, because it loads scikit-learn
+
+    row = table.set_index("input")
+    constant, whole, few = (row.loc[name, "accuracy"] for name in (of.CONSTANT, of.WHOLE, of.UNIFORM))
+    both, change = row.loc[of.BOTH], row.loc[of.UNIFORM]
+    interval = f"{signed(change['difference_low'])} to {points(change['difference_high'])}"
+    lines = [
+        f"- **Length and signs**, without any word, tell {both['accuracy']:.1%} of the {both['n_test']:,} test texts (95 % "
+        f"interval {both['low']:.1%} to {both['high']:.1%}), length alone {row.loc[of.LENGTH, 'accuracy']:.1%}. One label for "
+        f"all is right for {constant:.1%}.",
+        f"- **Uniform texts** are {change['words']:.0f} lower-case words without signs or digits. Length and signs tell "
+        f"{row.loc[of.LEFT, 'accuracy']:.1%} of them, and counting words {few:.1%}. The same texts as they are give counting "
+        f"words {whole:.1%}; the difference is {points(change['difference'])} (95 % interval {interval}). At their full length, "
+        f"without signs and digits, they give it {row.loc[of.LETTERS, 'accuracy']:.1%}.",
+    ]
+    if whole > constant:
+        share = (few - constant) / (whole - constant)
+        lines.append(f"- Uniform texts keep {share:.0%} of what counting words gains over one label for all.")
+    if both["low"] > constant:
+        lines.append(
+            "- So a part of this task can be solved without reading a word. Its accuracies do not show reading alone."
+        )
+    return "\n".join(lines)
