@@ -1,4 +1,4 @@
-"""The wheel works alone: with the study's packages it makes the report in an empty folder, without them it trains."""
+"""What the wheel holds, and that it trains without the study's packages. test_notebooks.py makes the report with them."""
 
 from __future__ import annotations
 
@@ -115,19 +115,6 @@ def test_the_wheel_holds_both_packages_and_the_notebooks(wheel: Path) -> None:
     tree = {file for package in ("rtxlib", "rtxstudy") for file in (ROOT / package).rglob("*") if file.is_file()}
     files = {str(file.relative_to(ROOT)) for file in tree if file.suffix != ".pyc"}
     assert held == files | {f"rtxstudy/notebooks/{stem}.ipynb" for stem in STEMS}
-
-
-def test_with_the_study_the_wheel_runs_a_notebook_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
-    """The whole report of the wheel is the one that test_notebooks.py looks at."""
-    rtx = environment(tmp_path, wheel, NEEDED + EXTRAS["study"])
-    home = tmp_path / "empty"
-    done = rtx("notebook", "02", "--profile", "smoke")
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert (home / "figures" / "smoke" / "02_accuracy.svg").is_file()
-    assert [file.stem for file in (home / "reports" / "smoke" / "notebooks").iterdir()] == ["02_baseline"]
-    assert {folder.name for folder in home.iterdir()} == {"data", "figures", "reports"}
-    done = rtx("doctor")
-    assert done.returncode == 0 and "matplotlib" in done.stdout and "not installed" not in done.stdout
 
 
 def test_without_the_study_the_wheel_trains_and_says_what_to_install(wheel: Path, tmp_path: Path) -> None:
