@@ -150,6 +150,22 @@ def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
     return _written(table[["regime", "data", *SMALL]], SMALL)
 
 
+DEPLOYED = {  # column of rtxstudy.evaluation.deployed.compared → its readable name and its format
+    "accuracy": ("accuracy", "{:.3f}"),
+    "megabytes": ("megabytes", "{:.1f}"),
+    "ms_one": ("one text (ms)", "{:.2f}"),
+    "ms_in_batch": ("a text of a batch (ms)", "{:.2f}"),
+}
+
+
+def deployed(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of what each arm costs in each form."""
+    ends = zip(*(table[end] for end in ("difference", "low", "high")), strict=True)
+    lost = [f"{signed(mean)} ({signed(low)} to {signed(high)})" for mean, low, high in ends]
+    named = table.assign(megabytes=table["bytes"] / 1e6, **{"minus float32 (points)": lost})
+    return _written(named[["arm", "form", "accuracy", "minus float32 (points)", *list(DEPLOYED)[1:]]], DEPLOYED)
+
+
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of :func:`rtxstudy.evaluation.converted_embeddings.means`: one row per model, one column per panel."""
     return table.pivot(index="model", columns="panel", values="mean").loc[table["model"].unique(), table["panel"].unique()]

@@ -21,8 +21,9 @@ from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import published
 from rtxstudy.evaluation import bounded_exits as bounded
-from rtxstudy.evaluation import measured
+from rtxstudy.evaluation import deployed, measured
 from rtxstudy.evaluation.exits import exit_differences
+from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.worth import by_composition
 
 RANDOM = RunSpec(
@@ -62,6 +63,9 @@ def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict
         "state_gradients": measured.state_gradients(run, data, results),
         "exits": ways,
         "exit_predictions": predictions,
+        "deployed": deployed.deployed(run, data, results),
+        "deployed_predictions": store.part(run, "deployed_predictions", results),
+        "rounding": store.part(run, "rounding", results),
         "bounded_exits": of_bounds,
         "bounded_exit_predictions": store.part(run, "bounded_exit_predictions", results),
     }
@@ -86,6 +90,19 @@ def test_a_run_known_from_the_committed_tables_alone_needs_neither_weights_nor_d
     assert known.path is None
     for name, table in tables(known, None, tmp_path).items():
         pd.testing.assert_frame_equal(table, first[name])
+
+
+def test_a_deployed_encoder_keeps_its_labels_in_float32_and_a_quarter_of_its_bytes_in_eight_bits(run, data) -> None:
+    runs = Runs((run,), (RANDOM,), Path("unused"))
+    deployed.deployed(run, data)
+    forms = deployed.compared({"loop": runs}).set_index("form")
+    assert list(forms.index) == list(deployed.FORMS) and (forms[["ms_one", "ms_in_batch"]] > 0).all(axis=None)
+    assert forms.loc["float32, ONNX", "difference"] == 0
+    assert forms.loc[deployed.FLOAT, "accuracy"] == pytest.approx(run.metrics["accuracy"])
+    assert forms.loc[deployed.FLOAT, "bytes"] == 4 * run.metrics["parameters"] == 2 * forms.loc["bf16, torch", "bytes"]
+    assert forms.loc[deployed.EIGHT, "bytes"] < 0.6 * forms.loc[deployed.FLOAT, "bytes"]  # the nodes weigh as much as the weights
+    rounded = deployed.rounding({"loop": runs})
+    assert rounded["passes"].tolist() == [1, 2, 3] and (rounded["error"] > 0).all()
 
 
 def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:

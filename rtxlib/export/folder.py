@@ -32,7 +32,7 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.runs import use
 from rtxlib.runs.store import Run
 
-_CALIBRATION = 256  # validation texts
+CALIBRATION = 256  # validation texts
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def export(source: Source, out: Path, eight: bool, report: Callable[[str], None]
         report(f"the float32 graph agrees with the model on {len(texts):,} texts")
         record["size"] = record["size_float32"]
         if eight:
-            validation = data.texts("validation")[:_CALIBRATION]
+            validation = data.texts("validation")[:CALIBRATION]
             calibration = _calibrated(aside, source, validation)
             record |= {"n_calibration": len(validation), "towards_weights": calibration.towards_weights}
             record["size"] = _write_graph(aside, source, calibration)

@@ -44,6 +44,9 @@ TABLES = (
     "bounded_exit_predictions",
     "further_passes",
     "small_vocabulary",
+    "deployed",
+    "deployed_predictions",
+    "rounding",
     "longer_texts",
 )  # the tables that a run's folder may hold
 

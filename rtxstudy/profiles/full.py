@@ -20,13 +20,11 @@ _GENERATED = DataSpec(source="embedded", rows=8000, depth=4, vocab_size=2000)
 _REVIEWS = tuple(DataSpec(source=name, tokenizer="bert") for name in ("sst2", "yelp_polarity", "amazon_polarity"))
 # Data on which notebook 09 is going to train; a pretraining leaves their evaluation texts out before it begins.
 _LATER = (
-    of_source("snli", rows=20_000),
-    _DOMAINS,
-    _GENERATED,
     *(DataSpec(source=name, official_test=True, rows=8000, max_length=128) for name in ("yelp_polarity", "amazon_polarity")),
     of_source("yelp_five_stars", rows=8000, max_length=128),
 )
-_TWO_EPOCHS = named_recipe("finetune", epochs=2)
+_ONE_EPOCH, _TWO_EPOCHS = (named_recipe("finetune", epochs=epochs) for epochs in (1, 2))
+_TAUGHT = named_recipe("finetune", distillation=0.5)
 _SEARCH = Search(
     data=dataclasses.replace(_SST2, validation_share=0.2),
     arms=("standard-6x384", "recurrent-3x2x256", "standard-3x256", "standard-6x256"),
@@ -59,7 +57,7 @@ FULL = Profile(
     small="bert-mini",
     small_recipe=RECIPES["small"],
     pretrained="sentence-transformers/all-MiniLM-L6-v2",
-    finetune=named_recipe("finetune", epochs=1),
+    finetune=_ONE_EPOCH,
     finetune_spam=RECIPES["finetune"],
     pretrained_seeds=3,
     searched_rows=1000,
@@ -87,14 +85,24 @@ FULL = Profile(
     random_depth="recurrent-3x4x256",
     random_depth_seeds=5,
     depth_tasks=(
-        DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS, lower=_TWO_EPOCHS),
-        DepthTask(of_source("cola"), RECIPES["small"], lower=RECIPES["finetune"]),
-        DepthTask(_SST2, RECIPES["default"]),
+        DepthTask(of_source("multi_nli"), RECIPES["medium"], made=_TWO_EPOCHS, lower=_TWO_EPOCHS),
+        DepthTask(
+            of_source("cola"),
+            RECIPES["small"],
+            made=RECIPES["finetune"],
+            lower=RECIPES["finetune"],
+            taught=_TAUGHT,
+        ),
+        DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH),
+        DepthTask(of_source("snli", rows=20_000), made=_TWO_EPOCHS),
+        DepthTask(_DOMAINS, made=_ONE_EPOCH),
+        DepthTask(_GENERATED, named_recipe("demo", epochs=4)),
     ),
     own_text=OwnText(_REVIEWS, RECIPES["pretrain"], embedding_size=128, kept_out=_LATER),
     depth_seeds=3,
     conversions=CONVERSIONS,
     exit_studies=(),
+    deployed="made",
 )
 
 # Yelp and Amazon at the proposal's length, judged on the official test rows. All other rows are for training and validation.

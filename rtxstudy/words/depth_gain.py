@@ -71,6 +71,28 @@ def small_vocabulary(row: Mapping[str, Any]) -> str:
     )
 
 
+def deployed(row: Mapping[str, Any]) -> str:
+    """One sentence on an arm in eight bits: a row of :func:`rtxstudy.evaluation.deployed.compared`, and ``whole_bytes``."""
+    share, ends = number(100 * row["bytes"] / row["whole_bytes"], ".0f"), f"{signed(row['low'])} to {signed(row['high'])}"
+    return (
+        f"**{row['arm'].capitalize()}**, {row['data']}: in eight bits it takes {row['bytes'] / 1e6:.1f} MB, {share} % of its bytes "
+        f"in float32. Its accuracy changes by {points(row['difference'])} ({ends}, {counted(row['n_seeds'], 'seed')} × "
+        f"{row['n_items']:,} texts)."
+    )
+
+
+def rounding(table: pd.DataFrame) -> str:
+    """How large the error of eight bits is; ``table`` of :func:`rtxstudy.evaluation.deployed.rounding`."""
+    said = []
+    for arm, rows in table.groupby("arm", sort=False):
+        errors = " and ".join(number(error, ".3f") for error in rows.sort_values("passes")["error"])
+        passes = "" if len(rows) == 1 else f" after {' and '.join(map(str, sorted(rows['passes'])))} passes"
+        said.append(f"{arm} {errors}{passes}")
+    return (
+        "The error of rounding in the mean state of a text, as a share of the spread of the states: " + "; ".join(said) + "."
+    )
+
+
 def _way(row: pd.Series) -> str:
     words = f"{row['start']} layers, {row['layers']}×{row['passes']}"
     return f"{words}, {row['beside']}" if row["beside"] else words
