@@ -70,14 +70,16 @@ def deployed(run: Run, data: Prepared | None, results: Path | None = None) -> pd
         keep(run, "deployed_predictions", named(run, predictions))
         keep(run, "rounding", named(run, _rounding(source, data, record["towards_weights"])))
         weights = sum(p.numel() for p in model.parameters())
-        one, in_batch = _milliseconds(model, [_session(network(model, source.pairs)), eight.session], test, pad)
+        with training_threads(THREADS), torch.inference_mode():
+            machine = device_name(CPU)
+            one, in_batch = _milliseconds(model, [_session(network(model, source.pairs)), eight.session], test, pad)
         return pd.DataFrame(
             {
                 "form": FORMS,
                 "bytes": [4 * weights, 2 * weights, record["size_float32"], record["size"]],
                 "ms_one": one,
                 "ms_in_batch": in_batch,
-                "device": f"{device_name(CPU)}, {THREADS} threads",
+                "device": machine,
             }
         )
 
@@ -100,18 +102,14 @@ def _milliseconds(
     ways = [partial(by_torch, precision=precision) for precision in PRECISIONS]
     ways += [partial(by_graph, graph=graph) for graph in graphs]
     found = []
-    with training_threads(THREADS), torch.inference_mode():
-        for size in (1, len(rows)):
-            batches = [collate(test, rows[at : at + size], pad) for at in range(0, len(rows), size)]
-            taken = np.empty((ROUNDS + 1, len(ways), len(batches)))
-            for turn, (number, way), (place, batch) in product(
-                range(ROUNDS + 1), enumerate(ways), enumerate(batches)
-            ):
-                started = time.perf_counter()
-                way(batch)
-                taken[turn, number, place] = time.perf_counter() - started
-            # the first round warms up
-            found.append((1000 / size * np.median(taken[1:], axis=(0, 2))).tolist())
+    for size in (1, len(rows)):
+        batches = [collate(test, rows[at : at + size], pad) for at in range(0, len(rows), size)]
+        taken = np.empty((ROUNDS + 1, len(ways), len(batches)))
+        for turn, (number, way), (place, batch) in product(range(ROUNDS + 1), enumerate(ways), enumerate(batches)):
+            started = time.perf_counter()
+            way(batch)
+            taken[turn, number, place] = time.perf_counter() - started
+        found.append((1000 / size * np.median(taken[1:], axis=(0, 2))).tolist())  # the first round warms up
     return found
 
 
