@@ -73,11 +73,11 @@ def small_vocabulary(row: Mapping[str, Any]) -> str:
 
 def deployed(row: Mapping[str, Any]) -> str:
     """One sentence on an arm in eight bits: a row of :func:`rtxstudy.evaluation.deployed.compared`, and ``whole_bytes``."""
-    share, ends = number(100 * row["bytes"] / row["whole_bytes"], ".0f"), f"{signed(row['low'])} to {signed(row['high'])}"
+    share, ends = row["bytes"] / row["whole_bytes"], f"{signed(row['low'])} to {signed(row['high'])}"
+    n = f"{counted(row['n_seeds'], 'seed')} × {row['n_items']:,} texts"
     return (
-        f"**{row['arm'].capitalize()}**, {row['data']}: in eight bits it takes {row['bytes'] / 1e6:.1f} MB, {share} % of its bytes "
-        f"in float32. Its accuracy changes by {points(row['difference'])} ({ends}, {counted(row['n_seeds'], 'seed')} × "
-        f"{row['n_items']:,} texts)."
+        f"**{row['arm'].capitalize()}**, {row['data']}: in eight bits it takes {row['bytes'] / 1e6:.1f} MB, "
+        f"{number(100 * share, '.0f')} % of its bytes in float32. Its accuracy changes by {points(row['difference'])} ({ends}, {n})."
     )
 
 
