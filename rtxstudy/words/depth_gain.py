@@ -77,7 +77,8 @@ def deployed(row: Mapping[str, Any]) -> str:
     n = f"{counted(row['n_seeds'], 'seed')} × {row['n_items']:,} texts"
     return (
         f"**{row['arm'].capitalize()}**, {row['data']}: in eight bits it takes {row['bytes'] / 1e6:.1f} MB, "
-        f"{number(100 * share, '.0f')} % of its bytes in float32. Its accuracy changes by {points(row['difference'])} ({ends}, {n})."
+        f"{number(100 * share, '.0f')} % of its bytes in float32. Its accuracy changes by {points(row['difference'])} "
+        f"({ends}, {n})."
     )
 
 
