@@ -65,6 +65,7 @@ def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict
         "exit_predictions": predictions,
         "deployed": deployed.deployed(run, data, results),
         "deployed_predictions": store.part(run, "deployed_predictions", results),
+        "deployed_times": deployed.times(run, data, results),
         "rounding": store.part(run, "rounding", results),
         "bounded_exits": of_bounds,
         "bounded_exit_predictions": store.part(run, "bounded_exit_predictions", results),
@@ -94,7 +95,8 @@ def test_a_run_known_from_the_committed_tables_alone_needs_neither_weights_nor_d
 
 def test_a_deployed_encoder_keeps_its_labels_in_float32_and_a_quarter_of_its_bytes_in_eight_bits(run, data) -> None:
     runs = Runs((run,), (RANDOM,), Path("unused"))
-    deployed.deployed(run, data)
+    for measure in (deployed.deployed, deployed.times):
+        measure(run, data)
     forms = deployed.compared({"loop": runs}).set_index("form")
     assert list(forms.index) == list(deployed.FORMS) and (forms[["ms_one", "ms_in_batch"]] > 0).all(axis=None)
     assert forms.loc["float32, ONNX", "difference"] == 0

@@ -46,6 +46,7 @@ TABLES = (
     "small_vocabulary",
     "deployed",
     "deployed_predictions",
+    "deployed_times",
     "rounding",
     "longer_texts",
 )  # the tables that a run's folder may hold

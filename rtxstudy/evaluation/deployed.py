@@ -19,6 +19,7 @@ import onnxruntime
 import pandas as pd
 import torch
 from onnxruntime import InferenceSession
+from torch import nn
 
 from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.prepared import Prepared
@@ -26,6 +27,7 @@ from rtxlib.export import eight_bits, folder
 from rtxlib.export.network import network
 from rtxlib.export.standalone import Exported
 from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.runs import store
 from rtxlib.runs.cost import Batch, inputs
 from rtxlib.runs.store import Run
 from rtxlib.training.device import autocast, device_name, training_threads
@@ -44,11 +46,10 @@ CPU = torch.device("cpu")
 
 
 def deployed(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
-    """One row per form of a run's classifier; ``data`` may be None for a published run. Everything is measured on the CPU.
+    """One row per form of a run's classifier; ``data`` may be None for a published run. Everything is computed on the CPU.
 
-    Columns: ``form`` (:data:`FORMS`), ``bytes`` (of its weights; of the graph, for ONNX), ``ms_one`` (a text by itself, without
-    its tokenization; the median over texts of the median over rounds), ``ms_in_batch`` (a text in a batch of ``TIMED_TEXTS``),
-    ``device``. The run also keeps
+    Columns: ``form`` (:data:`FORMS`), ``bytes`` (of the weights; for ONNX of the graph), ``towards_weights`` (of the calibration
+    of eight bits). The run also keeps
 
     - "deployed_predictions", one row per test text: ``row``, ``label``, and the label that each form gives;
     - "rounding", one row per number of passes: ``passes``, and ``error``: the root mean square of what eight bits change in a
@@ -62,28 +63,37 @@ def deployed(run: Run, data: Prepared | None, results: Path | None = None) -> pd
         model = source.model.eval()
         with TemporaryDirectory() as aside:
             record = folder.export(source, Path(aside) / "eight", eight=True)  # it also checks the float32 graph's labels
-            eight = Exported(Path(aside) / "eight", THREADS)
-            rounded = eight(data.texts("test"))
+            rounded = Exported(Path(aside) / "eight")(data.texts("test"))
         exact, bf16 = (predict_logits(model, test, pad, CPU, precision) for precision in PRECISIONS)
         labels = {form: logits.argmax(axis=1) for form, logits in zip(FORMS, (exact, bf16, exact, rounded), strict=True)}
         predictions = pd.DataFrame({"row": np.arange(len(test)), "label": test.labels} | labels)
         keep(run, "deployed_predictions", named(run, predictions))
         keep(run, "rounding", named(run, _rounding(source, data, record["towards_weights"])))
         weights = sum(p.numel() for p in model.parameters())
-        with training_threads(THREADS), torch.inference_mode():
-            machine = device_name(CPU)
-            one, in_batch = _milliseconds(model, [_session(network(model, source.pairs)), eight.session], test, pad)
-        return pd.DataFrame(
-            {
-                "form": FORMS,
-                "bytes": [4 * weights, 2 * weights, record["size_float32"], record["size"]],
-                "ms_one": one,
-                "ms_in_batch": in_batch,
-                "device": machine,
-            }
-        )
+        sizes = [4 * weights, 2 * weights, record["size_float32"], record["size"]]
+        return pd.DataFrame({"form": FORMS, "bytes": sizes, "towards_weights": record["towards_weights"]})
 
     return measured_once(run, "deployed", results, measure)
+
+
+def times(run: Run, data: Prepared | None, results: Path | None = None) -> pd.DataFrame:
+    """How long each form takes, of a run that :func:`deployed` has measured; ``data`` may be None for a published run.
+
+    Columns: ``form``; ``ms_one``: a text by itself, without its tokenization, the median over texts and rounds;
+    ``ms_in_batch``: a text in a batch of ``TIMED_TEXTS``; ``device``.
+    """
+
+    def measure(_: EncoderForSequenceClassification) -> pd.DataFrame:
+        source, towards = folder.of_run(run), store.part(run, "deployed", results)["towards_weights"].iloc[0]
+        model, pad = source.model.eval(), data.tokenizer.pad_token_id
+        calibration = eight_bits.Calibration(_largest(model, data), towards)
+        graphs = [_session(network(model, source.pairs, how)) for how in (None, calibration)]
+        with training_threads(THREADS), torch.inference_mode():
+            machine = device_name(CPU)
+            one, in_batch = _milliseconds(model, graphs, data.splits["test"], pad)
+        return pd.DataFrame({"form": FORMS, "ms_one": one, "ms_in_batch": in_batch, "device": machine})
+
+    return measured_once(run, "deployed_times", results, measure)
 
 
 def _milliseconds(
@@ -116,10 +126,7 @@ def _milliseconds(
 def _rounding(source: folder.Source, data: Prepared, towards: float) -> pd.DataFrame:
     """The table "rounding" of :func:`deployed`. towards: how much the calibration moves into the weights."""
     config, encoder, pad = source.config, source.model.encoder, data.tokenizer.pad_token_id
-    shown = range(min(len(data.splits["validation"]), folder.CALIBRATION))
-    texts = [collate(data.splits["validation"], np.array([row]), pad) for row in shown]
-    largest = eight_bits.largest_inputs(encoder, (inputs(text, CPU) for text in texts))
-    test = data.splits["test"]
+    largest, test = _largest(encoder, data), data.splits["test"]
     rows = np.linspace(0, len(test) - 1, min(ROUNDED_TEXTS, len(test))).astype(int)
     read = [collate(test, rows[at : at + 1], pad) for at in range(len(rows))]
 
@@ -138,6 +145,13 @@ def _rounding(source: folder.Source, data: Prepared, towards: float) -> pd.DataF
     return pd.DataFrame({"passes": range(1, trained + 1), "error": errors})
 
 
+def _largest(model: nn.Module, data: Prepared) -> dict[str, np.ndarray]:
+    """The largest inputs of each map on the validation texts that calibrate an export."""
+    validation, pad = data.splits["validation"], data.tokenizer.pad_token_id
+    rows = range(min(len(validation), folder.CALIBRATION))
+    return eight_bits.largest_inputs(model, (inputs(collate(validation, np.array([row]), pad), CPU) for row in rows))
+
+
 def _session(graph: onnx.ModelProto) -> InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
@@ -152,7 +166,7 @@ def _feed(session: InferenceSession, batch: Batch, passes: int) -> dict[str, np.
 
 
 def compared(arms: Mapping[str, Runs]) -> pd.DataFrame:
-    """Every form of every arm as a row; ``arms``: name → runs of one task, measured by :func:`deployed`.
+    """Every form of every arm as a row; ``arms``: name → runs of one task, measured by :func:`deployed` and :func:`times`.
 
     Columns: ``arm``, ``form``, ``data``; ``accuracy``, ``bytes``, ``ms_one`` and ``ms_in_batch`` (means over seeds);
     ``difference``: the accuracy minus that of the same arm in float32 (0.01 = one percentage point) with ``low`` and ``high``
@@ -160,7 +174,7 @@ def compared(arms: Mapping[str, Runs]) -> pd.DataFrame:
     """
     rows = []
     for arm, runs in arms.items():
-        costs = runs.part("deployed")
+        costs = runs.part("deployed").merge(runs.part("deployed_times"), on=["key", "form"])
         labels = [table.sort_values("row") for _, table in runs.part("deployed_predictions").groupby("key", sort=False)]
         right = {form: np.stack([table[form] == table["label"] for table in labels]) for form in FORMS}
         for form in FORMS:
