@@ -22,6 +22,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
 from rtxlib.errors import InputError
 from rtxlib.models import preset
+from rtxlib.models.kernels import vocabulary
 from rtxlib.models.masked import EncoderForMaskedLM
 from rtxlib.runs.pretraining import RECORD, Pretraining, pretrain
 from rtxlib.runs.spec import RunSpec
@@ -126,8 +127,33 @@ def test_the_head_runs_at_the_hidden_tokens_alone(changes: dict) -> None:
     read, labels = hide(ids, 0.3, 4, 50, torch.arange(5))
     whole, some = model(read).logits, model(read, labels=labels)
     assert whole.shape == (3, 12, 50)
-    assert torch.allclose(some.logits, whole[labels != -100], atol=1e-6)
-    assert some.loss.item() == pytest.approx(F.cross_entropy(whole.flatten(0, 1), labels.flatten()).item(), abs=1e-5)
+    assert torch.equal(some.best, whole[labels != -100].argmax(dim=-1))
+    expected = F.cross_entropy(whole.flatten(0, 1), labels.flatten())
+    assert some.loss.item() == pytest.approx(expected.item(), abs=1e-5)
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    for name, ours, theirs in zip(
+        names, *(torch.autograd.grad(loss, parameters) for loss in (some.loss, expected)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-4, msg=name)
+
+
+def test_pieces_of_rows_give_the_loss_and_gradients_of_one_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    x, table, bias = (torch.randn(*size, dtype=torch.float64).float() for size in ((37, 8), (23, 8), (23,)))
+    true = torch.randint(23, (37,))
+    monkeypatch.setattr(vocabulary, "_ROWS", {"cpu": 10})
+    for given in (x, table, bias):
+        given.requires_grad_()
+    loss, best = vocabulary.vocabulary_loss(x, table, bias, true)
+    logits = F.linear(x, table, bias)
+    assert torch.equal(best, logits.argmax(dim=-1))
+    ours, theirs = (
+        torch.autograd.grad(3 * each, (x, table, bias)) for each in (loss, F.cross_entropy(logits, true, reduction="sum"))
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    with torch.no_grad():
+        assert vocabulary.vocabulary_loss(x, table, bias, true)[0].item() == pytest.approx(loss.item())
 
 
 def pretrainer(data, **changes) -> Pretrainer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -12,8 +13,16 @@ from transformers.modeling_outputs import MaskedLMOutput
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder, EncoderBase
 from rtxlib.models.kernels.linear import Linear, linear
+from rtxlib.models.kernels.vocabulary import vocabulary_loss
 
 NOT_PREDICTED = -100  # the label of a token that is not predicted, as in transformers
+
+
+@dataclass
+class MaskedOutput(MaskedLMOutput):
+    """What :meth:`EncoderForMaskedLM.forward` returns."""
+
+    best: Tensor | None = None  # (predicted,) ids
 
 
 class EncoderForMaskedLM(EncoderBase):
@@ -42,21 +51,22 @@ class EncoderForMaskedLM(EncoderBase):
         labels: Tensor | None = None,
         return_dict: bool | None = None,
         recurrent_depth: int | None = None,
-    ) -> MaskedLMOutput | tuple:
+    ) -> MaskedOutput | tuple:
         """Predict tokens; arguments as in :meth:`Encoder.forward`.
 
         labels: (batch, length), the true id of each token to predict, −100 elsewhere. With labels the head runs at these
-        positions alone, since the product with the whole vocabulary is the most expensive one: ``logits`` are then
-        (predicted, vocabulary), in reading order, and ``loss`` is their mean cross-entropy (nats). Without labels logits are
-        (batch, length, vocabulary).
+        positions alone, since the product with the whole vocabulary is the most expensive one, and no logits are kept: ``loss``
+        is the mean cross-entropy (nats), and ``best`` the most probable ids, (predicted,), in reading order. Without labels
+        ``logits`` are (batch, length, vocabulary).
         """
         states = self.encoder(
             input_ids, attention_mask, token_type_ids, recurrent_depth=recurrent_depth
         ).last_hidden_state
-        if labels is not None:
-            states = states[labels != NOT_PREDICTED]
-        x = self.norm(F.gelu(self.transform(states)))
-        logits = linear(x, self.encoder.embeddings.token.weight, self.bias)
-        loss = None if labels is None else F.cross_entropy(logits.float(), labels[labels != NOT_PREDICTED])
-        output = MaskedLMOutput(loss=loss, logits=logits)
+        table, predicted = self.encoder.embeddings.token.weight, None if labels is None else labels != NOT_PREDICTED
+        x = self.norm(F.gelu(self.transform(states if labels is None else states[predicted])))
+        if labels is None:
+            output = MaskedOutput(logits=linear(x, table, self.bias))
+        else:
+            loss, best = vocabulary_loss(x, table, self.bias, labels[predicted])
+            output = MaskedOutput(loss=loss / max(len(x), 1), best=best)
         return output if return_dict is not False else output.to_tuple()

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from rtxlib.data.batching import Tokens, batches, collate
@@ -79,6 +78,6 @@ class Pretrainer(Trainer):
         ids, vocabulary = ids.to(self.device), model.config.vocab_size
         read, labels = hide(ids, self.share, self.mask_id, vocabulary, self.special_ids, generator)
         with autocast(self.precision, self.device):
-            logits = model(read, labels=labels).logits
+            output = model(read, labels=labels)
         true = labels[labels != NOT_PREDICTED]
-        return F.cross_entropy(logits.float(), true, reduction="sum"), logits.argmax(dim=-1) == true
+        return output.loss * len(true), output.best == true

@@ -29,7 +29,7 @@ def _multiplies(dtype: torch.dtype) -> bool:
     return dtype == torch.float32 or (dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def _format(x: Tensor) -> torch.dtype:
+def number_format(x: Tensor) -> torch.dtype:
     """The number format that products of x use: autocast's where it is on, otherwise that of x."""
     return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
 
@@ -46,7 +46,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     oneDNN computes bf16 products in training. F.linear computes all others. Without gradients, autocast caches converted
     weights, which oneDNN cannot read. In float32, MKL's sums are more exact, and the reference tests need that.
     """
-    half = x.device.type == "cpu" and _format(x) == torch.bfloat16 and _multiplies(torch.bfloat16)
+    half = x.device.type == "cpu" and number_format(x) == torch.bfloat16 and _multiplies(torch.bfloat16)
     return _Linear.apply(x, weight, bias) if half and torch.is_grad_enabled() else F.linear(x, weight, bias)
 
 
@@ -55,7 +55,7 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        dtype = _format(x)
+        dtype = number_format(x)
         x, weight = x.to(dtype), weight.to(dtype)
         ctx.save_for_backward(x, weight)
         return _product(x, weight, None if bias is None else bias.to(dtype), None)
@@ -107,10 +107,10 @@ def prepacked(model: nn.Module) -> Iterator[None]:
     Gradients are computed from the weights themselves. On other devices nothing happens.
     """
     layers = [layer for layer in model.modules() if isinstance(layer, Linear) and layer.weight.device.type == "cpu"]
-    layers = [layer for layer in layers if _multiplies(_format(layer.weight))]
+    layers = [layer for layer in layers if _multiplies(number_format(layer.weight))]
     try:
         for layer in layers:
-            dtype = _format(layer.weight)
+            dtype = number_format(layer.weight)
             weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().to(dtype))
             layer.prepacked = weight, None if layer.bias is None else layer.bias.detach().to(dtype)
         yield
