@@ -20,11 +20,23 @@ from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.training.recipe import recipe
-from rtxstudy.compare import candidates, choice, columns, further, look, near, networks, race, reading, splitting
+from rtxstudy.compare import (
+    candidates,
+    choice,
+    columns,
+    further,
+    halving,
+    look,
+    near,
+    networks,
+    race,
+    reading,
+    splitting,
+)  # fmt: skip
 from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS, Candidate
 from rtxstudy.compare.choice import Joined, Limits
-from rtxstudy.compare.race import Race
-from rtxstudy.compare.texts import MOST_ROWS, Texts, open_texts
+from rtxstudy.compare.rows import MOST_ROWS, Columns
+from rtxstudy.compare.texts import Texts, open_texts
 from rtxstudy.report import notebooks
 from rtxstudy.words import your_data, your_texts
 
@@ -214,7 +226,7 @@ def texts_of(numbers: np.ndarray, labels: int = 2) -> Texts:
             "line": 2,
         }
     )
-    return Texts("mine.csv", "text", "label", [f"l{n}" for n in range(labels)], table)
+    return Texts("mine.csv", Columns("text", "label"), [f"l{n}" for n in range(labels)], table)
 
 
 def entry(numbers: np.ndarray, wrong: np.ndarray, labels: int = 2) -> SimpleNamespace:
@@ -308,8 +320,9 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def one_network(monkeypatch: pytest.MonkeyPatch) -> Candidate:
     tiny = Candidate("standard-1x32", "is tiny", "network", model="standard-1x32")
-    monkeypatch.setattr(race, "CANDIDATES", (*candidates.CANDIDATES[:2], tiny))
-    monkeypatch.setitem(race.NAMED, tiny.name, tiny)
+    for module in (race, halving):
+        monkeypatch.setattr(module, "CANDIDATES", (*candidates.CANDIDATES[:2], tiny))
+    monkeypatch.setitem(candidates.NAMED, tiny.name, tiny)
     monkeypatch.setattr(Candidate, "recipe", lambda self, rows: recipe("smoke", batch_rows=16))
     return tiny
 
@@ -318,11 +331,11 @@ def test_a_network_is_trained_once_and_then_found(
     csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch
 ) -> None:
     found = opened(csv, told(760))
-    first = Race(found, tmp_path / "kept", 5).run()
+    first = race.run(found, tmp_path / "kept", 5)
     assert set(first.entries) == {MAJORITY, WORDS, one_network.name} and first.ended == ""
     assert not any(name == WORDS for name in first.left_out)
     monkeypatch.setattr(networks, "train", lambda *_: pytest.fail("trained again"))
-    again = Race(found, tmp_path / "kept", 5).run()
+    again = race.run(found, tmp_path / "kept", 5)
     for name, was in first.entries.items():
         np.testing.assert_array_equal(was.judged, again.entries[name].judged)
     network = again.entries[one_network.name]
@@ -333,7 +346,7 @@ def test_a_network_is_trained_once_and_then_found(
 def test_few_rows_are_cross_validated_by_networks_too(
     csv, tmp_path: Path, no_hub: None, one_network: Candidate
 ) -> None:
-    done = Race(opened(csv, told(90)), tmp_path / "kept", 5).run()
+    done = race.run(opened(csv, told(90)), tmp_path / "kept", 5)
     found = done.entries[one_network.name]
     judged = done.texts.judged
     assert done.texts.cross_validated and len(found.judged) == len(judged) == found.rows
@@ -344,17 +357,16 @@ def test_few_rows_are_cross_validated_by_networks_too(
 
 def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch) -> None:
     found = opened(csv, told(560))
-    stopped = Race(
+    stopped = race.run(
         found, tmp_path / "kept", 5, lambda line: (tmp_path / "kept" / "stop").touch() if "epoch" in line else None
     )
-    stopped.run()
     assert stopped.ended == "asked" and WORDS in stopped.entries and one_network.name in stopped.left_out
     monkeypatch.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    assert Race(found, tmp_path / "kept", 5).run().ended == "asked"
+    assert race.run(found, tmp_path / "kept", 5).ended == "asked"
 
 
 def test_no_minutes_still_compare_the_models_that_need_none(csv, tmp_path: Path, no_hub: None) -> None:
-    done = Race(opened(csv, told(560)), tmp_path / "kept", 0).run()
+    done = race.run(opened(csv, told(560)), tmp_path / "kept", 0)
     assert set(done.entries) == {MAJORITY, WORDS}
     assert "neither from the Hub" in done.left_out[STATIC] and "minute" in done.left_out["standard-2x128"]
 
@@ -363,7 +375,7 @@ def test_rows_by_which_models_are_chosen_were_not_seen(csv, tmp_path: Path, no_h
     """In cross-validation a text that only one label ever has is no help: its fold has not seen it."""
     table = told(200)
     table["text"] = [f"only{n} {text.partition(' ')[2]}" for n, text in enumerate(table["text"])]
-    done = Race(opened(csv, table), tmp_path / "kept", 0).run()
+    done = race.run(opened(csv, table), tmp_path / "kept", 0)
     assert done.texts.cross_validated and abs(done.score(done.entries[WORDS].judged, done.texts.judged) - 0.5) < 0.2
 
 
