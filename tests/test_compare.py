@@ -16,9 +16,11 @@ import pytest
 from in_process import rtx
 from sklearn.metrics import f1_score
 
+from rtxlib.classifiers import words
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
+from rtxlib.runs import store, use
 from rtxlib.training.recipe import recipe
 from rtxstudy.compare import (
     candidates,
@@ -26,6 +28,7 @@ from rtxstudy.compare import (
     columns,
     further,
     halving,
+    hand_over,
     look,
     near,
     networks,
@@ -70,6 +73,16 @@ def told(rows: int, good: float = 0.6, seed: int = 0) -> pd.DataFrame:
     labels = np.where(rng.random(rows) < good, "good", "bad")
     made = [" ".join([rng.choice(GOOD if label == "good" else BAD), *rng.choice(FILLER, 7)]) for label in labels]
     return pd.DataFrame({"text": made, "label": labels})
+
+
+def pairs(rows: int, seed: int = 0) -> pd.DataFrame:
+    """Pairs of texts of the same words; the label says which of the two is good, so neither text alone tells it."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for n in range(rows):
+        good, bad = (" ".join([rng.choice(words), *rng.choice(FILLER, 5)]) for words in (GOOD, BAD))
+        made.append((good, bad, "first") if n % 2 else (bad, good, "second"))
+    return pd.DataFrame(made, columns=["one", "two", "better"])
 
 
 @pytest.fixture
@@ -323,14 +336,14 @@ def one_network(monkeypatch: pytest.MonkeyPatch) -> Candidate:
     for module in (race, halving):
         monkeypatch.setattr(module, "CANDIDATES", (*candidates.CANDIDATES[:2], tiny))
     monkeypatch.setitem(candidates.NAMED, tiny.name, tiny)
-    monkeypatch.setattr(Candidate, "recipe", lambda self, rows: recipe("smoke", batch_rows=16))
+    monkeypatch.setattr(Candidate, "recipe", lambda self, rows, unbalanced=False: recipe("smoke", batch_rows=16))
     return tiny
 
 
-def test_a_network_is_trained_once_and_then_found(
+def test_a_network_on_pairs_is_trained_once_and_then_found(
     csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch
 ) -> None:
-    found = opened(csv, told(760))
+    found = opened(csv, pairs(760), text_column="one", text_pair_column="two")
     first = race.run(found, tmp_path / "kept", 5)
     assert set(first.entries) == {MAJORITY, WORDS, one_network.name} and first.ended == ""
     assert not any(name == WORDS for name in first.left_out)
@@ -341,6 +354,30 @@ def test_a_network_is_trained_once_and_then_found(
     network = again.entries[one_network.name]
     np.testing.assert_allclose(network.open().probabilities(found.texts(found.rows("test"))), network.test, atol=1e-5)
     assert {WORDS, one_network.name} == set(first.curve["model"])
+    assert first.score(first.entries[WORDS].test, found.rows("test")) > 0.9  # a word counts for the text it stands in
+
+
+def test_pairs_are_split_by_their_first_texts_and_handed_over(csv, tmp_path: Path) -> None:
+    table = pairs(120)
+    table["one"] = np.repeat(table["one"][::2].to_numpy(), 2)  # two second texts for each first one
+    found = opened(csv, table, text_column="one", text_pair_column="two")
+    first, groups = found.table.groupby("text"), found.table.groupby("group")
+    assert first["split"].nunique().max() == 1 and groups["split"].nunique().max() == 1 and found.pairs
+    assert "--text-pair-column" not in " ".join(found.said) and "stay on one side" in " ".join(found.said)
+    alone = opened(csv, table)
+    assert "'two' may hold texts too" in " ".join(alone.said) or "'one' may hold texts too" in " ".join(alone.said)
+    rows = np.arange(len(found.table))
+    counted = words.fit(found.texts(rows), found.numbers(rows), 2)
+    row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
+    made = hand_over.hand_over(found, WORDS, counted, None, row, 3, tmp_path / "model", "out/model")
+    card = (made / store.CARD).read_text("utf-8")
+    assert '"a first text" "a second text"' in card and "--text-column one --text-pair-column two" in card
+    scored = use.evaluate(store.find(tmp_path, str(made)), found.raw(rows), [found.label_names[n] for n in found.numbers(rows)])
+    assert scored["in_training"] == len(found.rows("train")) and scored["accuracy_seen"] > 0.9
+    assert "second text" in " ".join(further.telling_words(found, counted)["words"])
+    assert {"first text", "second text"} <= set(further.mistakes(found, np.eye(2)[1 - found.numbers(rows)], rows).columns)
+    sizes = look.lengths(found, tokenization.train("wordpiece", found.whole(rows), 200))
+    assert (sizes["words"] == 12).all() and "two labels" not in set(look.findings(found, sizes, 256)["kind"])
 
 
 def test_few_rows_are_cross_validated_by_networks_too(
@@ -421,6 +458,11 @@ REFUSED = {
         "more than one column 'label'",
     ),
     "no column": (SIXTY, ["--text-column", "txt"], "Did you mean 'text'"),
+    "pairs of one column": (
+        SIXTY,
+        ["--text-column", "text", "--text-pair-column", "text"],
+        "both name 'text'",
+    ),
     "one for both": (SIXTY, ["--text-column", "text", "--label-column", "text"], "name two columns"),
     "no test file": (SIXTY, ["--test", "nowhere.csv"], "There is no file"),
     "no margin": (SIXTY, ["--margin", "-1"], "--margin"),

@@ -12,6 +12,7 @@ from rtxlib.training.recipe import recipe as named_recipe
 
 MINILM = CHECKPOINTS["minilm-l6"]
 MAX_LENGTH = 256  # tokens of a text that an encoder reads
+BALANCE = 0.5  # Recipe.balance of networks on unbalanced labels: between the best accuracy (0) and the best mean recall (1)
 LEAST_STEPS, MOST_EPOCHS = 150, 16  # of fine-tuning on few rows; three epochs of them would be too few steps
 
 MAJORITY, WORDS, STATIC, FROZEN = "majority class", "counting words", "static word vectors", "MiniLM frozen"
@@ -38,13 +39,14 @@ class Candidate:
     model: str = ""
     conversion: dict[str, Any] = field(default_factory=dict, hash=False)
 
-    def recipe(self, rows: int) -> Recipe:
-        """How the network is trained on so many rows."""
+    def recipe(self, rows: int, unbalanced: bool = False) -> Recipe:
+        """How the network is trained on so many rows. unbalanced: whether rare labels count more, see :data:`BALANCE`."""
+        balance = BALANCE if unbalanced else 0.0
         if not self.pretrained:
-            return named_recipe(fitting(rows, pretrained=False))
+            return named_recipe(fitting(rows, pretrained=False), balance=balance)
         whole = named_recipe("finetune")
         epochs = math.ceil(LEAST_STEPS * whole.batch_rows / rows)
-        return named_recipe("finetune", epochs=float(min(MOST_EPOCHS, max(whole.epochs, epochs))))
+        return named_recipe("finetune", epochs=float(min(MOST_EPOCHS, max(whole.epochs, epochs))), balance=balance)
 
 
 CANDIDATES = (  # the cheapest first

@@ -85,7 +85,7 @@ def train(
     rows: of each split. report: is called with lines of progress, and may raise to stop the training, which can then go on.
     """
     data = prepare(texts, rows, candidate.model if candidate.pretrained else "wordpiece", folder / "data")
-    recipe = candidate.recipe(len(rows["train"]))
+    recipe = candidate.recipe(len(rows["train"]), texts.unbalanced)
     spec = RunSpec(
         candidate.model, data.spec, recipe, threads=torch.get_num_threads(), conversion=dict(candidate.conversion)
     )
