@@ -120,7 +120,7 @@ def opened(csv, table: pd.DataFrame, **more: object) -> Texts:
 def test_columns_are_guessed_and_said(table: dict, found: tuple[str, str]) -> None:
     frame = pd.DataFrame(table).astype(str)
     text, label, said = columns.choose(frame, "mine.csv", None, None)
-    assert (text, label) == found and len(said) == 2 and "--text-column" in said[0] and "--label-column" in said[1]
+    assert (text, label) == found and "--text-column" in said[0] and "--label-column" in said[1]
 
 
 @pytest.mark.parametrize(
@@ -437,44 +437,53 @@ def test_a_file_that_is_too_large_is_drawn_from(kind: str, tmp_path: Path, monke
 
 SIXTY = told(60)
 MANY = [f"a text of words number {n}" for n in range(400)]
-REFUSED = {
-    "a quantity": (
-        pd.DataFrame({"text": MANY, "price": np.arange(400) * 1.5}),
-        ["--label-column", "price"],
-        "is a quantity and no class",
+HAN = "的一是不了人我在有他这为之大来以个中上们"
+REFUSED = {  # name → table, options, what the sentence says
+    "a quantity": (pd.DataFrame({"text": MANY, "price": np.arange(400) * 1.5}), {"label_column": "price"}, "is a quantity"),
+    "names": (pd.DataFrame({"text": MANY, "who": MANY}), {"label_column": "who"}, "names no classes"),
+    "too many labels": (
+        pd.DataFrame({"text": np.repeat(MANY, 15), "c": [f"c{n % 1200}" for n in range(6000)]}),
+        {"text_column": "text", "label_column": "c"},
+        "at most 1,000 are compared",
     ),
-    "names": (
-        pd.DataFrame({"text": MANY, "who": [f"n{n}" for n in range(400)]}),
-        ["--label-column", "who"],
-        "names no classes",
-    ),
-    "one label": (SIXTY.assign(label="x"), ["--label-column", "label"], "at least two are needed"),
-    "alike": (SIXTY.assign(text="the same text again"), ["--text-column", "text"], "are the same or nearly the same"),
-    "empty": (SIXTY.assign(text=" "), ["--text-column", "text"], "are empty"),
-    "few rows": (SIXTY.head(30), [], "at least 40 are needed"),
-    "a column twice": (
-        pd.concat([SIXTY, SIXTY["label"]], axis=1),
-        ["--label-column", "label"],
-        "more than one column 'label'",
-    ),
-    "no column": (SIXTY, ["--text-column", "txt"], "Did you mean 'text'"),
-    "pairs of one column": (
-        SIXTY,
-        ["--text-column", "text", "--text-pair-column", "text"],
-        "both name 'text'",
-    ),
-    "one for both": (SIXTY, ["--text-column", "text", "--label-column", "text"], "name two columns"),
-    "no test file": (SIXTY, ["--test", "nowhere.csv"], "There is no file"),
-    "no margin": (SIXTY, ["--margin", "-1"], "--margin"),
+    "one label": (SIXTY.assign(label="x"), {"label_column": "label"}, "at least two are needed"),
+    "a rare label": (SIXTY.assign(label=["x"] * 57 + ["y"] * 3), {"label_column": "label"}, "Only one label has 5 rows"),
+    "alike": (SIXTY.assign(text="the same text again"), {}, "are the same or nearly the same"),
+    "empty": (SIXTY.assign(text=" "), {"text_column": "text"}, "are empty"),
+    "no labels": (SIXTY.assign(label=""), {"label_column": "label"}, "All labels in the column 'label' of mine.csv are empty"),
+    "few rows": (SIXTY.head(30), {}, "at least 40 are needed"),
+    "texts twice": (pd.concat([SIXTY, SIXTY["text"]], axis=1), {}, "more than one column 'text'"),
+    "labels twice": (pd.concat([SIXTY, SIXTY["label"]], axis=1), {"label_column": "label"}, "more than one column 'label'"),
+    "no column": (SIXTY, {"text_column": "txt"}, "Did you mean 'text'"),
+    "one for both": (SIXTY, {"text_column": "text", "label_column": "text"}, "name two columns"),
+    "pairs of one column": (SIXTY, {"text_column": "text", "text_pair_column": "text"}, "both name 'text'"),
+    "no test file": (SIXTY, {"test": "nowhere.csv"}, "There is no file"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_one_sentence_and_nothing_is_written(case: str, csv, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence(case: str, csv) -> None:
     table, options, says = REFUSED[case]
-    done = rtx("compare", csv(table), *options, "--out", tmp_path / "out")
-    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
-    assert not (tmp_path / "out" / "report.html").exists() and not (tmp_path / "out" / "kept").exists()
+    with pytest.raises(InputError, match=says) as told_:
+        opened(csv, table, **options)
+    assert "\n" not in str(told_.value)
+
+
+def test_the_command_refuses_before_it_writes(csv, tmp_path: Path) -> None:
+    for options, says in (((), "at least 40"), (("--margin", "-1"), "--margin")):
+        done = rtx("compare", csv(told(30)), *options, "--out", tmp_path / "out")
+        assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_script_without_spaces_is_read_sign_by_sign(csv) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(120) % 2
+    texts = ["".join([*rng.choice([*HAN], 9), "好坏"[label]]) for label in labels]
+    found = opened(csv, pd.DataFrame({"text": texts, "label": labels}))
+    counted = words.fit(found.texts(found.rows("train")), found.numbers(found.rows("train")), 2)
+    p = counted.probabilities(found.texts(found.rows("test")))
+    assert (p.argmax(axis=1) == found.numbers(found.rows("test"))).all()
 
 
 def test_a_folder_of_somebody_else_is_not_written_to(csv, tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from rtxlib.classifiers.linear import Linear
 from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.errors import InputError
 
-WORD = r"(?u)\b\w+\b"  # with one-letter words, so that "n't" and "I" are counted
+UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # kana and Han: scripts without spaces between words
+# One-letter words count, as in "n't" and "I". Each sign of a script without spaces is a word, so a word pair is two signs.
+WORD = rf"(?u)[{UNSPACED}]|[^\W{UNSPACED}]+"
 SEEN_TWICE = 1000  # training rows from which on a term must occur in two texts: it halves the model
 MOST_WEIGHTS = 20_000_000  # terms × labels; the rarest terms are left out
 

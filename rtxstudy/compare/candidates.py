@@ -16,7 +16,7 @@ BALANCE = 0.5  # Recipe.balance of networks on unbalanced labels: between the be
 LEAST_STEPS, MOST_EPOCHS = 150, 16  # of fine-tuning on few rows; three epochs of them would be too few steps
 
 MAJORITY, WORDS, STATIC, FROZEN = "majority class", "counting words", "static word vectors", "MiniLM frozen"
-FINE_TUNED, LOOP, CASCADE = "MiniLM fine-tuned", "MiniLM as a loop", "cascade"
+TUNED, FINE_TUNED, LOOP, CASCADE = "MiniLM tuned by pairs", "MiniLM fine-tuned", "MiniLM as a loop", "cascade"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Candidate:
     Attributes:
         name: in tables and sentences
         what: what it is, for a person who knows no transformers
-        kind: "majority", "words", "vectors" (a linear model on vectors of texts) or "network"
+        kind: "majority", "words", "vectors" (a linear model on vectors of texts), "tuned" (the same, after the encoder has
+            learned from pairs of texts) or "network"
         pretrained: whether it needs MiniLM
         model: of a network: a preset or a pretrained model
         conversion: of a network: how MiniLM is made into a loop
@@ -54,6 +55,12 @@ CANDIDATES = (  # the cheapest first
     Candidate(WORDS, "counts words and word pairs (TF-IDF) under a logistic regression", "words"),
     Candidate(STATIC, "averages MiniLM's vectors of the word pieces, without its layers", "vectors", True),
     Candidate(FROZEN, "takes MiniLM's sentence embedding, under a logistic regression", "vectors", True),
+    Candidate(
+        TUNED,
+        "is MiniLM, taught which of these texts have the same label, under a logistic regression",
+        "tuned",
+        True,
+    ),
     Candidate(
         "standard-2x128",
         "is a small transformer, trained from nothing on these texts",

@@ -42,19 +42,20 @@ def without_layers(race: Race) -> None:
         race.left_out[WORDS] = str(error)
 
 
-def with_minilm(race: Race, estimate: Estimate) -> None:
-    """Linear models on MiniLM's vectors."""
+def with_minilm(race: Race, estimate: Estimate) -> Frozen | None:
+    """Linear models on MiniLM's vectors. Returns MiniLM, without a linear model; None when it is out of reach."""
     if why := pretrained.out_of_reach(MINILM):
         for candidate in CANDIDATES:
             if candidate.pretrained:
                 race.left_out[candidate.name] = f"{fact(why)}."
-        return
+        return None
     encoder, tokenizer = pretrained.load(MINILM), pretrained_tokenizer(pretrained.find(MINILM))
     nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     _on_vectors(race, NAMED[STATIC], Static(static_table(encoder), tokenizer, nothing))
     frozen = Frozen(encoder, tokenizer, nothing, MAX_LENGTH)
     _on_vectors(race, NAMED[FROZEN], frozen)
     estimate.measure(frozen, race.train)
+    return frozen
 
 
 def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> None:

@@ -15,7 +15,7 @@ from rtxlib.errors import InputError
 from rtxlib.runs.store import Run
 from rtxstudy.compare import kept, networks
 from rtxstudy.compare.candidates import CANDIDATES, NAMED, Candidate
-from rtxstudy.compare.estimate import Estimate
+from rtxstudy.compare.estimate import Estimate, minutes_needed
 from rtxstudy.compare.state import Race
 
 FIRST_SHARE = 0.4  # of the time that is left, for the first round
@@ -73,10 +73,7 @@ class Halving:
         seconds = trainings * self.estimate.seconds(candidate, rows)
         if seconds <= self.race.clock.left:
             return True
-        minutes = max(1, round(seconds / 60))
-        self.race.left_out[candidate.name] = (
-            f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and fewer were left; give more with --minutes."
-        )
+        self.race.left_out[candidate.name] = minutes_needed(seconds)
         return False
 
     def attempt(self, candidate: Candidate, train: Callable[[], object]) -> None:

@@ -16,6 +16,7 @@ from rtxstudy.compare.fitted import with_minilm, without_layers
 from rtxstudy.compare.halving import Halving
 from rtxstudy.compare.state import Race
 from rtxstudy.compare.texts import Texts
+from rtxstudy.compare.tuned import with_pairs
 
 
 def run(texts: Texts, folder: Path, minutes: float, say: Callable[[str], None] = lambda line: None) -> Race:
@@ -23,7 +24,8 @@ def run(texts: Texts, folder: Path, minutes: float, say: Callable[[str], None] =
     race, estimate = Race(texts, folder, minutes, say), Estimate(texts)
     try:
         without_layers(race)
-        with_minilm(race, estimate)
+        if (frozen := with_minilm(race, estimate)) is not None:
+            with_pairs(race, estimate, frozen)
         Halving(race, estimate).run()
     except OutOfTime:
         pass
