@@ -68,6 +68,21 @@ def test_counted_words_answer_as_the_fitted_pipeline(counted: WordCounts, tmp_pa
     assert again.probabilities([]).shape == (0, counted.labels)
 
 
+def test_pairs_are_counted_and_embedded_by_their_sides(tmp_path: Path) -> None:
+    first, numbers = texts(120)
+    given = [(text, other) for text, other in zip(first, reversed(first), strict=True)]
+    counted = words.fit(given, numbers, 2)
+    again = kept(counted, tmp_path / "words")
+    np.testing.assert_allclose(again.probabilities(given), counted.probabilities(given), atol=1e-6)
+    alone = words.fit(first, numbers, 2)
+    assert counted.terms[: len(alone.terms)] == alone.terms and counted.terms[-1].endswith("(second text)")
+    tokenizer = train("wordpiece", first, 200)
+    table = np.random.default_rng(0).normal(size=(len(tokenizer), 8)).astype(np.float16).astype(np.float32)
+    static = Static(table, tokenizer, Linear(np.ones((32, 1), np.float32), np.zeros(1, np.float32)))
+    u, v = (static.vectors([pair[side] for pair in given]) for side in (0, 1))
+    np.testing.assert_array_equal(static.vectors(given), np.concatenate([u, v, abs(u - v), u * v], axis=1))
+
+
 def test_texts_without_known_words_get_an_answer(counted: WordCounts) -> None:
     p = counted.probabilities(["", "!?", "überhaupt nichts Bekanntes"])
     np.testing.assert_allclose(p.sum(axis=1), 1)

@@ -16,15 +16,30 @@ import pytest
 from in_process import rtx
 from sklearn.metrics import f1_score
 
+from rtxlib.classifiers import words
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
+from rtxlib.runs import store, use
 from rtxlib.training.recipe import recipe
-from rtxstudy.compare import candidates, choice, columns, further, look, near, networks, race, reading, splitting
+from rtxstudy.compare import (
+    candidates,
+    choice,
+    columns,
+    further,
+    halving,
+    hand_over,
+    look,
+    near,
+    networks,
+    race,
+    reading,
+    splitting,
+)  # fmt: skip
 from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS, Candidate
 from rtxstudy.compare.choice import Joined, Limits
-from rtxstudy.compare.race import Race
-from rtxstudy.compare.texts import MOST_ROWS, Texts, open_texts
+from rtxstudy.compare.rows import MOST_ROWS, Columns
+from rtxstudy.compare.texts import Texts, open_texts
 from rtxstudy.report import notebooks
 from rtxstudy.words import your_data, your_texts
 
@@ -58,6 +73,16 @@ def told(rows: int, good: float = 0.6, seed: int = 0) -> pd.DataFrame:
     labels = np.where(rng.random(rows) < good, "good", "bad")
     made = [" ".join([rng.choice(GOOD if label == "good" else BAD), *rng.choice(FILLER, 7)]) for label in labels]
     return pd.DataFrame({"text": made, "label": labels})
+
+
+def pairs(rows: int, seed: int = 0) -> pd.DataFrame:
+    """Pairs of texts of the same words; the label says which of the two is good, so neither text alone tells it."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for n in range(rows):
+        good, bad = (" ".join([rng.choice(words), *rng.choice(FILLER, 5)]) for words in (GOOD, BAD))
+        made.append((good, bad, "first") if n % 2 else (bad, good, "second"))
+    return pd.DataFrame(made, columns=["one", "two", "better"])
 
 
 @pytest.fixture
@@ -95,7 +120,7 @@ def opened(csv, table: pd.DataFrame, **more: object) -> Texts:
 def test_columns_are_guessed_and_said(table: dict, found: tuple[str, str]) -> None:
     frame = pd.DataFrame(table).astype(str)
     text, label, said = columns.choose(frame, "mine.csv", None, None)
-    assert (text, label) == found and len(said) == 2 and "--text-column" in said[0] and "--label-column" in said[1]
+    assert (text, label) == found and "--text-column" in said[0] and "--label-column" in said[1]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +239,7 @@ def texts_of(numbers: np.ndarray, labels: int = 2) -> Texts:
             "line": 2,
         }
     )
-    return Texts("mine.csv", "text", "label", [f"l{n}" for n in range(labels)], table)
+    return Texts("mine.csv", Columns("text", "label"), [f"l{n}" for n in range(labels)], table)
 
 
 def entry(numbers: np.ndarray, wrong: np.ndarray, labels: int = 2) -> SimpleNamespace:
@@ -308,32 +333,57 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def one_network(monkeypatch: pytest.MonkeyPatch) -> Candidate:
     tiny = Candidate("standard-1x32", "is tiny", "network", model="standard-1x32")
-    monkeypatch.setattr(race, "CANDIDATES", (*candidates.CANDIDATES[:2], tiny))
-    monkeypatch.setitem(race.NAMED, tiny.name, tiny)
-    monkeypatch.setattr(Candidate, "recipe", lambda self, rows: recipe("smoke", batch_rows=16))
+    for module in (race, halving):
+        monkeypatch.setattr(module, "CANDIDATES", (*candidates.CANDIDATES[:2], tiny))
+    monkeypatch.setitem(candidates.NAMED, tiny.name, tiny)
+    monkeypatch.setattr(Candidate, "recipe", lambda self, rows, unbalanced=False: recipe("smoke", batch_rows=16))
     return tiny
 
 
-def test_a_network_is_trained_once_and_then_found(
+def test_a_network_on_pairs_is_trained_once_and_then_found(
     csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch
 ) -> None:
-    found = opened(csv, told(760))
-    first = Race(found, tmp_path / "kept", 5).run()
+    found = opened(csv, pairs(760), text_column="one", text_pair_column="two")
+    first = race.run(found, tmp_path / "kept", 5)
     assert set(first.entries) == {MAJORITY, WORDS, one_network.name} and first.ended == ""
     assert not any(name == WORDS for name in first.left_out)
     monkeypatch.setattr(networks, "train", lambda *_: pytest.fail("trained again"))
-    again = Race(found, tmp_path / "kept", 5).run()
+    again = race.run(found, tmp_path / "kept", 5)
     for name, was in first.entries.items():
         np.testing.assert_array_equal(was.judged, again.entries[name].judged)
     network = again.entries[one_network.name]
     np.testing.assert_allclose(network.open().probabilities(found.texts(found.rows("test"))), network.test, atol=1e-5)
     assert {WORDS, one_network.name} == set(first.curve["model"])
+    assert first.score(first.entries[WORDS].test, found.rows("test")) > 0.9  # a word counts for the text it stands in
+
+
+def test_pairs_are_split_by_their_first_texts_and_handed_over(csv, tmp_path: Path) -> None:
+    table = pairs(120)
+    table["one"] = np.repeat(table["one"][::2].to_numpy(), 2)  # two second texts for each first one
+    found = opened(csv, table, text_column="one", text_pair_column="two")
+    first, groups = found.table.groupby("text"), found.table.groupby("group")
+    assert first["split"].nunique().max() == 1 and groups["split"].nunique().max() == 1 and found.pairs
+    assert "--text-pair-column" not in " ".join(found.said) and "stay on one side" in " ".join(found.said)
+    alone = opened(csv, table)
+    assert "'two' may hold texts too" in " ".join(alone.said) or "'one' may hold texts too" in " ".join(alone.said)
+    rows = np.arange(len(found.table))
+    counted = words.fit(found.texts(rows), found.numbers(rows), 2)
+    row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
+    made = hand_over.hand_over(found, WORDS, counted, None, row, 3, tmp_path / "model", "out/model")
+    card = (made / store.CARD).read_text("utf-8")
+    assert '"a first text" "a second text"' in card and "--text-column one --text-pair-column two" in card
+    scored = use.evaluate(store.find(tmp_path, str(made)), found.raw(rows), [found.label_names[n] for n in found.numbers(rows)])
+    assert scored["in_training"] == len(found.rows("train")) and scored["accuracy_seen"] > 0.9
+    assert "second text" in " ".join(further.telling_words(found, counted)["words"])
+    assert {"first text", "second text"} <= set(further.mistakes(found, np.eye(2)[1 - found.numbers(rows)], rows).columns)
+    sizes = look.lengths(found, tokenization.train("wordpiece", found.whole(rows), 200))
+    assert (sizes["words"] == 12).all() and "two labels" not in set(look.findings(found, sizes, 256)["kind"])
 
 
 def test_few_rows_are_cross_validated_by_networks_too(
     csv, tmp_path: Path, no_hub: None, one_network: Candidate
 ) -> None:
-    done = Race(opened(csv, told(90)), tmp_path / "kept", 5).run()
+    done = race.run(opened(csv, told(90)), tmp_path / "kept", 5)
     found = done.entries[one_network.name]
     judged = done.texts.judged
     assert done.texts.cross_validated and len(found.judged) == len(judged) == found.rows
@@ -344,17 +394,16 @@ def test_few_rows_are_cross_validated_by_networks_too(
 
 def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch) -> None:
     found = opened(csv, told(560))
-    stopped = Race(
+    stopped = race.run(
         found, tmp_path / "kept", 5, lambda line: (tmp_path / "kept" / "stop").touch() if "epoch" in line else None
     )
-    stopped.run()
     assert stopped.ended == "asked" and WORDS in stopped.entries and one_network.name in stopped.left_out
     monkeypatch.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    assert Race(found, tmp_path / "kept", 5).run().ended == "asked"
+    assert race.run(found, tmp_path / "kept", 5).ended == "asked"
 
 
 def test_no_minutes_still_compare_the_models_that_need_none(csv, tmp_path: Path, no_hub: None) -> None:
-    done = Race(opened(csv, told(560)), tmp_path / "kept", 0).run()
+    done = race.run(opened(csv, told(560)), tmp_path / "kept", 0)
     assert set(done.entries) == {MAJORITY, WORDS}
     assert "neither from the Hub" in done.left_out[STATIC] and "minute" in done.left_out["standard-2x128"]
 
@@ -363,7 +412,7 @@ def test_rows_by_which_models_are_chosen_were_not_seen(csv, tmp_path: Path, no_h
     """In cross-validation a text that only one label ever has is no help: its fold has not seen it."""
     table = told(200)
     table["text"] = [f"only{n} {text.partition(' ')[2]}" for n, text in enumerate(table["text"])]
-    done = Race(opened(csv, table), tmp_path / "kept", 0).run()
+    done = race.run(opened(csv, table), tmp_path / "kept", 0)
     assert done.texts.cross_validated and abs(done.score(done.entries[WORDS].judged, done.texts.judged) - 0.5) < 0.2
 
 
@@ -388,39 +437,53 @@ def test_a_file_that_is_too_large_is_drawn_from(kind: str, tmp_path: Path, monke
 
 SIXTY = told(60)
 MANY = [f"a text of words number {n}" for n in range(400)]
-REFUSED = {
-    "a quantity": (
-        pd.DataFrame({"text": MANY, "price": np.arange(400) * 1.5}),
-        ["--label-column", "price"],
-        "is a quantity and no class",
+HAN = "的一是不了人我在有他这为之大来以个中上们"
+REFUSED = {  # name → table, options, what the sentence says
+    "a quantity": (pd.DataFrame({"text": MANY, "price": np.arange(400) * 1.5}), {"label_column": "price"}, "is a quantity"),
+    "names": (pd.DataFrame({"text": MANY, "who": MANY}), {"label_column": "who"}, "names no classes"),
+    "too many labels": (
+        pd.DataFrame({"text": np.repeat(MANY, 15), "c": [f"c{n % 1200}" for n in range(6000)]}),
+        {"text_column": "text", "label_column": "c"},
+        "at most 1,000 are compared",
     ),
-    "names": (
-        pd.DataFrame({"text": MANY, "who": [f"n{n}" for n in range(400)]}),
-        ["--label-column", "who"],
-        "names no classes",
-    ),
-    "one label": (SIXTY.assign(label="x"), ["--label-column", "label"], "at least two are needed"),
-    "alike": (SIXTY.assign(text="the same text again"), ["--text-column", "text"], "are the same or nearly the same"),
-    "empty": (SIXTY.assign(text=" "), ["--text-column", "text"], "are empty"),
-    "few rows": (SIXTY.head(30), [], "at least 40 are needed"),
-    "a column twice": (
-        pd.concat([SIXTY, SIXTY["label"]], axis=1),
-        ["--label-column", "label"],
-        "more than one column 'label'",
-    ),
-    "no column": (SIXTY, ["--text-column", "txt"], "Did you mean 'text'"),
-    "one for both": (SIXTY, ["--text-column", "text", "--label-column", "text"], "name two columns"),
-    "no test file": (SIXTY, ["--test", "nowhere.csv"], "There is no file"),
-    "no margin": (SIXTY, ["--margin", "-1"], "--margin"),
+    "one label": (SIXTY.assign(label="x"), {"label_column": "label"}, "at least two are needed"),
+    "a rare label": (SIXTY.assign(label=["x"] * 57 + ["y"] * 3), {"label_column": "label"}, "Only one label has 5 rows"),
+    "alike": (SIXTY.assign(text="the same text again"), {}, "are the same or nearly the same"),
+    "empty": (SIXTY.assign(text=" "), {"text_column": "text"}, "are empty"),
+    "no labels": (SIXTY.assign(label=""), {"label_column": "label"}, "All labels in the column 'label' of mine.csv are empty"),
+    "few rows": (SIXTY.head(30), {}, "at least 40 are needed"),
+    "texts twice": (pd.concat([SIXTY, SIXTY["text"]], axis=1), {}, "more than one column 'text'"),
+    "labels twice": (pd.concat([SIXTY, SIXTY["label"]], axis=1), {"label_column": "label"}, "more than one column 'label'"),
+    "no column": (SIXTY, {"text_column": "txt"}, "Did you mean 'text'"),
+    "one for both": (SIXTY, {"text_column": "text", "label_column": "text"}, "name two columns"),
+    "pairs of one column": (SIXTY, {"text_column": "text", "text_pair_column": "text"}, "both name 'text'"),
+    "no test file": (SIXTY, {"test": "nowhere.csv"}, "There is no file"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_one_sentence_and_nothing_is_written(case: str, csv, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence(case: str, csv) -> None:
     table, options, says = REFUSED[case]
-    done = rtx("compare", csv(table), *options, "--out", tmp_path / "out")
-    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
-    assert not (tmp_path / "out" / "report.html").exists() and not (tmp_path / "out" / "kept").exists()
+    with pytest.raises(InputError, match=says) as told_:
+        opened(csv, table, **options)
+    assert "\n" not in str(told_.value)
+
+
+def test_the_command_refuses_before_it_writes(csv, tmp_path: Path) -> None:
+    for options, says in (((), "at least 40"), (("--margin", "-1"), "--margin")):
+        done = rtx("compare", csv(told(30)), *options, "--out", tmp_path / "out")
+        assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_script_without_spaces_is_read_sign_by_sign(csv) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(120) % 2
+    texts = ["".join([*rng.choice([*HAN], 9), "好坏"[label]]) for label in labels]
+    found = opened(csv, pd.DataFrame({"text": texts, "label": labels}))
+    counted = words.fit(found.texts(found.rows("train")), found.numbers(found.rows("train")), 2)
+    p = counted.probabilities(found.texts(found.rows("test")))
+    assert (p.argmax(axis=1) == found.numbers(found.rows("test"))).all()
 
 
 def test_a_folder_of_somebody_else_is_not_written_to(csv, tmp_path: Path) -> None:

@@ -283,6 +283,21 @@ def test_keep_says_whether_the_best_or_the_last_weights_are_left(monkeypatch) ->
         assert went.best_epoch == went.curve["epoch"][place]
 
 
+def test_with_balance_the_loss_of_a_rare_class_counts_as_much_as_that_of_a_frequent_one() -> None:
+    labels = np.array([0] * 8 + [1] * 2)
+    assert trainer.class_weights(labels, 3, 1.0) == pytest.approx([0.625, 2.5, 0])
+    half = trainer.class_weights(labels, 2, 0.5)
+    assert half[1] == pytest.approx(2 * half[0]) and half[labels].mean() == pytest.approx(1)
+    data = order_task(40, 0)
+    data.labels[:] = np.arange(40) % 10 == 0
+    balanced = Trainer(tiny(dropout=0.0).eval(), data, data, recipe("smoke", balance=1.0), 0, SPECIAL, CPU)
+    logits = predict_logits(balanced.model, data, 0, CPU, "fp32")
+    of_class = [cross_entropy(logits[data.labels == label], data.labels[data.labels == label]) for label in (0, 1)]
+    assert balanced.validate()[0] == pytest.approx(np.mean(of_class), abs=5e-3)
+    balanced.model.eval()
+    assert float(balanced.loss_and_gradients(np.arange(40), 40)) == pytest.approx(np.mean(of_class), abs=1e-2)
+
+
 def test_a_frozen_encoder_stays_as_it_was_and_the_head_learns() -> None:
     frozen = dataclasses.replace(QUICK, freeze_encoder=True, epochs=1)
     model = tiny()

@@ -1,4 +1,7 @@
-"""Classifiers on a pretrained encoder that stays as it is: its sentence embeddings, or static vectors of its word pieces."""
+"""Classifiers on a pretrained encoder that stays as it is: its sentence embeddings, or static vectors of its word pieces.
+
+Of a pair of texts u and v the linear model reads (u, v, |u − v|, u·v), each element by element, as in Conneau et al. (2017).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rtxlib.classifiers.linear import Linear
 from rtxlib.data.batching import Tokens
+from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.data.tokenization import encode, load_tokenizer, pretrained_tokenizer
 from rtxlib.models import pretrained
 from rtxlib.models.encoder import Encoder
@@ -21,7 +25,13 @@ from rtxlib.training.embed import embed_tokens
 
 STATIC_TOKENS = 4096  # tokens of a text that are averaged; they cost next to nothing
 
-Report = Callable[[int, int], object]
+
+def _of_sides(texts: Sequence[Text], embed: Callable[[Sequence[str]], np.ndarray]) -> np.ndarray:
+    """The vectors (texts, width) of texts, or (pairs, 4 · width) of pairs. embed: the vectors of single texts."""
+    if not len(texts) or len(sides(texts[0])) == 1:
+        return embed(texts)
+    u, v = (embed(one_side(texts, side)) for side in (0, 1))
+    return np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
 
 
 @dataclass(frozen=True)
@@ -37,13 +47,16 @@ class Frozen:
     def labels(self) -> int:
         return self.linear.labels
 
-    def vectors(self, texts: Sequence[str], report: Report | None = None) -> np.ndarray:
-        """Sentence embeddings (texts, width) in float32."""
+    def vectors(self, texts: Sequence[Text]) -> np.ndarray:
+        """What the linear model reads, (texts, features) in float32: sentence embeddings, or those of both sides of pairs."""
+        return _of_sides(texts, self._embedded)
+
+    def _embedded(self, texts: Sequence[str]) -> np.ndarray:
         ids, offsets = encode(texts, self.tokenizer, self.max_length)
         tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
-        return embed_tokens(tokens, self.encoder, self.tokenizer.pad_token_id, pick_device(), report)
+        return embed_tokens(tokens, self.encoder, self.tokenizer.pad_token_id, pick_device())
 
-    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+    def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
         return self.linear.probabilities(self.vectors(texts))
 
     def with_linear(self, linear: Linear) -> Frozen:
@@ -76,8 +89,11 @@ class Static:
     def labels(self) -> int:
         return self.linear.labels
 
-    def vectors(self, texts: Sequence[str], report: Report | None = None) -> np.ndarray:
-        """(texts, width) in float32. A text without word pieces is zero."""
+    def vectors(self, texts: Sequence[Text]) -> np.ndarray:
+        """(texts, width) in float32, or (pairs, 4 · width). A text without word pieces is zero."""
+        return _of_sides(texts, self._means)
+
+    def _means(self, texts: Sequence[str]) -> np.ndarray:
         ids, offsets = encode(texts, self.tokenizer, STATIC_TOKENS)
         found = np.empty((len(texts), self.table.shape[1]), np.float32)
         for row, (start, end) in enumerate(
@@ -86,7 +102,7 @@ class Static:
             found[row] = self.table[ids[start:end]].mean(axis=0) if end > start else 0
         return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
 
-    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+    def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
         return self.linear.probabilities(self.vectors(texts))
 
     def with_linear(self, linear: Linear) -> Static:

@@ -14,6 +14,7 @@ from rtxlib.classifiers.encoders import Frozen, Static
 from rtxlib.classifiers.network import Network
 from rtxlib.classifiers.simple import Cascade, Majority
 from rtxlib.classifiers.words import WordCounts
+from rtxlib.data.rows import Text
 from rtxlib.errors import InputError, fact
 
 FILE = "classifier.json"
@@ -34,8 +35,8 @@ class Classifier(Protocol):
     def labels(self) -> int:
         """How many labels it tells apart."""
 
-    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, labels) of cleaned texts."""
+    def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
+        """(texts, labels) of cleaned texts, or of pairs of them."""
 
     def save(self, folder: Path) -> dict:
         """Write its files into a folder that exists; returns its settings, the further arguments of ``load``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,10 +47,16 @@ class Linear:
         return cls(**load_file(file))
 
 
-def fit(vectors: np.ndarray, numbers: np.ndarray, labels: int, balanced: bool = False) -> Linear:
+def fit(
+    vectors: np.ndarray,
+    numbers: np.ndarray,
+    labels: int,
+    balanced: bool = False,
+    strengths: Sequence[float] = STRENGTHS,
+) -> Linear:
     """Fit a logistic regression.
 
-    C is the value among :data:`STRENGTHS` with the lowest log loss on held-out training rows. With ``balanced``, C and whether
+    C is the value among ``strengths`` with the lowest log loss on held-out training rows. With ``balanced``, C and whether
     each class has the same weight are chosen together, by macro-F1.
 
     Args:
@@ -57,16 +64,17 @@ def fit(vectors: np.ndarray, numbers: np.ndarray, labels: int, balanced: bool = 
         numbers: (rows,) label numbers; each of ``labels`` occurs at least twice
         labels: how many there are
         balanced: whether rare classes count as much as frequent ones
+        strengths: values of C, the inverse of the L2 penalty
     """
     present, compact = np.unique(numbers, return_inverse=True)
     if len(present) < labels:  # in a fold of few rows
-        inner = fit(vectors, compact, len(present), balanced) if len(present) > 1 else None
+        inner = fit(vectors, compact, len(present), balanced, strengths) if len(present) > 1 else None
         return _widened(inner, present, labels, vectors.shape[1])
-    ways = [(strength, weight) for weight in ((None, "balanced") if balanced else (None,)) for strength in STRENGTHS]
+    ways = [(strength, weight) for weight in ((None, "balanced") if balanced else (None,)) for strength in strengths]
     losses = np.zeros(len(ways))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of labels with a few rows each, and of solvers that are stopped
-        for train, held in _held_out(numbers):
+        for train, held in _held_out(numbers) if len(ways) > 1 else ():
             for way, (strength, weight) in enumerate(ways):
                 p = _regression(strength, weight).fit(vectors[train], numbers[train]).predict_proba(vectors[held])
                 if balanced:

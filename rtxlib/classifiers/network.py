@@ -13,6 +13,7 @@ from scipy.special import softmax
 from transformers import PreTrainedTokenizerBase
 
 from rtxlib.data.batching import Tokens
+from rtxlib.data.rows import Text, sides
 from rtxlib.data.tokenization import encode, load_tokenizer
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
@@ -36,10 +37,11 @@ class Network:
     def labels(self) -> int:
         return self.model.config.num_labels
 
-    def probabilities(self, texts: Sequence[str], **way: Any) -> np.ndarray:
+    def probabilities(self, texts: Sequence[Text], **way: Any) -> np.ndarray:
         """way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`."""
         ids, offsets = encode(texts, self.tokenizer, self.max_length)
-        tokens, device = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64)), pick_device()
+        separator = self.tokenizer.sep_token_id if len(texts) and len(sides(texts[0])) == 2 else None  # of pairs
+        tokens, device = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64), separator), pick_device()
         precision = pick_precision(self.precision, device)
         return softmax(
             predict_logits(self.model, tokens, self.tokenizer.pad_token_id, device, precision, **way), axis=1

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rtxlib.data.rows import Text
+
 if TYPE_CHECKING:
     from rtxlib.classifiers.folder import Classifier
 
@@ -23,7 +25,7 @@ class Majority:
     def labels(self) -> int:
         return len(self.shares)
 
-    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+    def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
         return np.tile(np.asarray(self.shares), (len(texts), 1))
 
     def save(self, folder: Path) -> dict:
@@ -46,7 +48,7 @@ class Cascade:
     def labels(self) -> int:
         return self.first.labels
 
-    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+    def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
         p = self.first.probabilities(texts)
         unsure = np.flatnonzero(p.max(axis=1) < self.threshold)
         if len(unsure):

@@ -1,4 +1,4 @@
-"""Counted words: TF-IDF of words and word pairs with logistic regression."""
+"""Counted words: TF-IDF of words and word pairs with logistic regression. Of pairs of texts each side is counted apart."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
+from scipy.sparse import csr_matrix, hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from rtxlib.classifiers import linear
 from rtxlib.classifiers.linear import Linear
+from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.errors import InputError
 
-WORD = r"(?u)\b\w+\b"  # with one-letter words, so that "n't" and "I" are counted
+UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # kana and Han: scripts without spaces between words
+# One-letter words count, as in "n't" and "I". Each sign of a script without spaces is a word, so a word pair is two signs.
+WORD = rf"(?u)[{UNSPACED}]|[^\W{UNSPACED}]+"
 SEEN_TWICE = 1000  # training rows from which on a term must occur in two texts: it halves the model
 MOST_WEIGHTS = 20_000_000  # terms × labels; the rarest terms are left out
 
 
 @dataclass(frozen=True)
-class WordCounts:
-    """Term frequencies 1 + log(count), times the inverse document frequency, each row of length one, under a linear model.
+class Vocabulary:
+    """Counts terms: frequencies 1 + log(count), times the inverse document frequency, each row of length one.
 
     Attributes:
         terms: words and word pairs, in the order of their numbers
         idf: (terms,) inverse document frequencies
-        linear: the weights of the terms
     """
 
     terms: list[str]
     idf: np.ndarray
-    linear: Linear
 
     @cached_property
     def vectorizer(self) -> TfidfVectorizer:
@@ -41,40 +43,75 @@ class WordCounts:
         words.idf_ = self.idf
         return words
 
+
+@dataclass(frozen=True)
+class WordCounts:
+    """Counted terms under a linear model.
+
+    Attributes:
+        vocabularies: one, or for pairs of texts one for the first and one for the second texts
+        linear: the weights of the terms, those of the first vocabulary first
+    """
+
+    vocabularies: list[Vocabulary]
+    linear: Linear
+
     @property
     def labels(self) -> int:
         return self.linear.labels
 
-    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+    @property
+    def terms(self) -> list[str]:
+        """The terms in the order of their weights. Those of second texts say so."""
+        marks = ("", " (second text)")
+        return [term + mark for of, mark in zip(self.vocabularies, marks, strict=False) for term in of.terms]
+
+    @property
+    def idf(self) -> np.ndarray:
+        """(terms,) inverse document frequencies."""
+        return np.concatenate([of.idf for of in self.vocabularies])
+
+    def vectors(self, texts: Sequence[Text]) -> csr_matrix:
+        """(texts, terms)"""
+        parts = [of.vectorizer.transform(one_side(texts, side)) for side, of in enumerate(self.vocabularies)]
+        return hstack(parts, format="csr")
+
+    def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
         if not len(texts):
             return np.empty((0, self.labels))
-        return self.linear.probabilities(self.vectorizer.transform(texts))
+        return self.linear.probabilities(self.vectors(texts))
 
     def save(self, folder: Path) -> dict:
-        (folder / "terms.json").write_text(json.dumps(self.terms, ensure_ascii=False), encoding="utf-8")
+        names = [of.terms for of in self.vocabularies]
+        text = json.dumps(names if len(names) > 1 else names[0], ensure_ascii=False)
+        (folder / "terms.json").write_text(text, encoding="utf-8")
         save_file({"idf": self.idf}, folder / "idf.safetensors")
         self.linear.save(folder / "linear.safetensors")
         return {}
 
     @classmethod
     def load(cls, folder: Path) -> WordCounts:
-        terms = json.loads((folder / "terms.json").read_text(encoding="utf-8"))
-        return cls(terms, load_file(folder / "idf.safetensors")["idf"], Linear.load(folder / "linear.safetensors"))
+        names = json.loads((folder / "terms.json").read_text(encoding="utf-8"))
+        names = [names] if isinstance(names[0], str) else names
+        idf = np.split(load_file(folder / "idf.safetensors")["idf"], np.cumsum([len(of) for of in names])[:-1])
+        return cls(list(map(Vocabulary, names, idf)), Linear.load(folder / "linear.safetensors"))
 
 
-def fit(texts: Sequence[str], numbers: np.ndarray, labels: int, balanced: bool = False) -> WordCounts:
+def fit(texts: Sequence[Text], numbers: np.ndarray, labels: int, balanced: bool = False) -> WordCounts:
     """Count the words of training texts and fit the weights (:func:`rtxlib.classifiers.linear.fit`).
 
     Raises InputError when the texts hold no words.
     """
     least = 2 if len(texts) >= SEEN_TWICE else 1
-    words = _vectorizer(min_df=least, max_features=max(1000, MOST_WEIGHTS // labels), dtype=np.float32)
-    try:
-        vectors = words.fit_transform(texts)
-    except ValueError as error:  # scikit-learn's "empty vocabulary"
-        raise InputError("The training texts hold no words, only signs.") from error
-    terms = words.get_feature_names_out().tolist()
-    return WordCounts(terms, words.idf_.astype(np.float32), linear.fit(vectors, numbers, labels, balanced))
+    found, vectors = [], []
+    for side in range(len(sides(texts[0]))):
+        words = _vectorizer(min_df=least, max_features=max(1000, MOST_WEIGHTS // labels), dtype=np.float32)
+        try:
+            vectors.append(words.fit_transform(one_side(texts, side)))
+        except ValueError as error:  # scikit-learn's "empty vocabulary"
+            raise InputError("The training texts hold no words, only signs.") from error
+        found.append(Vocabulary(words.get_feature_names_out().tolist(), words.idf_.astype(np.float32)))
+    return WordCounts(found, linear.fit(hstack(vectors, format="csr"), numbers, labels, balanced))
 
 
 def _vectorizer(**settings: object) -> TfidfVectorizer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,6 +68,11 @@ def texts_of(table: pd.DataFrame) -> list[Text]:
 def sides(text: Text) -> tuple[str, ...]:
     """The one text or the two texts of a row."""
     return (text,) if isinstance(text, str) else text
+
+
+def one_side(texts: Sequence[Text], side: int) -> Sequence[str]:
+    """The texts, or the first (0) or second (1) text of each pair."""
+    return texts if isinstance(texts[0], str) else [pair[side] for pair in texts]
 
 
 def as_text(value: object) -> str:

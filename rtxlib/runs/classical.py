@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
-from rtxlib.data.rows import Text, sides
+from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.errors import InputError
 from rtxlib.runs.metrics import classification_report
 
@@ -54,11 +54,6 @@ class Terms:
         """The terms of each row: (rows, terms)."""
         parts = [words.transform(one_side(texts, side)) for side, words in enumerate(self.vectorisers)]
         return hstack(parts, format="csr")
-
-
-def one_side(texts: Sequence[Text], side: int) -> Sequence[str]:
-    """The texts, or the first (0) or second (1) text of each pair."""
-    return texts if isinstance(texts[0], str) else [pair[side] for pair in texts]
 
 
 def share_right(predictions: np.ndarray, labels: np.ndarray) -> float:

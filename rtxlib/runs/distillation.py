@@ -33,7 +33,7 @@ from rtxlib.training.recipe import Recipe
 
 RECORD = "distillation.json"  # in the folder of a distilled encoder: what it is, and how its training went
 MOST_HELD_OUT = 2_000  # texts on which the loss is validated; each is compared with every other
-_OF_LABELS = ("freeze_encoder", "word_dropout", "label_smoothing", "distillation")  # settings without a meaning here
+_OF_LABELS = ("freeze_encoder", "word_dropout", "label_smoothing", "balance", "distillation")  # settings without a meaning here
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def predict_logits(
     return logits
 
 
-def cross_entropy(logits: np.ndarray, labels: np.ndarray) -> float:
-    """Mean −log p(label), in nats; logits (rows, labels), labels (rows,)."""
-    return float(-log_softmax(logits, axis=1)[np.arange(len(labels)), labels].mean())
+def cross_entropy(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Mean −log p(label), in nats; logits (rows, labels), labels (rows,). weights: (labels,) of the classes; None: all alike."""
+    losses = -log_softmax(logits, axis=1)[np.arange(len(labels)), labels]
+    return float(losses.mean() if weights is None else np.average(losses, weights=weights[labels]))

@@ -25,7 +25,7 @@ _FIELDS = {  # what a number must be -> the fields that it holds for
     "from 1 to 1,000,000,000": "batch_rows batch_tokens",
     "from 1 to 1,000,000": "least_steps",
     "from 1 to 10,000": "evaluations_per_epoch",
-    "from 0 to 1": "warmup distillation average",
+    "from 0 to 1": "warmup distillation average balance",
     "at least 0 and below 1": "beta2 label_smoothing",
     "a probability below 1": "dropout word_dropout",
 }
@@ -62,6 +62,7 @@ class Recipe:
     dropout: float | None = None  # replaces the model's hidden, attention and classifier dropout
     word_dropout: float = 0.0  # share of tokens that training replaces by [MASK] or [UNK]
     label_smoothing: float = 0.0
+    balance: float = 0.0  # power of 1 / a class's rows that weights its loss; 0: rows count alike, 1: classes count alike
     distillation: float = 0.0  # share of the loss that compares with a teacher's logits, in place of the labels
     temperature: float = 2.0  # divides both logits before they are compared (Hinton et al. 2015)
     output_initializer: str | None = None  # replaces the model's

@@ -64,6 +64,16 @@ def distance_to_teacher(logits: Tensor, taught: Tensor, temperature: float) -> T
     return temperature**2 * F.kl_div(student, teacher, reduction="sum", log_target=True)
 
 
+def class_weights(labels: np.ndarray, classes: int, power: float) -> np.ndarray:
+    """The weight of each class in the loss, (classes,) in float32: 1 / its rows to a power, 1 on average over the rows.
+
+    labels: (rows,) of training. A class without rows has the weight 0, because no row asks for it.
+    """
+    counts = np.bincount(labels, minlength=classes)
+    weights = np.where(counts > 0, np.maximum(counts, 1.0) ** -power, 0.0)
+    return (weights / weights[labels].mean()).astype(np.float32)
+
+
 def evaluation_steps(recipe: Recipe, steps_per_epoch: int, total: int) -> set[int]:
     """The steps after which a training is evaluated: evenly spread over each epoch, and the last step."""
     count = math.ceil(recipe.most_epochs(steps_per_epoch)) * recipe.evaluations_per_epoch
@@ -119,6 +129,10 @@ class Trainer:
         self.mask_id = special_ids.get("mask", special_ids["unk"])
         self.special_ids = torch.tensor(sorted(set(special_ids.values())), device=device)
         self.checkpoint_file, self.report, self.teacher = checkpoint_file, report, teacher
+        self.weights: Tensor | None = None  # of the classes
+        if recipe.balance:
+            weights = class_weights(training.labels, model.config.num_labels, recipe.balance)
+            self.weights = torch.from_numpy(weights).to(device)
 
         self.steps_per_epoch = len(batches(self.lengths, None, recipe.batch_rows, seed=seed, epoch=0))
         self.total = recipe.steps(self.steps_per_epoch)
@@ -214,7 +228,8 @@ class Trainer:
             batch["input_ids"] = word_dropout(batch["input_ids"], *hide)
         with autocast(self.precision, self.device):
             logits = self.model(**batch).logits.float()
-        loss = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=self.recipe.label_smoothing) / rows
+        smoothing = self.recipe.label_smoothing
+        loss = F.cross_entropy(logits, labels, self.weights, reduction="sum", label_smoothing=smoothing) / rows
         if self.teacher is not None:
             share, taught = self.recipe.distillation, torch.from_numpy(self.teacher[index]).to(self.device)
             loss = (1 - share) * loss + share * distance_to_teacher(logits, taught, self.recipe.temperature) / rows
@@ -274,10 +289,11 @@ class Trainer:
         self.report(f"epoch {epoch:.2f}: train loss {train_loss:.3f}, validation loss {loss:.3f}, accuracy {accuracy:.3f}")
 
     def validate(self) -> tuple[float, float]:
-        """Loss and accuracy on the validation rows."""
+        """Loss and accuracy on the validation rows. Classes have the weights of training in the loss."""
         logits = predict_logits(self.model_to_keep(), self.validation, self.pad_id, self.device, self.precision)
         accuracy = float((logits.argmax(axis=1) == self.validation.labels).mean())
-        return cross_entropy(logits, self.validation.labels), accuracy
+        weights = None if self.weights is None else self.weights.cpu().numpy()
+        return cross_entropy(logits, self.validation.labels, weights), accuracy
 
     def judge(self, loss: float, epoch: float) -> None:
         """Keep the weights if they are the best, halve the rate on a plateau, and stop when the loss no longer falls."""

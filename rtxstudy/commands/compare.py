@@ -23,6 +23,7 @@ TITLE = "Which model for these texts?"
 @click.command()
 @click.argument("file")
 @click.option("--text-column", help="The column of texts; without it, it is guessed.")
+@click.option("--text-pair-column", help="The column of second texts, where a row is a pair of texts.")
 @click.option("--label-column", help="The column of labels; without it, it is guessed.")
 @click.option(
     "--minutes", type=click.FloatRange(0, 100_000), default=15, show_default=True, help="Minutes of training, about."

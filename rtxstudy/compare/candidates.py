@@ -12,10 +12,11 @@ from rtxlib.training.recipe import recipe as named_recipe
 
 MINILM = CHECKPOINTS["minilm-l6"]
 MAX_LENGTH = 256  # tokens of a text that an encoder reads
+BALANCE = 0.5  # Recipe.balance of networks on unbalanced labels: between the best accuracy (0) and the best mean recall (1)
 LEAST_STEPS, MOST_EPOCHS = 150, 16  # of fine-tuning on few rows; three epochs of them would be too few steps
 
 MAJORITY, WORDS, STATIC, FROZEN = "majority class", "counting words", "static word vectors", "MiniLM frozen"
-FINE_TUNED, LOOP, CASCADE = "MiniLM fine-tuned", "MiniLM as a loop", "cascade"
+TUNED, FINE_TUNED, LOOP, CASCADE = "MiniLM tuned by pairs", "MiniLM fine-tuned", "MiniLM as a loop", "cascade"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Candidate:
     Attributes:
         name: in tables and sentences
         what: what it is, for a person who knows no transformers
-        kind: "majority", "words", "vectors" (a linear model on vectors of texts) or "network"
+        kind: "majority", "words", "vectors" (a linear model on vectors of texts), "tuned" (the same, after the encoder has
+            learned from pairs of texts) or "network"
         pretrained: whether it needs MiniLM
         model: of a network: a preset or a pretrained model
         conversion: of a network: how MiniLM is made into a loop
@@ -38,13 +40,14 @@ class Candidate:
     model: str = ""
     conversion: dict[str, Any] = field(default_factory=dict, hash=False)
 
-    def recipe(self, rows: int) -> Recipe:
-        """How the network is trained on so many rows."""
+    def recipe(self, rows: int, unbalanced: bool = False) -> Recipe:
+        """How the network is trained on so many rows. unbalanced: whether rare labels count more, see :data:`BALANCE`."""
+        balance = BALANCE if unbalanced else 0.0
         if not self.pretrained:
-            return named_recipe(fitting(rows, pretrained=False))
+            return named_recipe(fitting(rows, pretrained=False), balance=balance)
         whole = named_recipe("finetune")
         epochs = math.ceil(LEAST_STEPS * whole.batch_rows / rows)
-        return named_recipe("finetune", epochs=float(min(MOST_EPOCHS, max(whole.epochs, epochs))))
+        return named_recipe("finetune", epochs=float(min(MOST_EPOCHS, max(whole.epochs, epochs))), balance=balance)
 
 
 CANDIDATES = (  # the cheapest first
@@ -52,6 +55,12 @@ CANDIDATES = (  # the cheapest first
     Candidate(WORDS, "counts words and word pairs (TF-IDF) under a logistic regression", "words"),
     Candidate(STATIC, "averages MiniLM's vectors of the word pieces, without its layers", "vectors", True),
     Candidate(FROZEN, "takes MiniLM's sentence embedding, under a logistic regression", "vectors", True),
+    Candidate(
+        TUNED,
+        "is MiniLM, taught which of these texts have the same label, under a logistic regression",
+        "tuned",
+        True,
+    ),
     Candidate(
         "standard-2x128",
         "is a small transformer, trained from nothing on these texts",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
+from rtxlib.classifiers.words import UNSPACED
 from rtxlib.data.files import require_column
 from rtxlib.data.rows import label_text
 from rtxlib.errors import InputError, few, shortened
@@ -27,44 +28,63 @@ TEXT_NAMES = (
 LABEL_NAMES = ("label", "labels", "class", "category", "target", "sentiment", "stars", "rating", "topic", "y")
 MOST_LABELS = 1000  # that are compared
 FEWEST_WORDS = 1.5  # words that a text has on average; a column of fewer is no column of texts, unless it is named
+SIGNS = 2  # signs of a script without spaces that are about a word
 LOOKED_AT = 5000  # rows that are looked at to guess a column
 
 
 def choose(
-    table: pd.DataFrame, name: str, text: str | None, label: str | None, others: Sequence[str | None] = ()
+    table: pd.DataFrame, name: str, text: str | None, label: str | None, others: Mapping[str, str | None] | None = None
 ) -> tuple[str, str, list[str]]:
     """The column of the texts, the column of the labels, and a sentence for each that was guessed.
 
-    table: values as text. name: of the file. others: columns that have another use. Raises InputError when a named column is
-    missing or there twice, or when a column cannot be guessed.
+    table: values as text. name: of the file. others: option → column that has another use. Raises InputError when a named column
+    is missing, there twice, or named for two uses, or when a column cannot be guessed.
     """
-    for column, option in ((text, "--text-column"), (label, "--label-column")):
+    named = {"--text-column": text, "--label-column": label}
+    for option, column in named.items():
         if column is not None:
             require_column(table, column, name, option)
-    if text is not None and text == label:
-        raise InputError(f"--text-column and --label-column both name '{shortened(text)}'; name two columns.")
-    used = {text, label, *others}
+    named |= others or {}
+    for option, column in named.items():
+        twice = next((other for other in named if other != option and named[other] == column is not None), None)
+        if twice is not None:
+            raise InputError(f"{option} and {twice} both name '{shortened(column)}'; name two columns.")
+    used = set(named.values())
     free = [column for column in table.columns if column not in used and list(table.columns).count(column) == 1]
-    sample, said = table.iloc[:LOOKED_AT], []
-    if text is None:
+    sample, said, guessed = table.iloc[:LOOKED_AT], [], text is None
+    if guessed:
         text = _text_column(sample, free, name)
         said.append(f"The column '{shortened(text)}' was taken for the texts; --text-column names another.")
     if label is None:
         label = _label_column(sample, [column for column in free if column != text], name)
         said.append(f"The column '{shortened(label)}' was taken for the labels; --label-column names another.")
+    more = [column for column in _like_texts(sample, free) if column not in (text, label)]
+    if guessed and more and named.get("--text-pair-column") is None:
+        said.append(f"{few(more, 4)} may hold texts too and is not read; --text-pair-column names the second text of a pair.")
     return text, label, said
 
 
 def _text_column(table: pd.DataFrame, columns: list[str], name: str) -> str:
-    words = {column: table[column].astype(str).str.split().str.len().mean() for column in columns}
-    fit = [column for column in columns if words[column] >= FEWEST_WORDS and table[column].nunique() > 1]
-    if not fit:
+    words = _like_texts(table, columns)
+    called = [column for column in columns if column.strip().lower() in TEXT_NAMES]
+    if not words and (twice := [c for c in table.columns if c.strip().lower() in TEXT_NAMES and c not in columns]):
+        raise InputError(f"{name} has more than one column '{shortened(twice[0])}'; rename one.")
+    if not words and len(called) == 1 and table[called[0]].nunique() == 1:
+        return called[0]  # that all of its texts are the same is told later
+    if not words:
         raise InputError(
             f"No column of {name} looks like texts (it has {few(table.columns, 8)}); name one with --text-column. The first line "
             "of the file must hold the names of its columns."
         )
-    named = [column for column in fit if column.strip().lower() in TEXT_NAMES]
-    return max(named or fit, key=words.__getitem__)
+    return max([column for column in called if column in words] or words, key=words.__getitem__)
+
+
+def _like_texts(table: pd.DataFrame, columns: list[str]) -> dict[str, float]:
+    """The columns that look like texts, with their average numbers of words."""
+    texts = {column: table[column].astype(str) for column in columns}
+    signs = {column: of.str.count(f"[{UNSPACED}]") / SIGNS for column, of in texts.items()}
+    words = {column: (of.str.split().str.len() + signs[column]).mean() for column, of in texts.items()}
+    return {column: many for column, many in words.items() if many >= FEWEST_WORDS and table[column].nunique() > 1}
 
 
 def _label_column(table: pd.DataFrame, columns: list[str], name: str) -> str:

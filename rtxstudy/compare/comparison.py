@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rtxlib.classifiers.folder import Classifier
     from rtxstudy.compare.choice import Choice, Joined
     from rtxstudy.compare.kept import Entry
-    from rtxstudy.compare.race import Race
+    from rtxstudy.compare.state import Race
     from rtxstudy.compare.texts import Texts
     from rtxstudy.figures.save import Shown
 
@@ -67,6 +67,7 @@ class Comparison:
         file: str | None,
         text_column: str | None = None,
         label_column: str | None = None,
+        text_pair_column: str | None = None,
         minutes: float = 15.0,
         max_mb: float | None = None,
         max_ms: float | None = None,
@@ -88,7 +89,7 @@ class Comparison:
         folder = Path(out) if out else paths.root() / folder_name(file)
         require_ours(folder)
         source = file or _sample(folder)
-        texts = open_texts(source, text_column, label_column, group_column, split_column, test)
+        texts = open_texts(source, text_column, label_column, text_pair_column, group_column, split_column, test)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MARK).write_text(
             json.dumps({"file": texts.name, "texts": texts.fingerprint}) + "\n", encoding="utf-8"
@@ -110,7 +111,7 @@ class Comparison:
 
         if pretrained.out_of_reach(MINILM) is None:
             return tokenization.pretrained_tokenizer(pretrained.find(MINILM))
-        return tokenization.train("wordpiece", self.texts.texts(self.texts.rows("train")), 8000)
+        return tokenization.train("wordpiece", self.texts.whole(self.texts.rows("train")), 8000)
 
     @cached_property
     def lengths(self) -> pd.DataFrame:
@@ -129,12 +130,12 @@ class Comparison:
 
     def race(self) -> Race:
         """Train what the minutes allow; what is finished already is found."""
-        from rtxstudy.compare.race import Race
+        from rtxstudy.compare import race
 
         def report(line: str) -> None:
             print(f"\r{line:<100}", end="", file=sys.stderr, flush=True)
 
-        self.raced = Race(self.texts, self.folder / KEPT, self.minutes, report).run()
+        self.raced = race.run(self.texts, self.folder / KEPT, self.minutes, report)
         return self.raced
 
     @property
@@ -158,12 +159,12 @@ class Comparison:
     def _costs(self) -> pd.DataFrame:
         """Index model; columns rows, seconds, mb and ms (of one text, on average over some test texts)."""
         from rtxlib.data.clean import clean_texts
-        from rtxstudy.compare.race import single_text_seconds
-        from rtxstudy.compare.texts import CLEANING
+        from rtxstudy.compare.latency import single_text_seconds
+        from rtxstudy.compare.rows import CLEANING
 
         test = self.texts.rows("test")
         sample = test[np.linspace(0, len(test) - 1, min(TIMED, len(test))).astype(int)]
-        raw, rows = self.texts.table["raw"].iloc[sample].tolist(), {}
+        raw, rows = self.texts.raw(sample), {}
         entries = self.raced.entries
         for name in self.entries:
             members = [entries[name]] if name in entries else [entries[self.joined.first], entries[self.joined.second]]

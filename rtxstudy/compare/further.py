@@ -9,8 +9,10 @@ import pandas as pd
 
 from rtxlib.classifiers.network import Network
 from rtxlib.classifiers.words import WordCounts
+from rtxlib.data.rows import PAIR
 from rtxstudy.compare.candidates import MAJORITY
 from rtxstudy.compare.kept import Entry
+from rtxstudy.compare.rows import RAW
 from rtxstudy.compare.texts import Texts
 
 BINS = 10  # of the calibration
@@ -71,9 +73,11 @@ def doubtful_labels(texts: Texts, entries: Mapping[str, Entry]) -> pd.DataFrame:
 
 def _table(texts: Texts, rows: np.ndarray, found: np.ndarray, sure: np.ndarray) -> pd.DataFrame:
     part = texts.table.iloc[rows]
+    shown = {column: part[RAW[column]].str.slice(0, 400).to_numpy() for column in texts.text_columns}
+    named = {"text": "first text", PAIR: "second text"} if texts.pairs else {"text": "text"}
     return pd.DataFrame(
         {
-            "text": part["raw"].str.slice(0, 400).to_numpy(),
+            **{named[column]: values for column, values in shown.items()},
             "label": [texts.label_names[number] for number in part["label"]],
             "answer": [texts.label_names[number] for number in found],
             "confidence": np.round(sure, 2),

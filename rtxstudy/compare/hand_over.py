@@ -20,7 +20,8 @@ from rtxlib.runs import seen, store
 from rtxlib.runs.card import plain
 from rtxlib.runs.keys import hashed
 from rtxstudy.compare.candidates import MAX_LENGTH, WHAT
-from rtxstudy.compare.texts import CLEANING, Texts
+from rtxstudy.compare.rows import CLEANING
+from rtxstudy.compare.texts import Texts
 
 _CARD = """---
 pipeline_tag: text-classification
@@ -40,19 +41,28 @@ Labels: {labels}.
 Label texts with it:
 
 ```
-rtx predict {folder} "a text"
-rtx predict {folder} --file more.csv --text-column {column} --out labelled.csv
+rtx predict {folder} {typed}
+rtx predict {folder} --file more.csv {options} --out labelled.csv
 ```
 
 ```python
 from pathlib import Path
 from rtxlib.runs import store, use
-print(use.predict(store.find(Path(), {place}), ["a text"]))
+print(use.predict(store.find(Path(), {place}), [{pasted}]))
 ```
 
 Both clean a text as the training texts were cleaned: {cleaning}. `seen_texts.parquet` holds a hash of each training text, by
 which `rtx evaluate` knows them. Nothing is claimed for texts of another kind than those of {file}.
 """
+
+
+def how_to_predict(texts: Texts) -> dict[str, str]:
+    """What a person types: ``typed`` and ``pasted``, a text in the shell and in Python; ``options``, the columns of a table."""
+    options = f"--text-column {shlex.quote(visible(texts.columns.text))}"
+    if texts.columns.pair is None:
+        return {"typed": '"a text"', "pasted": '"a text"', "options": options}
+    options += f" --text-pair-column {shlex.quote(visible(texts.columns.pair))}"
+    return {"typed": '"a first text" "a second text"', "pasted": '("a first text", "a second text")', "options": options}
 
 
 def hand_over(
@@ -95,8 +105,9 @@ def _records(folder: Path, texts: Texts, name: str, row: dict[str, Any]) -> None
     data = {
         "source": "file",
         "path": texts.name,
-        "text_column": texts.text_column,
-        "label_column": texts.label_column,
+        "text_column": texts.columns.text,
+        "text_pair_column": texts.columns.pair,
+        "label_column": texts.columns.label,
         "max_length": MAX_LENGTH,
         **CLEANING,
     }
@@ -133,7 +144,7 @@ def _card(texts: Texts, name: str, row: dict[str, Any], many: int, shown: str) -
         figures="\n".join(f"| {what} | {value} |" for what, value in figures.items() if value is not None),
         labels=", ".join(map(plain, texts.label_names)),
         folder=shlex.quote(visible(shown)),
-        column=shlex.quote(visible(texts.text_column)),
+        **how_to_predict(texts),
         place=json.dumps(shown),
         cleaning=", ".join(step for step, on in CLEANING.items() if on),
     )

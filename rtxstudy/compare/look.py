@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
 from rtxlib.classifiers.words import WORD
+from rtxlib.data.rows import sides
 from rtxlib.data.tokenization import encode
 
 if TYPE_CHECKING:
@@ -37,10 +38,9 @@ def labels(texts: Texts) -> pd.DataFrame:
 
 def lengths(texts: Texts, tokenizer: PreTrainedTokenizerFast) -> pd.DataFrame:
     """One row per text: split, tokens, words, unknown (tokens that the vocabulary does not have)."""
-    ids, offsets = encode(texts.table["text"].tolist(), tokenizer, None)
+    ids, offsets = encode(texts.texts(np.arange(len(texts.table))), tokenizer, None)
     unknown = np.add.reduceat(ids == tokenizer.unk_token_id, offsets[:-1])
-    words = texts.table["text"].str.split().str.len()
-    return pd.DataFrame({"split": texts.table["split"], "tokens": np.diff(offsets), "words": words, "unknown": unknown})
+    return pd.DataFrame({"split": texts.table["split"], "tokens": np.diff(offsets), "words": texts.words, "unknown": unknown})
 
 
 def findings(texts: Texts, sizes: pd.DataFrame, limit: int) -> pd.DataFrame:
@@ -55,12 +55,14 @@ def findings(texts: Texts, sizes: pd.DataFrame, limit: int) -> pd.DataFrame:
         if rows:
             found.append({"kind": kind, "rows": int(rows), "of": of, "what": str(what), "example": example})
 
-    again = table["text"].duplicated()
+    table = table.assign(raw=[" ".join(sides(text)) for text in texts.raw(np.arange(len(table)))])
+    again = table[texts.text_columns].duplicated()
     note("repeated", again.sum(), example=_first(table, again))
-    torn = table.groupby("text")["label"].transform("nunique") > 1
-    note("two labels", torn.sum(), table.loc[torn, "text"].nunique(), _first(table, torn))
-    group = table.groupby("group")["text"].transform("nunique") > 1
-    note("near", group.sum(), table.loc[group, "group"].nunique(), _first(table, group))
+    torn = table.groupby(texts.text_columns)["label"].transform("nunique") > 1
+    note("two labels", torn.sum(), len(table.loc[torn, texts.text_columns].drop_duplicates()), _first(table, torn))
+    if not texts.pairs:  # of which those with one first text belong to one group
+        group = table.groupby("group")["text"].transform("nunique") > 1
+        note("near", group.sum(), table.loc[group, "group"].nunique(), _first(table, group))
     cut = sizes["tokens"] > limit
     note("cut", cut.sum(), limit)
     pieces = (sizes["tokens"] - 2) / sizes["words"].clip(lower=1)
@@ -87,7 +89,7 @@ def _first(table: pd.DataFrame, mask: pd.Series, column: str = "text") -> str:
 def _by_length(texts: Texts) -> list[tuple[str, str, int, float]]:
     """A label that the length of a text gives away: ("length", "", label, macro-F1 of a small tree), or nothing."""
     train, judged = texts.rows("train")[::2], texts.rows("train")[1::2]
-    length = texts.table["text"].str.len().to_numpy()[:, None]
+    length = np.stack([texts.table[column].str.len() for column in texts.text_columns], axis=1)
     tree = DecisionTreeClassifier(
         max_leaf_nodes=2 * len(texts.label_names), min_samples_leaf=5, class_weight="balanced"
     )
@@ -108,7 +110,7 @@ def _by_word(texts: Texts) -> list[tuple[str, str, int, float]]:
     train = texts.rows("train")
     counter = CountVectorizer(binary=True, token_pattern=WORD, min_df=5, max_features=20_000)
     try:
-        has = counter.fit_transform(texts.texts(train)).T.tocsr().astype(np.float64)  # (words, rows)
+        has = counter.fit_transform(texts.whole(train)).T.tocsr().astype(np.float64)  # (words, rows)
     except ValueError:  # no word occurs five times
         return []
     of_label = np.eye(len(texts.label_names))[texts.numbers(train)]  # (rows, labels)

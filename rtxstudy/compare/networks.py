@@ -23,7 +23,8 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
 from rtxstudy.compare.candidates import MAX_LENGTH, Candidate
-from rtxstudy.compare.texts import CLEANING, Texts
+from rtxstudy.compare.rows import CLEANING
+from rtxstudy.compare.texts import Texts
 
 
 def flops(candidate: Candidate, tokens: float, rows: int) -> float:
@@ -45,8 +46,9 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, folder: P
     spec = DataSpec(
         source="file",
         path=texts.name,
-        text_column=texts.text_column,
-        label_column=texts.label_column,
+        text_column=texts.columns.text,
+        text_pair_column=texts.columns.pair,
+        label_column=texts.columns.label,
         max_length=MAX_LENGTH,
         tokenizer=tokenizer,
         train_fraction=round(len(rows["train"]) / whole, 4),
@@ -57,8 +59,7 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, folder: P
     if (found := prepared.read(place, spec)) is not None:
         return found
     parts = [
-        pd.DataFrame({"text": texts.texts(of), "label": texts.numbers(of), "domain": "", "split": name})
-        for name, of in rows.items()
+        texts.table.iloc[of][[*texts.text_columns, "label"]].assign(domain="", split=name) for name, of in rows.items()
     ]
     table = pd.concat(parts, ignore_index=True)
     table["label"] = [texts.label_names[number] for number in table["label"]]
@@ -66,9 +67,8 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, folder: P
     if "/" in tokenizer:
         chosen = tokenization.pretrained_tokenizer(pretrained.find(tokenizer))
     else:
-        chosen = tokenization.train(
-            tokenizer, table.loc[table["split"] == "train", "text"], spec.vocab_size, spec.lowercase
-        )
+        learnt = [text for column in data.text_columns for text in data.part("train")[column]]
+        chosen = tokenization.train(tokenizer, learnt, spec.vocab_size, spec.lowercase)
     arrays = tokenization.tokenise(data, spec, chosen)
     told = {"source": texts.name, "revision": texts.fingerprint, "tokenizer": tokenizer, "notes": [], "revisions": {}}
     prepared.write(place, spec, data, arrays, chosen, told, pd.DataFrame(columns=audit.COLUMNS))
@@ -85,7 +85,7 @@ def train(
     rows: of each split. report: is called with lines of progress, and may raise to stop the training, which can then go on.
     """
     data = prepare(texts, rows, candidate.model if candidate.pretrained else "wordpiece", folder / "data")
-    recipe = candidate.recipe(len(rows["train"]))
+    recipe = candidate.recipe(len(rows["train"]), texts.unbalanced)
     spec = RunSpec(
         candidate.model, data.spec, recipe, threads=torch.get_num_threads(), conversion=dict(candidate.conversion)
     )

@@ -17,6 +17,7 @@ from rtxstudy.figures.shared.style import canvas, styled
 LARGEST, LEAST = 17.0, 3.5  # radius of the largest and of the least bubble, points
 _COLOURS = (  # a model has the colour of the first word that its name holds
     ("majority", GREY), ("counting", OKABE["black"]), ("static", OKABE["sky"]), ("frozen", OKABE["green"]),
+    ("pairs", "#117777"),
     ("fine-tuned", OKABE["blue"]), ("loop", OKABE["vermillion"]), ("recurrent", OKABE["orange"]), ("cascade", OKABE["purple"]),
     ("", "#8a6d3b"),
 )  # fmt: skip

@@ -16,9 +16,13 @@ EXAMPLE = 120  # characters of a text that a sentence shows
 
 
 def setting(
-    name: str, columns: tuple[str, str], balance: pd.DataFrame, said: Iterable[str], cross_validated: bool
+    name: str,
+    columns: tuple[str, str, str | None],
+    balance: pd.DataFrame,
+    said: Iterable[str],
+    cross_validated: bool,
 ) -> str:
-    """What the file holds. balance: columns split, label_name, rows."""
+    """What the file holds. columns: of the texts, of the labels, of second texts. balance: split, label_name, rows."""
     counts = balance.groupby("label_name", sort=False)["rows"].sum()
     frequent = counts.sort_values(ascending=False)
     shares = ", ".join(
@@ -32,9 +36,10 @@ def setting(
         if cross_validated
         else "Models are chosen on the validation texts."
     )
-    text, label = map(plain, columns)
+    text, label = map(plain, columns[:2])
+    what = f"texts (column *{text}*)" if columns[2] is None else f"pairs of texts (columns *{text}* and *{plain(columns[2])}*)"
     first = (
-        f"**{plain(name)}**: {counts.sum():,} texts (column *{text}*) with {counted(len(counts), 'label')} (column *{label}*): "
+        f"**{plain(name)}**: {counts.sum():,} {what} with {counted(len(counts), 'label')} (column *{label}*): "
         f"{shares}{more}. {splits} texts. {judged} The test texts decide nothing."
     )
     return "\n".join([first, "", *(f"- {plain(sentence)}" for sentence in said)])

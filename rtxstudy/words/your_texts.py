@@ -222,7 +222,7 @@ def left_out(reasons: Mapping[str, str], ended: str) -> str:
 
 
 def more_labels(curve: pd.DataFrame) -> str:
-    """Whether more labelled texts would help: what the last step brought. curve: of :attr:`rtxstudy.compare.race.Race.curve`."""
+    """Whether more labelled texts would help: what the last step brought. curve: of :attr:`rtxstudy.compare.state.Race.curve`."""
     sentences = []
     for row in curve[curve["gain"].notna()].itertuples():
         rows = curve.loc[curve["model"] == row.model, "rows"].iloc[-2:]
@@ -286,14 +286,14 @@ def passes(table: pd.DataFrame, name: str) -> str:
     return f"**{name}**. {'. '.join(lines)}. (The head was trained on the states of the last pass.)"
 
 
-def use(folder: str, column: str) -> str:
-    """How to use what was handed over, ready to paste. folder: of the model."""
-    place, column = shlex.quote(visible(folder)), shlex.quote(visible(column))
+def use(folder: str, how: Mapping[str, str]) -> str:
+    """How to use what was handed over, ready to paste. folder: of the model. how: :func:`hand_over.how_to_predict`."""
+    place = shlex.quote(visible(folder))
     return (
         f"The model is in `{place}`, with its tokenizer, labels, cleaning and a card.\n\n"
-        f'```\nrtx predict {place} "a text"\n'
-        f"rtx predict {place} --file more.csv --text-column {column} --out labelled.csv\n```\n\n"
+        f"```\nrtx predict {place} {how['typed']}\n"
+        f"rtx predict {place} --file more.csv {how['options']} --out labelled.csv\n```\n\n"
         "```python\nfrom pathlib import Path\nfrom rtxlib.runs import store, use\n"
-        f'print(use.predict(store.find(Path(), {json.dumps(folder)}), ["a text"]))\n```\n\n'
+        f"print(use.predict(store.find(Path(), {json.dumps(folder)}), [{how['pasted']}]))\n```\n\n"
         "All columns of `more.csv` stay in `labelled.csv`."
     )

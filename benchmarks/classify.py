@@ -1,0 +1,171 @@
+"""One tool that learns to classify texts: a program, run with the Python of the tool's own environment.
+
+    PYTHON benchmarks/classify.py TOOL TRAIN.csv TEST.csv MINUTES WORK
+
+Each tool is used as its own documentation tells. The files have the columns text and label. WORK is a folder for whatever the
+tool writes. The last line of output is JSON: accuracy, seconds (from start to the trained model), peak_mb (memory of this
+process), mb (the model's files), texts_per_second (of labelling the test texts), versions, settings. Only the tool's own
+libraries are imported, because none of ours is in its environment.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+POTION = "minishlab/potion-base-32M"  # the model of model2vec's documentation
+FEW = 64  # rows of a label that SetFit learns from, because its pairs grow with the square of the rows
+
+Rows = tuple[list[str], list[str]]  # texts and labels
+Learnt = tuple[Callable[[list[str]], list[str]], float, str]  # texts → labels, megabytes, settings in words
+
+
+def setfit(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
+    """Sentence pairs through MiniLM, then logistic regression (Tunstall et al. 2022)."""
+    from datasets import Dataset
+    from setfit import SetFitModel, Trainer, TrainingArguments
+
+    names = sorted(set(train[1]))
+    texts, labels = first_of_each(train, FEW)
+    model = SetFitModel.from_pretrained(MINILM, labels=names)
+    rows = Dataset.from_dict({"text": texts, "label": [names.index(label) for label in labels]})
+    Trainer(model=model, args=TrainingArguments(output_dir=str(work), num_epochs=1), train_dataset=rows).train()
+    model.save_pretrained(str(work / "model"))
+    said = f"MiniLM, 1 epoch of pairs of {len(texts):,} rows, at most {FEW} a label"
+    return lambda given: [str(label) for label in model.predict(given)], megabytes(work / "model"), said
+
+
+def fasttext(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
+    """Bags of word and character n-grams, autotuned for the same minutes (Joulin et al. 2017)."""
+    import fasttext
+
+    names = sorted(set(train[1]))
+    lines = [
+        f"__label__{names.index(label)} {' '.join(text.lower().split())}" for text, label in zip(*train, strict=True)
+    ]
+    held = max(1, len(lines) // 5)
+    (work / "valid.txt").write_text("\n".join(lines[:held]) + "\n", encoding="utf-8")
+    (work / "train.txt").write_text("\n".join(lines[held:]) + "\n", encoding="utf-8")
+    found = fasttext.train_supervised(
+        input=str(work / "train.txt"),
+        autotuneValidationFile=str(work / "valid.txt"),
+        autotuneDuration=max(1, round(60 * minutes)),
+        verbose=0,
+    )
+    found.save_model(str(work / "model.bin"))
+
+    def predict(given: list[str]) -> list[str]:
+        answers, _ = found.predict([" ".join(text.lower().split()) for text in given])
+        return [names[int(answer[0].removeprefix("__label__"))] for answer in answers]
+
+    return predict, (work / "model.bin").stat().st_size / 1e6, f"autotune for {minutes:g} minutes on a fifth of the rows"
+
+
+def model2vec(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
+    """A head on static word vectors, which are trained with it."""
+    from model2vec.train import StaticModelForClassification
+
+    found = StaticModelForClassification.from_pretrained(path=POTION)
+    found.fit(*train)
+    found.to_pipeline().save_pretrained(str(work / "model"))
+    return lambda given: [str(label) for label in found.predict(given)], megabytes(work / "model"), POTION
+
+
+def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
+    """``rtx compare --test`` without its notebook and report: what it takes, trained and chosen in the same minutes.
+
+    The test file is named so that all training rows are for training; nothing is chosen by it.
+    """
+    from rtxlib.data.clean import clean_texts
+    from rtxstudy.compare.comparison import Comparison
+    from rtxstudy.compare.rows import CLEANING
+
+    write(work / "train.csv", train)
+    given = {"minutes": minutes, "out": str(work / "out"), "test": str(test)}
+    comparison = Comparison.open(str(work / "train.csv"), "text", "label", **given)
+    comparison.race()
+    chosen = comparison.choose()
+    name = chosen.taken or str(chosen.table["model"].iloc[0])
+    model, names = comparison.open_model(name), comparison.texts.label_names
+    size = float(chosen.table.set_index("model")["mb"][name])
+
+    def predict(given: list[str]) -> list[str]:
+        return [names[number] for number in model.probabilities(clean_texts(given, **CLEANING)).argmax(axis=1)]
+
+    return predict, size, f"{minutes:g} minutes, took {name}"
+
+
+TOOLS: dict[str, tuple[Callable[[Rows, Path, float, Path], Learnt], tuple[str, ...]]] = {  # tool → function, its packages
+    "ours": (ours, ("rtxlib", "torch")),
+    "setfit": (setfit, ("setfit", "sentence-transformers", "transformers", "torch")),
+    "fasttext": (fasttext, ("fasttext-wheel", "numpy")),  # its predict needs numpy below 2
+    "model2vec": (model2vec, ("model2vec", "torch")),
+}
+
+
+def first_of_each(rows: Rows, most: int) -> Rows:
+    """At most so many rows of each label, in their order."""
+    count: dict[str, int] = {}
+    kept = []
+    for text, label in zip(*rows, strict=True):
+        count[label] = count.get(label, 0) + 1
+        if count[label] <= most:
+            kept.append((text, label))
+    return [text for text, _ in kept], [label for _, label in kept]
+
+
+def megabytes(folder: Path) -> float:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
+
+
+def read(file: Path) -> Rows:
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return [row["text"] for row in rows], [row["label"] for row in rows]
+
+
+def write(file: Path, rows: Rows) -> None:
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        csv.writer(lines).writerows([("text", "label"), *zip(*rows, strict=True)])
+
+
+def measured(tool: str, train: Path, test: Path, minutes: float, work: Path) -> dict[str, Any]:
+    """Train a tool and label the test texts with it."""
+    learn, packages = TOOLS[tool]
+    work.mkdir(parents=True, exist_ok=True)
+    texts, labels = read(test)
+    begun = time.perf_counter()
+    predict, size, settings = learn(read(train), test, minutes, work)
+    seconds = time.perf_counter() - begun
+    predict(texts[:8])  # warm
+    begun = time.perf_counter()
+    found = predict(texts)
+    rate = len(texts) / (time.perf_counter() - begun)
+    right = [a == b for a, b in zip(found, labels, strict=True)]
+    return {
+        "accuracy": sum(right) / len(right),
+        "n_test": len(right),
+        "seconds": seconds,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "mb": size,
+        "texts_per_second": rate,
+        "settings": settings,
+        "versions": ", ".join(f"{name} {version(name)}" for name in packages),
+    }
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--try":  # whether the tool is there
+        for package in TOOLS[sys.argv[2]][1]:
+            print(package, version(package))
+    else:
+        name, train_file, test_file, given, folder = sys.argv[1:]
+        print(json.dumps(measured(name, Path(train_file), Path(test_file), float(given), Path(folder))))

@@ -1,0 +1,179 @@
+"""What a user would take instead of ``rtx compare``: SetFit, fastText with autotune, and model2vec's classifier.
+
+    python -m benchmarks.compare [--minutes 5] [--data sst2-64 sms …] [--setfit PYTHON] [--fasttext PYTHON] [--model2vec PYTHON]
+
+Each peer lives in an environment of its own, because its release may need other versions of the same libraries. PYTHON is the
+interpreter of that environment. A peer without one is named as not measured. How the environments are made:
+
+    python -m venv E && E/bin/pip install setfit                            # --setfit E/bin/python
+    python -m venv E && E/bin/pip install fasttext-wheel "numpy<2"          # --fasttext E/bin/python
+    python -m venv E && E/bin/pip install "model2vec[train]"                # --model2vec E/bin/python
+
+All tools get the same training and test rows, the same minutes and the same number of threads, one after another. The rows of the
+table go to ``reports/benchmark_compare.json``; a call keeps those that it does not measure again. The machine must be quiet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from benchmarks.__main__ import machine
+from benchmarks.classify import TOOLS, write
+from rtxlib import paths
+from rtxlib.errors import InputError, nearest
+from rtxlib.runs import store
+
+PROGRAM = Path(__file__).with_name("classify.py")
+TEST_SHARE, MOST_TEST = 0.2, 5000
+LATE = 4.0  # times the minutes after which a tool is stopped
+POINTS_BEHIND = 0.005  # that ours may be below the best of the others at equal minutes
+FEW_FASTER = 3.0  # times SetFit's texts a second
+
+
+class Data(NamedTuple):
+    """Rows of the Hub: repository, published splits, columns. Without a test split a fixed fifth of the rows is for testing."""
+
+    repo: str
+    train: str
+    test: str | None
+    text: str
+    label: str
+    each: int | None = None  # training rows of a label; None: all, or ``rows``
+    rows: int | None = None  # training rows in all
+
+
+_SST2 = ("stanfordnlp/sst2", "train", "validation", "sentence", "label")
+DATA = {
+    "sms": Data("ucirvine/sms_spam", "train", None, "sms", "label"),
+    "sst2-8": Data(*_SST2, each=8),
+    "sst2-64": Data(*_SST2, each=64),
+    "sst2-1000": Data(*_SST2, rows=1000),
+    "sst2": Data(*_SST2),
+    "yelp-stars": Data("Yelp/yelp_review_full", "test", None, "text", "label", rows=10_000),
+    "amazon-stars": Data("SetFit/amazon_reviews_multi_en", "validation", None, "text", "label"),
+}
+
+
+def rows_of(data: Data) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training and test rows, columns text and label. Raises InputError when the Hub does not answer."""
+    train = _table(data, data.train).sample(frac=1, random_state=0)
+    if data.test is None:
+        held = min(MOST_TEST, int(TEST_SHARE * len(train)))
+        test, train = train.iloc[:held], train.iloc[held:]
+    else:
+        test = _table(data, data.test).head(MOST_TEST)
+    if data.each is not None:
+        train = train.groupby("label").head(data.each)
+    return train.head(data.rows or len(train)), test
+
+
+def _table(data: Data, split: str) -> pd.DataFrame:
+    from huggingface_hub import HfApi, hf_hub_download
+
+    try:
+        files = HfApi().list_repo_files(data.repo, repo_type="dataset")
+        file = next(file for file in files if split in Path(file).name and file.endswith((".parquet", ".jsonl")))
+        path = hf_hub_download(data.repo, file, repo_type="dataset")
+    except Exception as error:  # every failure of the Hub has its own exception
+        raise InputError(f"{data.repo} could not be fetched ({type(error).__name__}).") from error
+    table = pd.read_parquet(path) if file.endswith(".parquet") else pd.read_json(path, lines=True)
+    return pd.DataFrame({"text": table[data.text].astype(str), "label": table[data.label].astype(str)})
+
+
+def measured(python: str, tool: str, data: Data, minutes: float) -> dict[str, Any]:
+    """The row of one tool on one data set. Where it could not be measured, the row says why."""
+    train, test = rows_of(data)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        for name, table in (("train", train), ("test", test)):
+            write(work / f"{name}.csv", (table["text"].tolist(), table["label"].tolist()))
+        command = [python, str(PROGRAM), tool, *(str(work / f"{name}.csv") for name in ("train", "test"))]
+        command += [str(minutes), str(work / "work")]
+        if tool == "ours":  # the package is imported from this checkout
+            command[1:2] = ["-m", "benchmarks.classify"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60 * LATE * max(1.0, minutes))
+        except subprocess.TimeoutExpired:
+            return {"why": f"stopped after {LATE:g} times the minutes"}
+    if done.returncode:
+        return {"why": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]}
+    return json.loads(done.stdout.strip().splitlines()[-1]) | {"train_rows": len(train)}
+
+
+def there(python: str | None, tool: str) -> str:
+    """ "" when the tool can be imported by this Python; else why not."""
+    if python is None:
+        return f"not measured: no environment was named with --{tool}"
+    tried = subprocess.run([python, str(PROGRAM), "--try", tool], capture_output=True, text=True)
+    return f"not measured: {tried.stderr.strip().splitlines()[-1]}" if tried.returncode else ""
+
+
+def verdicts(rows: list[dict[str, Any]]) -> list[str]:
+    """Whether the aims are met, one sentence for each data set where a peer was measured."""
+    said = []
+    for name in dict.fromkeys(row["data"] for row in rows):
+        of = {row["tool"]: row for row in rows if row["data"] == name and "accuracy" in row}
+        peers = {tool: row for tool, row in of.items() if tool != "ours"}
+        if "ours" not in of or not peers:
+            continue
+        best = max(peers, key=lambda tool: peers[tool]["accuracy"])
+        behind = peers[best]["accuracy"] - of["ours"]["accuracy"]
+        word = "met" if behind <= POINTS_BEHIND else "missed"
+        said.append(f"{name}: {-100 * behind:+.1f} points beside {best}, the best of the others (aim {word}).")
+        if "setfit" in of:
+            ratio = of["ours"]["texts_per_second"] / of["setfit"]["texts_per_second"]
+            said.append(f"{name}: {ratio:.1f} times SetFit's texts a second (aim {FEW_FASTER:g}).")
+    return said
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description="rtx compare beside its peers.")
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--data", nargs="+", default=list(DATA), help=", ".join(DATA))
+    parser.add_argument("--out", type=Path, default=paths.root() / "reports" / "benchmark_compare.json")
+    for tool in TOOLS:
+        if tool != "ours":
+            parser.add_argument(f"--{tool}", metavar="PYTHON", help=f"the Python of {tool}'s environment")
+    given = parser.parse_args()
+    for name in given.data:
+        if name not in DATA:
+            raise InputError(f"There are no data '{name}'; there are {', '.join(DATA)}.{nearest(name, DATA)}")
+    pythons = {tool: sys.executable if tool == "ours" else getattr(given, tool) for tool in TOOLS}
+    missing = {tool: why for tool in TOOLS if tool != "ours" and (why := there(pythons[tool], tool))}
+    kept = json.loads(given.out.read_text())["rows"] if given.out.is_file() else []
+    for name in given.data:
+        for tool in TOOLS:
+            absent = missing.get(tool)
+            found = {"why": absent} if absent else measured(pythons[tool], tool, DATA[name], given.minutes)
+            row = {"data": name, "tool": tool, "minutes": given.minutes, "measured": f"{datetime.date.today()}", **found}
+            kept = [old for old in kept if (old["data"], old["tool"]) != (name, tool)] + [row]
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            store.write_json(given.out, {"machine": f"{machine()}, {os.cpu_count()} threads", "rows": kept})
+            print(line(row), flush=True)
+    print("\n".join(verdicts(kept)))
+
+
+def line(row: dict[str, Any]) -> str:
+    if "accuracy" not in row:
+        return f"{row['data']:13} {row['tool']:10} {row['why']}"
+    return (
+        f"{row['data']:13} {row['tool']:10} {row['accuracy']:.3f} {row['seconds'] / 60:6.1f} min {row['peak_mb']:7.0f} MB memory "
+        f"{row['mb']:7.1f} MB {row['texts_per_second']:8.0f} texts/s   {row['settings']}"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except InputError as error:
+        sys.exit(str(error))

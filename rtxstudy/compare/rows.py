@@ -1,0 +1,127 @@
+"""The rows of a user's file that have a text and a label, cleaned, with plain facts about those that are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.data.clean import clean
+from rtxlib.data.files import require_column
+from rtxlib.data.rows import PAIR, label_text
+from rtxlib.errors import InputError, few, shortened
+from rtxstudy.compare import reading
+
+CLEANING = {
+    "lowercase": True,
+    "strip_html": True,
+    "strip_urls": False,
+    "squeeze_whitespace": True,
+}  # links stay: they may tell
+RAW = {"text": "raw", PAIR: "raw_pair"}  # column of cleaned texts → column of the texts as they are
+LONGEST = 20_000  # characters of a text that are read
+MOST_ROWS = 100_000  # that are compared; of more, so many are drawn
+RARE = 5  # a label of fewer rows is left out, because it can be neither learnt nor judged
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a file are called: of texts, labels, second texts of pairs, groups."""
+
+    text: str
+    label: str
+    pair: str | None = None
+    group: str | None = None
+
+    def require(self, table: pd.DataFrame, name: str) -> None:
+        """Raise InputError when a table lacks one of them or has it twice. name: of its file."""
+        for option, column in (
+            ("--text-column", self.text),
+            ("--text-pair-column", self.pair),
+            ("--label-column", self.label),
+            ("--group-column", self.group),
+        ):
+            if column is not None:
+                require_column(table, column, name, option)
+
+
+def usable(table: pd.DataFrame, columns: Columns, name: str, said: list[str]) -> pd.DataFrame:
+    """The rows that have a text and a label.
+
+    Columns raw, text (cleaned), name (of the label); of pairs also raw_pair and text_pair. name: of the file; said: gets
+    sentences. Raises InputError when there are no such rows.
+    """
+    made: dict[str, object] = {}
+    for kind, column in (("text", columns.text), (PAIR, columns.pair)):
+        if column is None:
+            continue
+        raw = table[column].astype(str)
+        if cut := int((raw.str.len() > LONGEST).sum()):
+            said.append(f"{cut:,} texts are longer than {LONGEST:,} characters; only the beginning is read.")
+        made |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
+    rows = pd.DataFrame(made | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
+    empty = np.any([rows[kind].str.strip() == "" for kind in RAW if kind in rows], axis=0)
+    unlabelled = (rows["name"] == "").to_numpy()
+    for mask, column, option in ((empty, columns.text, "--text-column"), (unlabelled, columns.label, "--label-column")):
+        if mask.all():
+            what = "All texts" if option == "--text-column" else "All labels"
+            raise InputError(f"{what} in the column '{shortened(column)}' of {name} are empty; name another with {option}.")
+    for mask, what in ((empty, "text"), (unlabelled & ~empty, "label")):
+        if count := int(mask.sum()):
+            verb = ("row has", "is") if count == 1 else ("rows have", "are")
+            said.append(f"{count:,} {verb[0]} no {what} and {verb[1]} left out.")
+    return rows[~empty & ~unlabelled]
+
+
+def without_rare(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
+    """The rows whose label is not too rare to be learnt and judged. Raises InputError when fewer than two labels are left."""
+    counts = rows["name"].value_counts()
+    rare = counts[counts < RARE]
+    if rare.empty:
+        return rows
+    if (left := len(counts) - len(rare)) < 2:
+        only = "No label has" if left == 0 else "Only one label has"
+        raise InputError(f"{only} {RARE} rows or more; at least two such labels are needed.")
+    why = "That is too few to learn and to judge, so"
+    said.append(
+        f"The labels {few(rare.index)} have fewer than {RARE} rows each. {why} their {rare.sum():,} rows are left out."
+        if len(rare) > 1
+        else f"The label {few(rare.index)} has fewer than {RARE} rows. {why} it is left out."
+    )
+    return rows[~rows["name"].isin(rare.index)]
+
+
+def with_test(rows: pd.DataFrame, test: Path | str, columns: Columns, said: list[str]) -> pd.DataFrame:
+    """The rows with those of a test file below them, whose lines are negative.
+
+    Raises InputError for labels without training rows.
+    """
+    table, drawn = reading.read(test)
+    name = Path(test).name
+    columns.require(table, name)
+    said += [drawn] * bool(drawn)
+    more = usable(table, columns, name, said)
+    unknown = more.loc[~more["name"].isin(rows["name"]), "name"].value_counts()
+    if len(unknown):
+        many = "1 row with a label" if unknown.sum() == 1 else f"{unknown.sum():,} rows with labels"
+        raise InputError(
+            f"{name} has {many} that no training row has: {few(unknown.index)}. Correct them, or "
+            "give training rows of these labels."
+        )
+    if (rows["given"] == "test").any():
+        raise InputError("--test and a column with test rows were given; one test split is enough.")
+    more = more.assign(given="test", of=table[columns.group].loc[more.index] if columns.group else "")
+    more.index = -more.index
+    return pd.concat([rows, more])
+
+
+def drawn(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
+    """At most MOST_ROWS of the rows."""
+    if len(rows) <= MOST_ROWS:
+        return rows
+    said.append(
+        f"{MOST_ROWS:,} of the {len(rows):,} rows were drawn at random; more would not be compared in the time."
+    )
+    return rows.sample(MOST_ROWS, random_state=0).sort_index()
