@@ -6,7 +6,9 @@ import re
 import sys
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup, NavigableString, Tag
+
+from rtxstudy import names
 
 _NUMBER = re.compile(r"[\[(<>≈~±+−-]*\s*[\d.][\d\s.,eE%×±+−–:/()\[\]-]*(?:ms|s|h|MB|GB|M|k|pp|points?)?")
 _NOTHING = {"", "–", "—", "-", "nan", "NaN", "None", "<NA>", "NaT"}
@@ -22,10 +24,13 @@ _FETCHES = {  # by tag, the attributes that a browser loads from
 }
 
 
-def clean(markup: str, stem: str) -> str:
-    """The HTML without anything from outside the file, and with its tables in boxes that scroll.
+_VERBATIM = ("code", "pre", "script", "style", "math", "svg", "abbr", "title")  # ids stay as they are in these
 
-    What is left out is named in its place and, with the notebook's ``stem``, on stderr.
+
+def clean(markup: str, stem: str, prose: bool = False) -> str:
+    """The HTML without anything from outside the file, with names in place of ids, and with its tables in boxes that scroll.
+
+    What is left out is named in its place and, with the notebook's ``stem``, on stderr. ``prose``: a person wrote the text.
     """
     if "<" not in markup:
         return markup
@@ -37,9 +42,30 @@ def clean(markup: str, stem: str) -> str:
             note = soup.new_tag("span", attrs={"class": "missing"})
             note.string = f"[left out: {outside} lies outside this file]"
             tag.replace_with(note)
+    name_ids(soup, prose)
     for table in soup.find_all("table"):
         _table(soup, table)
     return str(soup)
+
+
+def name_ids(soup: BeautifulSoup, prose: bool = False) -> None:
+    """Put the name of each data set and model in place of its id (:mod:`rtxstudy.names`). The id becomes a tooltip."""
+    for text in soup.find_all(string=True):
+        if type(text) is not NavigableString or any(parent.name in _VERBATIM for parent in text.parents):
+            continue
+        if text.parent.name == "th" and "_" in text and " " not in text.strip():
+            text.replace_with(names.column(text.strip()))
+            continue
+        parts, last = [], 0
+        for start, end, name in names.spans(text, prose=prose):
+            abbreviation = soup.new_tag("abbr", attrs={"title": text[start:end]})
+            abbreviation.string = name
+            parts += [text[last:start], abbreviation]
+            last = end
+        if parts:
+            text.replace_with(*(part for part in (*parts, text[last:]) if part))
+    for tag in soup.find_all(alt=True):
+        tag["alt"] = names.said(tag["alt"], prose=prose)
 
 
 def _outside(address: Any) -> bool:

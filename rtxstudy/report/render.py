@@ -56,7 +56,7 @@ def render_cells(exporter: HTMLExporter, render: Render, cells: Sequence[Noteboo
     shown: list[dict[str, Any]] = []
     for cell in cells:
         if cell.cell_type == "markdown":
-            shown.append({"kind": "text", "html": render.markdown(cell.source, cell.get("attachments"))})
+            shown.append({"kind": "text", "html": render.markdown(cell.source, cell.get("attachments"), prose=True)})
         elif cell.cell_type == "code" and (cell.source.strip() or cell.outputs):
             failed = any(output.output_type == "error" for output in cell.outputs)
             code = {
@@ -132,8 +132,8 @@ class Render:
             self.contents.append((unique, words))
         return unique
 
-    def markdown(self, source: str, attachments: dict[str, Any] | None = None) -> str:
-        return clean(MarkdownWithMath(renderer=_Markdown(self, attachments)).render(source), self.page.stem)
+    def markdown(self, source: str, attachments: dict[str, Any] | None = None, prose: bool = False) -> str:
+        return clean(MarkdownWithMath(renderer=_Markdown(self, attachments)).render(source), self.page.stem, prose)
 
     def outputs(self, cell: NotebookNode) -> list[str]:
         """The outputs of a code cell in order. Each stream of printed lines becomes one block."""
@@ -178,12 +178,15 @@ class Render:
     def unnamed(self, cell: NotebookNode) -> str:
         return f"Figure of notebook {self.page.stem}, cell {cell.execution_count}"
 
+
 def _slug(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", html.unescape(words).lower()).strip("-")
 
 
 def _stream(name: str, text: str) -> str:
-    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.rstrip("\n").split("\n")]  # what a terminal shows in the end
+    lines = [
+        line.rstrip("\r").rpartition("\r")[2] for line in text.rstrip("\n").split("\n")
+    ]  # what a terminal shows in the end
     body = f"<pre>{ansi2html(chr(10).join(lines[-KEPT:]))}</pre>"
     if name == "stdout" and len(lines) <= SHORT:
         return f'<div class="printed">{body}</div>'
