@@ -24,12 +24,11 @@ DATA = {  # the source of a data set → its name
     "sms_spam": "SMS spam",
 }
 PLAIN = {"embedded": "Generated texts", "domains": "Domains"}  # ids that are English words, too
+ALONE = {"majority class": "Most frequent label", "bag of embeddings": "Bag of embeddings"}  # names only alone
 BASELINES = {
     "tf-idf + logistic regression, second text alone": "Counting words (second text alone)",
     "tf-idf + logistic regression": "Counting words (TF-IDF)",
-    "majority class": "Most frequent label",
     "nb-svm": "Counting words (NB-SVM)",
-    "bag of embeddings": "Bag of embeddings",
 }
 COLUMNS = {"f1": "F1", "n_test": "test texts", "ms_median": "one text (ms)", "ms_per_text": "in batches (ms a text)"}
 TIMES = {1: "once", 2: "twice"}
@@ -101,6 +100,7 @@ _HOW = r"(?: (?:lower|spread|average|rank \d+|own norms|between edges|random dep
 _PATTERNS: dict[str, str] = {
     "plain": r"(?:^|(?<=\bon )|(?<=\btexts of )|(?<=, )|(?<=: ))(?:embedded|domains)"
     r"(?: (?:spam|domain|sentiment))?(?=$|[,.:;)]| [(−φ]| ×)",
+    "alone": rf"^(?:{'|'.join(ALONE)})$",
     "composed": r"\bcomposed (?:same|pointer(?: \d+ steps among \d+)?)\b",
     "data": rf"(?<![\w/-])(?:{'|'.join(DATA)})(?![\w/-]){_PART}",
     "loop": rf"\brecurrent-(\d+)x(\d+)x(\d+)\b{_SETTING}",
@@ -239,6 +239,7 @@ def _loose(text: str, brief: bool) -> str:
 
 _WRITERS: dict[str, Callable[[str, bool], str]] = {
     "plain": _plain,
+    "alone": lambda text, brief: ALONE[text],
     "composed": _composed,
     "data": _data,
     "loop": _loop,

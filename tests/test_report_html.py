@@ -279,6 +279,13 @@ def test_an_appendix_ends_at_the_next_heading_of_its_level_and_what_is_for_the_n
     assert anchors.index("#02_baseline-afterwards") < anchors.index("#02_baseline-appendix")
 
 
+def test_a_section_that_the_profile_skips_is_left_out(tmp_path: Path) -> None:
+    line = shown(text_markdown="*Skipped. This profile has no such data.*")
+    here = [markdown("## Here"), code("1", line), code("2", shown(text_plain="a result"))]
+    page = build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line), *here)
+    assert "Not here" not in page and "a result" in page
+
+
 def test_a_wide_table_keeps_seven_columns_in_sight_and_tells_what_is_the_same_in_all_rows() -> None:
     from rtxstudy.report.markup import clean
 

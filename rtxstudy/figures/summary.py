@@ -43,7 +43,7 @@ def at_a_glance(table: pd.DataFrame, title: str) -> Figure:
     ax.margins(x=0.06)
     low, high = ax.get_xlim()
     ax.set_xlim(max(low, 0), min(high, 1))
-    ax.locator_params(axis="x", nbins=6)
+    ax.locator_params(axis="x", nbins=4)
     ax.xaxis.set_major_formatter(Percent())
     grid(ax, "x")
     ax.set_xlabel("accuracy on the test texts (%)")
@@ -80,7 +80,7 @@ def forest(table: pd.DataFrame, title: str, data: str) -> Figure:
     """Every comparison on one scale: the difference in accuracy of two models with its interval, grouped by the pair.
 
     ``table``: ``comparison`` ("A − B"), ``data``, ``difference``, ``low``, ``high`` (0.01 = one percentage point), ``n_seeds``
-    and ``verdict`` (:data:`rtxstudy.evaluation.glance.VERDICTS`). A row on other data than ``data`` names them, indented below
+    and ``verdict`` (:data:`rtxstudy.evaluation.glance.VERDICTS`). A row on other data than ``data`` names them, in grey below
     the pair. Filled: the interval excludes zero. Pale: neither model is above the majority class. Raises ``InputError`` for a
     missing column or an empty table.
     """
@@ -93,7 +93,7 @@ def forest(table: pd.DataFrame, title: str, data: str) -> Figure:
             rows.append((str(pair), part.pop(0)))
         else:
             rows.append((str(pair), None))
-        rows += [(f"   {row['data']}", row) for row in part]
+        rows += [(f"on {row['data']}", row) for row in part]
     figure, axes = canvas(
         title,
         f"First minus second, in points of accuracy; on {data} unless other data are named. Bars: 95 % intervals over new seeds "
@@ -112,8 +112,10 @@ def forest(table: pd.DataFrame, title: str, data: str) -> Figure:
         _mark(ax, row["difference"], row["low"], row["high"], y, colour, row["verdict"] in ("first", "second"))
         beside(ax, y, signed(row["difference"]))
     bare_rows(ax, [name for name, _ in rows])
+    for label, (name, _) in zip(ax.get_yticklabels(), rows, strict=True):
+        label.set_color(GREY if name.startswith("on ") else INK)
     ax.set_xlim(-reach, reach)
-    ax.locator_params(axis="x", nbins=7)
+    ax.locator_params(axis="x", nbins=4)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(100 * value, "+.0f") if abs(value) > 1e-9 else "0"))
     ax.grid(axis="x", color=FAINT)
     ax.set_xlabel("points of accuracy")
