@@ -15,7 +15,7 @@ from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import DASHED, GREY, INK, looks, on
 from rtxstudy.figures.shared.notes import interval_note
-from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import BODY, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent
 
@@ -91,6 +91,7 @@ def accuracy_intervals(
                 )
         bare_rows(ax, rows["model"])
         ax.margins(x=0.08)
+        within_shares(ax.xaxis)
         ax.locator_params(axis="x", nbins=5)
         ax.xaxis.set_major_formatter(Percent())
         grid(ax, "x")

@@ -12,7 +12,7 @@ from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import FAINT, GREY, INK, looks
 from rtxstudy.figures.shared.notes import count
-from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import canvas, styled
 from rtxstudy.words.numbers import number, signed
 
@@ -41,8 +41,7 @@ def at_a_glance(table: pd.DataFrame, title: str) -> Figure:
     bare_rows(ax, table["model"])
     _columns(ax, -0.95, "accuracy", "size", "one text", GREY)
     ax.margins(x=0.06)
-    low, high = ax.get_xlim()
-    ax.set_xlim(max(low, 0), min(high, 1))
+    within_shares(ax.xaxis)
     ax.locator_params(axis="x", nbins=4)
     ax.xaxis.set_major_formatter(Percent())
     grid(ax, "x")

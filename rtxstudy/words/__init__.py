@@ -14,6 +14,8 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
 - :mod:`~rtxstudy.words.recipe_search`: the search for recipes, convergence, early stopping; notebooks import it themselves
 - :mod:`~rtxstudy.words.answers`: the answer of the whole study
+- :mod:`~rtxstudy.words.summary`: the first screen of the report; notebook 99 imports this module itself
+- :mod:`~rtxstudy.words.titles`: titles of figures that state what was found; notebooks import this module itself
 - :mod:`~rtxstudy.words.limitations`: the limits of the runs, and the data used
 - :mod:`~rtxstudy.words.tour`: the parts of an encoder; notebook 08 imports this module itself
 - :mod:`~rtxstudy.words.your_data` and :mod:`~rtxstudy.words.your_texts`: somebody's own texts; notebook 10 imports them itself
