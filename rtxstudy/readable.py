@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import pandas as pd
+from pandas.io.formats.style import Styler
 from statsmodels.stats.multitest import multipletests
 
 from rtxstudy.words.claims import measured
@@ -52,8 +54,7 @@ def costs(runs: pd.DataFrame) -> pd.DataFrame:
 
 MEANS = {  # column of a summary → its readable name and its format
     "mean": ("mean accuracy", "{:.3f}"),
-    "low": ("95 % from", "{:.3f}"),
-    "high": ("to", "{:.3f}"),
+    "interval": ("95 % interval", None),
     "sd": ("± over seeds", "{:.3f}"),
     "n": ("seeds", "{:.0f}"),
 }
@@ -64,7 +65,11 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
 
     The columns in :data:`MEANS` and :data:`COSTS` are renamed and formatted, missing values are shown as –. Other columns stay.
     """
-    return _written(summary.assign(low=summary["low"].clip(lower=0), high=summary["high"].clip(upper=1)), MEANS | COSTS)
+    low, high = summary["low"].clip(lower=0), summary["high"].clip(upper=1)
+    interval = ["–" if pd.isna(a) else f"{a:.3f} to {b:.3f}" for a, b in zip(low, high, strict=True)]
+    told = summary.drop(columns=["low", "high"])
+    told.insert(list(told).index("mean") + 1, "interval", interval)
+    return _written(told, MEANS | COSTS)
 
 
 def claims(table: pd.DataFrame) -> pd.DataFrame:
@@ -72,6 +77,25 @@ def claims(table: pd.DataFrame) -> pd.DataFrame:
     written = [measured(row) for row in table.to_dict("records")]
     named = {"where": "where it stands", "how": "what is measured"}
     return table[["claim", *named]].rename(columns=named).assign(measured=written, outcome=table["outcome"])
+
+
+def glance(table: pd.DataFrame) -> Styler:
+    """A readable table of :func:`rtxstudy.evaluation.glance.at_a_glance`: each model with its id, which stays an id."""
+    spread = ["–" if pd.isna(sd) else f" ± {100 * sd:.1f}" for sd in table["sd"]]
+    told = pd.DataFrame(
+        {
+            "model": table["model"],
+            "id": [f"<code>{html.escape(model)}</code>" for model in table["model"]],
+            "accuracy ± over seeds (%)": [
+                f"{100 * mean:.1f}{sd.removeprefix('–')}" for mean, sd in zip(table["mean"], spread, strict=True)
+            ],
+            "seeds": [f"{int(row.n)}" if row.family != "classical" else "–" for row in table.itertuples()],
+            "parameters (millions)": [f"{n / 1e6:.1f}" for n in table["parameters"]],
+            "… outside the token table": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],
+            "one text (ms)": ["–" if pd.isna(ms) else f"{ms:.2g}" for ms in table["ms"]],
+        }
+    )
+    return told.style.hide(axis="index")
 
 
 FORMS = {  # column of the runs table → its readable name and its format
@@ -90,11 +114,11 @@ def forms(runs: pd.DataFrame) -> pd.DataFrame:
 def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     """A readable table of rows of :func:`rtxstudy.evaluation.comparisons.compare`, in percentage points.
 
-    "p (Holm)" is adjusted for the number of rows (Holm 1979). The column before the difference is the power of the comparison:
+    "p (Holm)" is adjusted for the number of rows (Holm 1979). The power of a comparison is
     the smallest difference that its seeds and texts would show four times in five.
     """
-    points = {"difference": "difference (points)", "low": "95 % from", "high": "to"}
-    shows = "shown four times in five (points)"  # tables of earlier reports do not have this column
+    points = {"difference": "difference (points)", "low": "low", "high": "high"}
+    shows = "power (points)"  # tables of earlier reports do not have this column
     rows = rows.assign(**{shows: [f"{100 * v:.1f}" if pd.notna(v) else "–" for v in rows.get("smallest", [None] * len(rows))]})
     counts = {"n_seeds": "seeds", "n_items": "texts"}
     holm = multipletests(rows["p"], method="holm")[1]
@@ -104,7 +128,10 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     for column in ("p", "p (Holm)"):
         table[column] = ["–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" for p in table[column]]
     table["texts"] = table["texts"].map("{:,}".format)
-    return table[["study", "comparison", "data", shows, *points.values(), "p", "p (Holm)", *counts.values()]]
+    ends = zip(table["low"], table["high"], strict=True)
+    table["95 % interval"] = [low if low == "–" else f"{low} to {high}" for low, high in ends]
+    shown = ["comparison", "data", points["difference"], "95 % interval", "p (Holm)", *counts.values(), "p", shows, "study"]
+    return table[shown]
 
 
 CONVERSIONS = {  # column of rtxstudy.evaluation.depth_gain.conversions → its readable name and its format

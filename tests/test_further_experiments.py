@@ -288,9 +288,9 @@ def test_the_power_of_a_comparison_stands_in_its_row_its_sentence_and_its_table(
     )
     assert words.smallest(row).startswith(expected)
     shown = readable.comparisons(table.assign(study="s")).iloc[0]
-    assert shown["shown four times in five (points)"] == f"{100 * row['smallest']:.1f}"
+    assert shown["power (points)"] == f"{100 * row['smallest']:.1f}"
     before = readable.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
-    assert before["shown four times in five (points)"] == "–"
+    assert before["power (points)"] == "–"
     assert words.smallest(row | {"smallest": 0.0}).endswith("so its power cannot be estimated.")
     assert words.smallest(row | {"smallest": 1.2}).endswith("no difference would be shown four times in five.")
     blocks = {"passes": 2, "against": "one pass", "blocks": 9, "n_items": 872, "data": "d", "smallest": 0.012}

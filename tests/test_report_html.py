@@ -68,7 +68,7 @@ def soup(page: str) -> BeautifulSoup:
 def test_the_answer_stands_first_and_once(tmp_path: Path) -> None:
     answer = code("display(words)", shown(text_markdown="**Not yet**, by 0.6 points."), tags=("answer", "remove-input"))
     page = build(tmp_path, markdown("# What did we find?"), markdown("## Details"), answer, stem="99_report")
-    assert page.index("<strong>Not yet</strong>") < page.index("What did we find?</h2>")
+    assert page.index("<strong>Not yet</strong>") < page.index("What did we find? <a")
     assert page.count("Not yet") == 1
     assert "display(words)" not in page
 
@@ -200,13 +200,13 @@ def test_a_skipped_notebook_of_an_earlier_run_does_not_answer(tmp_path: Path) ->
 def test_headings_make_the_contents_and_every_link_arrives(tmp_path: Path) -> None:
     links = "[above](#Cost-&-time), [this](02_baseline.ipynb), [cards](../data/README.md)"
     page = soup(build(tmp_path, markdown(f"# How good?\n\n## Cost & *time*\n\n## Cost & time\n\n{links}")))
-    assert [heading.name for heading in page.select("h1, h2, h3")] == ["h1", "h2", "h3", "h3"]
+    assert [heading.name for heading in page.select("header h1, .notebook :is(h2, h3)")] == ["h1", "h2", "h3", "h3"]
     assert page.h1.text == "A title & more?"
     ids = [tag["id"] for tag in page.select("[id]")]
     assert len(ids) == len(set(ids))
     links = [link["href"] for link in page.select("a")]
     assert len(page.select("nav a")) == 3
-    assert len(page.select("main a")) == 2  # the file beside the notebook is named, not linked
+    assert len(page.select("main a:not(.anchor)")) == 2  # the file beside the notebook is named, not linked
     assert all(link[0] == "#" and link[1:] in ids for link in links)
     assert page.html["lang"] == "en"
     assert page.body.find("a")["href"] == "#report"  # skip link first
@@ -256,6 +256,60 @@ def test_a_widget_is_shown_by_its_html_or_not_at_all(tmp_path: Path) -> None:
     page = new_output("display_data", data=widget | {"text/html": "<p>the static page</p>"})
     text = build(tmp_path, code("a", bar), code("b", page))
     assert "Map: 0%" not in text and "the static page" in text
+
+
+def test_an_appendix_ends_at_the_next_heading_of_its_level_and_what_is_for_the_notebook_alone_is_left_out(tmp_path: Path) -> None:
+    cells = [
+        markdown("# A chapter"),
+        code("1", shown(text_plain="in the chapter")),
+        markdown("## Loop dynamics", tags=["appendix"]),
+        code("2", shown(text_plain="in the appendix")),
+        markdown("### A detail"),
+        code("3", shown(text_plain="deep in the appendix")),
+        markdown("## Afterwards"),
+        code("4", shown(text_plain="in the chapter again")),
+        code("5", shown(text_plain="said before"), tags=("notebook-only",)),
+    ]
+    page = soup(build(tmp_path, *cells))
+    chapter, appendix = page.select_one(".notebook"), page.select_one(".appendix")
+    assert "in the chapter" in chapter.text and "in the chapter again" in chapter.text and "appendix" not in chapter.text
+    assert "in the appendix" in appendix.text and "deep in the appendix" in appendix.text
+    assert "said before" not in page.main.text
+    anchors = [link["href"] for link in page.select("nav a")]
+    assert anchors.index("#02_baseline-afterwards") < anchors.index("#02_baseline-appendix")
+
+
+def test_a_section_that_the_profile_skips_is_left_out(tmp_path: Path) -> None:
+    line = shown(text_markdown="*Skipped. This profile has no such data.*")
+    here = [markdown("## Here"), code("1", line), code("2", shown(text_plain="a result"))]
+    page = build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line), *here)
+    assert "Not here" not in page and "a result" in page
+
+
+def test_a_wide_table_keeps_seven_columns_in_sight_and_tells_what_is_the_same_in_all_rows() -> None:
+    from rtxstudy.report.markup import clean
+
+    table = pd.DataFrame({"data": ["sst2"] * 30} | {f"c{n}": range(n, n + 30) for n in range(8)})
+    found = soup(clean(table.to_html(index=False), "02"))
+    (box,) = found.select(".tabled")
+    assert found.select_one(".same").text == "In all rows: data SST-2."
+    heads = [head.text for head in found.select("thead th:not(.more)")]
+    assert heads == [f"c{n}" for n in range(7)]
+    assert (box["data-columns"], box["data-rows"]) == ("9", "30")
+    assert len(found.select("tbody tr:not(.later)")) == 15
+
+
+def test_the_provenance_of_all_notebooks_is_one_block(tmp_path: Path) -> None:
+    row = "<tr><th>{}</th><td>{}</td></tr>"
+    for stem, seeds in (("01_a", "0, 1"), ("02_b", "0, 1, 2")):
+        rows = "".join(row.format(*pair) for pair in (("commit", "abc"), ("dirty", "yes"), ("seeds", seeds)))
+        block = code("study.close()", shown(text_html=f'<table class="provenance"><tbody>{rows}</tbody></table>'))
+        build(tmp_path, markdown(f"# {stem}"), block, stem=stem)
+    page = soup(html.build(sorted(tmp_path.glob("*.ipynb")), tmp_path / "r.html", "t").read_text())
+    (colophon,) = page.select("#colophon")
+    assert not page.select(".notebook table")
+    assert "commit abc" in colophon.p.text and "not committed" in colophon.p.text
+    assert colophon.text.count("0, 1, 2") == 1
 
 
 # ----------------------------------------------------------------------------------------------------------- a browser
@@ -360,6 +414,27 @@ def test_wide_tables_scroll_in_their_own_box(browser: Any, report: Path) -> None
     inner, outer = page.eval_on_selector(".table", "(box) => [box.scrollWidth, box.clientWidth]")
     assert inner > outer
     assert outer <= 390
+    page.context.close()
+
+
+def test_a_table_is_sorted_and_shows_its_other_rows_and_a_figure_is_enlarged(browser: Any, tmp_path: Path) -> None:
+    table = pd.DataFrame({"model": list("abcdefghijklmnopqrstu"), "score": [n * 37 % 21 for n in range(21)]})
+    cells = [markdown("# A"), code("t", shown(text_html=table.to_html(index=False))), code("f", shown(text_html=FIGURE))]
+    build(tmp_path, *cells)
+    page, heard = opened(browser, tmp_path / "report.html", 390)
+    rows = page.locator(".tabled tbody tr:visible")
+    assert rows.count() == 15
+    page.get_by_role("button", name="All 21 rows").click()
+    assert rows.count() == 21
+    page.get_by_role("button", name="score").click()
+    assert rows.locator("td:last-child").all_inner_texts() == [str(n) for n in range(21)]
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="CSV").click()
+    lines = Path(saved.value.path()).read_text(encoding="utf-8-sig").splitlines()
+    assert lines[:2] == ['"model","score"', '"a","0"'] and len(lines) == 22
+    page.get_by_role("button", name="Enlarge").click()
+    assert page.evaluate("document.querySelector('dialog img').clientWidth") > 390
+    assert heard == [(tmp_path / "report.html").as_uri()]
     page.context.close()
 
 

@@ -66,7 +66,7 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     from rtxstudy.report import html
 
     if outcome.path is not None:
-        html.build([outcome.path], folder / REPORT, TITLE, [outcome])
+        html.build([outcome.path], folder / REPORT, TITLE, [outcome], named=False)
     if outcome.status != "done":
         raise InputError(f"The notebook ended early: {outcome.error}; {folder / REPORT} shows how far it came.")
     answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))

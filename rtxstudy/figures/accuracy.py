@@ -15,10 +15,11 @@ from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import DASHED, GREY, INK, looks, on
 from rtxstudy.figures.shared.notes import interval_note
-from rtxstudy.figures.shared.scales import Percent, grid
+from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import BODY, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent
 
+FEWEST_SEEDS = 3  # an interval of fewer is drawn hollow, because it says little about new seeds
 _CLEAR = "#0072b2"  # of a difference whose interval excludes zero
 
 
@@ -74,7 +75,10 @@ def accuracy_intervals(
                 words += f" ± {100 * (row.high - row.mean):.1f}"
             beside(ax, y, f"{words}  (n = {row.n})")
             if edge is None or row.mean >= edge:
-                ax.plot(row.mean, y, marker, color=colour, markersize=8, markeredgecolor="white", markeredgewidth=0.8)
+                few = row.n < FEWEST_SEEDS and look[row.model].family != "classical"
+                edge_of = {"markeredgecolor": colour, "markerfacecolor": "white", "markeredgewidth": 1.5}
+                filled = {"markeredgecolor": "white", "markeredgewidth": 0.8}
+                ax.plot(row.mean, y, marker, color=colour, markersize=8, **(edge_of if few else filled))
             else:
                 ax.annotate(
                     "◂ far below",
@@ -87,6 +91,7 @@ def accuracy_intervals(
                 )
         bare_rows(ax, rows["model"])
         ax.margins(x=0.08)
+        within_shares(ax.xaxis)
         ax.locator_params(axis="x", nbins=5)
         ax.xaxis.set_major_formatter(Percent())
         grid(ax, "x")
@@ -126,9 +131,10 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
     ]
     same = len(set(sizes)) == 1
     n_of_all = f" (n\xa0=\xa0{sizes[0]})" if same else ""
+    few = ", from three seeds on" if (table["n_seeds"] < FEWEST_SEEDS).any() else ""
     figure, axes = canvas(
         title,
-        f"95% intervals over seeds and test texts{n_of_all}; filled where zero lies outside.",
+        f"95% intervals over seeds and test texts{n_of_all}; filled where zero lies outside{few}.",
         0.45 + (0.56 if same else 0.66) * len(table),
     )
     ax = axes[0, 0]
@@ -142,7 +148,7 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
     }
     for y, (row, n) in enumerate(zip(table.itertuples(index=False), sizes, strict=True)):
         bounded = np.isfinite(row.low)
-        clear = bounded and (row.low > 0 or row.high < 0)
+        clear = bounded and (row.low > 0 or row.high < 0) and row.n_seeds >= FEWEST_SEEDS
         colour = _CLEAR if clear else GREY
         numbers = _signed(row.difference)
         if bounded:

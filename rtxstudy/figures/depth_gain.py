@@ -13,6 +13,7 @@ from rtxstudy.figures.shared.scales import Percent, grid
 from rtxstudy.figures.shared.style import canvas, styled
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, with a marker each
+FEWEST_SEEDS = 3  # an interval of fewer is drawn hollow
 LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"))
 
 
@@ -22,7 +23,8 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
 
     ``table``: ``regime``, ``data``, ``depth_gain``, ``depth_low``, ``depth_high``, ``loop_gain``, ``loop_low``, ``loop_high``
     (0.01 = one percentage point), as :func:`rtxstudy.evaluation.depth_gain.depth_gain` gives them, one row for each pair of the
-    first two. A mark is filled where the interval of the depth gain lies above zero, so where depth pays. An optional column
+    first two. A mark is filled where the interval of the depth gain lies above zero, so where depth pays,
+    and rests on three seeds or more. An optional column
     ``learned`` says whether an encoder is better than the majority class; other marks are grey. Raises ``InputError``
     for a missing column, an empty table, or a pair that occurs twice.
     """
@@ -45,7 +47,8 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
         marker = regimes[row.regime][1]
         ax.plot([row.depth_low, row.depth_high], [row.loop_gain] * 2, color=colour, linewidth=1.2, alpha=0.5)
         ax.plot([row.depth_gain] * 2, [row.loop_low, row.loop_high], color=colour, linewidth=1.2, alpha=0.5)
-        face = colour if row.depth_low > 0 and row.learned else "white"
+        few = getattr(row, "n_seeds", FEWEST_SEEDS) < FEWEST_SEEDS
+        face = colour if row.depth_low > 0 and row.learned and not few else "white"
         ax.plot(row.depth_gain, row.loop_gain, marker, color=colour, markersize=7.5, markerfacecolor=face, zorder=3)
     ax.margins(0.08)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()

@@ -12,10 +12,12 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError
+from rtxstudy.names import said
 
 MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG, so that a report of many figures stays small
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
@@ -55,6 +57,9 @@ def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str,
     if Path(stem).name != stem:
         raise InputError(f"A figure's stem is a plain file name, not '{stem}'.")
     settings = {"svg.hashsalt": "rtxlib", "svg.fonttype": "path", "pdf.fonttype": 42}
+    for text in figure.findobj(Text):
+        if (named := said(text.get_text(), brief=True)) != text.get_text():
+            text.set_text(named)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # one layout for all three files
     with mpl.rc_context(settings):

@@ -13,7 +13,7 @@ from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, place
 from rtxstudy.figures.shared.looks import GREY, family_key, ink, looks, short
 from rtxstudy.figures.shared.notes import count, interval_note
-from rtxstudy.figures.shared.scales import Percent, grid, logarithmic, wide
+from rtxstudy.figures.shared.scales import Percent, grid, logarithmic, wide, within_shares
 from rtxstudy.figures.shared.style import canvas, styled
 
 LARGEST = 17.0  # radius of the largest bubble, points
@@ -216,6 +216,7 @@ def _frame(ax: Axes, x: np.ndarray, cost: str, margin: float) -> None:
         logarithmic(ax.xaxis)
     ax.margins(margin)
     ax.autoscale_view()
+    within_shares(ax.yaxis)
     ax.set(xlabel=COSTS[cost], ylabel="accuracy (%)")
     ax.yaxis.set_major_formatter(Percent())
     ax.grid(True)

@@ -7,51 +7,65 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbconvert import HTMLExporter
 
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError
+from rtxstudy.report.colophon import citation, colophon
+from rtxstudy.report.levels import levels, tags
 from rtxstudy.report.outcomes import Outcome
-from rtxstudy.report.render import PLOTLY, Page, Render, highlight_code, render_cells, tags
+from rtxstudy.report.render import PLOTLY, Page, Render, highlight_code, render_cells
 
 __all__ = ["PLOTLY", "build"]
 
 TEMPLATE = Path(__file__).parent / "template"
-LARGEST = 9_000_000  # bytes; a report above this is slow to open and to mail
+LARGEST = 6_000_000  # bytes; a report above this is slow to open and to mail
 
 
-def build(executed: Sequence[Path], out: Path, title: str, outcomes: Iterable[Outcome] = ()) -> Path:
+def build(
+    executed: Sequence[Path], out: Path, title: str, outcomes: Iterable[Outcome] = (), named: bool = True
+) -> Path:
     """Write executed notebooks, in the order given, as one offline page; returns ``out``.
 
-    The output of cells tagged ``answer`` comes first. Code and long printed output are folded; code of cells tagged
-    ``remove-input`` is left out. A banner names every notebook that is not complete: those without a completion marker
-    in ``metadata.rtx``, and those of ``outcomes`` that are not done. The file of a skipped notebook comes from an
-    earlier run, so it is left out.
+    The output of cells tagged ``answer`` comes first, and appendices come last (:mod:`rtxstudy.report.levels`). ``named``:
+    write the names of data sets and models in place of their ids, and how to cite the study. Code and long printed output
+    are folded; code of cells tagged ``remove-input`` is left out. A banner names every notebook that is not complete: those
+    without a completion marker in ``metadata.rtx``, and those of ``outcomes`` that are not done. The
+    file of a skipped notebook comes from an earlier run, so it is left out.
 
     Raises ``InputError`` when a notebook cannot be read.
     """
     outcomes = list(outcomes)
     skipped = {outcome.name for outcome in outcomes if outcome.status == "skipped"}
     pages = [_read(path) for path in executed if path.stem not in skipped]
-    renders = [Render(page, {other.stem for other in pages}) for page in pages]
+    renders = [Render(page, {other.stem for other in pages}, named=named) for page in pages]
     exporter = HTMLExporter(template_file=str(TEMPLATE / "cells.html.j2"), filters={"highlight": highlight_code})
-    answers, sections = [], []
+    answers, answer_contents, chapters, appendices = [], [], [], []
     for page, render in zip(pages, renders, strict=True):
-        tagged = [cell for cell in page.notebook.cells if "answer" in tags(cell)]
-        rest = [cell for cell in page.notebook.cells if "answer" not in tags(cell)]
         show = partial(render_cells, exporter, render)
-        answers.append(show(tagged))
-        sections.append({"page": page, "body": show(rest), "contents": render.contents})
+        parts = levels(page.notebook.cells)
+        answers.append(show(parts.answer))
+        answer_contents += render.contents
+        for cells, sections in ((parts.chapter, chapters), (parts.appendix, appendices)):
+            before = len(render.contents)
+            if body := show(cells).strip():
+                sections.append({"page": page, "body": body, "contents": render.contents[before:]})
+    _anchors(chapters, appendices)
     text = exporter.environment.get_template("page.html.j2").render(
         title=title,
         answer="".join(answers).strip(),
-        sections=sections,
+        answer_contents=answer_contents,
+        chapters=chapters,
+        appendices=appendices,
         troubles=_troubles(pages, outcomes),
         style=(TEMPLATE / "page.css").read_text(encoding="utf-8"),
         script=(TEMPLATE / "page.js").read_text(encoding="utf-8"),
         plotly=_plotly() if any(render.charts for render in renders) else "",
+        colophon=colophon([(render.page.title, render.provenance) for render in renders if render.provenance]),
+        citation=citation() if named else "",
     )
     with replacing(out) as part:
         part.write_text(text, encoding="utf-8")
@@ -77,6 +91,15 @@ def _read(path: Path) -> Page:
         completed=record.get("completed") is True,
         error=record.get("error"),
     )
+
+
+def _anchors(chapters: list[dict[str, Any]], appendices: list[dict[str, Any]]) -> None:
+    """Give each section its anchor: the stem of its notebook, or another one where that notebook has a chapter, too."""
+    stems = {section["page"].stem for section in chapters}
+    for section in (*chapters, *appendices):
+        stem = section["page"].stem
+        section["anchor"] = f"{stem}-appendix" if section in appendices and stem in stems else stem
+        section["whole"] = section["anchor"] == stem  # it begins with the title of the notebook
 
 
 def _troubles(pages: Sequence[Page], outcomes: Iterable[Outcome]) -> list[dict[str, str | bool]]:

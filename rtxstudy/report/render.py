@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from nbconvert import HTMLExporter
 from nbconvert.filters.ansi import ansi2html
@@ -16,6 +17,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
 from rtxstudy.report.formulas import mathml
+from rtxstudy.report.levels import tags
 from rtxstudy.report.markup import clean
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -39,10 +41,6 @@ class Page:
         return self.stem.partition("_")[0] if self.stem[:1].isdigit() else ""
 
 
-def tags(cell: NotebookNode) -> list[str]:
-    return cell.metadata.get("tags", [])
-
-
 def highlight_code(source: str) -> str:
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
@@ -56,7 +54,7 @@ def render_cells(exporter: HTMLExporter, render: Render, cells: Sequence[Noteboo
     shown: list[dict[str, Any]] = []
     for cell in cells:
         if cell.cell_type == "markdown":
-            shown.append({"kind": "text", "html": render.markdown(cell.source, cell.get("attachments"))})
+            shown.append({"kind": "text", "html": render.markdown(cell.source, cell.get("attachments"), prose=True)})
         elif cell.cell_type == "code" and (cell.source.strip() or cell.outputs):
             failed = any(output.output_type == "error" for output in cell.outputs)
             code = {
@@ -90,14 +88,15 @@ class _Markdown(IPythonRenderer):
     def heading(self, text: str, level: int, **attrs: Any) -> str:
         anchor = self.render.anchor(re.sub(r"<[^>]+>", "", text).strip(), level)
         level = min(level + 1, 6)  # the page has its own h1
-        return f'<h{level} id="{anchor}">{text}</h{level}>\n'
+        link = f'<a class="anchor" href="#{anchor}" aria-label="Link to this heading">#</a>'
+        return f'<h{level} id="{anchor}">{text} {link}</h{level}>\n'
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
-        other = re.fullmatch(r"(?:\./)?([\w-]+)\.ipynb(?:#.*)?", url)
+        other = re.fullmatch(r"(?:\./)?([\w-]+)\.ipynb(?:#(.*))?", url)
         if other and other[1] in self.render.stems:
-            url = f"#{other[1]}"
+            url = f"#{other[1]}-{_slug(unquote(other[2]))}" if other[2] else f"#{other[1]}"
         elif url.startswith("#"):
-            url = f"#{self.render.page.stem}-{_slug(url)}"
+            url = f"#{self.render.page.stem}-{_slug(unquote(url))}"
         elif "://" not in url and not url.startswith("mailto:"):
             return text  # a link to a file beside the notebook, which a reader of the report may not have
         return super().link(text, url, title)
@@ -114,13 +113,15 @@ class _Markdown(IPythonRenderer):
 
 @dataclass
 class Render:
-    """Turns the cells of one notebook into HTML, and collects its headings and counts its charts."""
+    """Turns the cells of one notebook into HTML, and collects its headings and its provenance, and counts its charts."""
 
     page: Page
     stems: set[str]
     contents: list[tuple[str, str]] = field(default_factory=list)  # anchor and words of each second-level heading
     anchors: set[str] = field(default_factory=set)
     charts: int = 0
+    provenance: str = ""  # the block at the end of the notebook
+    named: bool = True  # write names for ids
 
     def anchor(self, words: str, level: int) -> str:
         slug = f"{self.page.stem}-{_slug(words)}"
@@ -132,8 +133,8 @@ class Render:
             self.contents.append((unique, words))
         return unique
 
-    def markdown(self, source: str, attachments: dict[str, Any] | None = None) -> str:
-        return clean(MarkdownWithMath(renderer=_Markdown(self, attachments)).render(source), self.page.stem)
+    def markdown(self, source: str, attachments: dict[str, Any] | None = None, prose: bool = False) -> str:
+        return clean(MarkdownWithMath(renderer=_Markdown(self, attachments)).render(source), self.page.stem, prose, self.named)
 
     def outputs(self, cell: NotebookNode) -> list[str]:
         """The outputs of a code cell in order. Each stream of printed lines becomes one block."""
@@ -178,12 +179,15 @@ class Render:
     def unnamed(self, cell: NotebookNode) -> str:
         return f"Figure of notebook {self.page.stem}, cell {cell.execution_count}"
 
+
 def _slug(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", html.unescape(words).lower()).strip("-")
 
 
 def _stream(name: str, text: str) -> str:
-    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.rstrip("\n").split("\n")]  # what a terminal shows in the end
+    lines = [
+        line.rstrip("\r").rpartition("\r")[2] for line in text.rstrip("\n").split("\n")
+    ]  # what a terminal shows in the end
     body = f"<pre>{ansi2html(chr(10).join(lines[-KEPT:]))}</pre>"
     if name == "stdout" and len(lines) <= SHORT:
         return f'<div class="printed">{body}</div>'
@@ -207,7 +211,12 @@ def _svg(text: str) -> str:
 
 def _html(render: Render, output: NotebookNode, cell: NotebookNode) -> str:
     text = output.data["text/html"]
-    return "" if re.search(r"plotly\.js v\d", text) else f'<div class="rich">{clean(text, render.page.stem)}</div>'
+    if 'class="provenance"' in text:  # one block at the end of the page holds those of all notebooks
+        render.provenance = clean(text, render.page.stem, named=False)
+        return ""
+    if re.search(r"plotly\.js v\d", text):
+        return ""
+    return f'<div class="rich">{clean(text, render.page.stem, named=render.named)}</div>'
 
 
 def _prose(text: str) -> str:

@@ -13,8 +13,10 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.loop`: what the passes of a recurrent encoder are worth
 - :mod:`~rtxstudy.words.passes`: what each pass does to gradients, states and labels
 - :mod:`~rtxstudy.words.recipe_search`: the search for recipes, convergence, early stopping; notebooks import it themselves
-- :mod:`~rtxstudy.words.answers`: the answer of the whole study
-- :mod:`~rtxstudy.words.limitations`: the limits of the runs, and the data used
+- :mod:`~rtxstudy.words.answers`: the answer of the headline comparison
+- :mod:`~rtxstudy.words.summary`: the first screen of the report; notebook 99 imports this module itself
+- :mod:`~rtxstudy.words.titles`: titles of figures that state what was found; notebooks import this module itself
+- :mod:`~rtxstudy.words.limitations`: the limits of the runs
 - :mod:`~rtxstudy.words.tour`: the parts of an encoder; notebook 08 imports this module itself
 - :mod:`~rtxstudy.words.your_data` and :mod:`~rtxstudy.words.your_texts`: somebody's own texts; notebook 10 imports them itself
 - :mod:`~rtxstudy.words.numbers`: how a number is written in a sentence
@@ -44,7 +46,6 @@ from rtxstudy.words.depth_gain import where_depth_pays as where_depth_pays
 from rtxstudy.words.exits import bounded_exit as bounded_exit
 from rtxstudy.words.exits import may_leave as may_leave
 from rtxstudy.words.format_control import format_control as format_control
-from rtxstudy.words.limitations import data_used as data_used
 from rtxstudy.words.limitations import limits as limits
 from rtxstudy.words.loop import leaving_early as leaving_early
 from rtxstudy.words.loop import loop_used as loop_used

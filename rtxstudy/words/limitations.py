@@ -1,4 +1,4 @@
-"""Limits of the runs, and the data used."""
+"""Limits of the runs."""
 
 from __future__ import annotations
 
@@ -60,13 +60,3 @@ def _origin(runs: pd.DataFrame) -> str:
         "whether the texts behind these weights include some of the test texts. All other encoders are trained from "
         "scratch."
     )
-
-
-def data_used(sources: pd.DataFrame) -> str:
-    """One line per data set behind a report: ``data, source, revision, tokenizer`` and the rows of each split."""
-    lines = []
-    for row in sources.to_dict("records"):
-        revision = f" at revision {row['revision']}" if row["revision"] else ""
-        rows = ", ".join(f"{row[f'{split} rows']:,} {word}" for split, word in SPLITS.items())
-        lines.append(f"- **{row['data']}**: {row['source']}{revision}; {rows} texts; tokenizer {row['tokenizer']}")
-    return "\n".join(["Data used:", "", *lines])

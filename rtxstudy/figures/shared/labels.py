@@ -14,6 +14,7 @@ from scipy.optimize import isotonic_regression
 from rtxstudy.figures.shared.placement import choose
 from rtxstudy.figures.shared.style import BODY
 from rtxstudy.figures.shared.wrapping import extent
+from rtxstudy.names import said
 
 
 def place(
@@ -31,7 +32,7 @@ def place(
     the marks in points. A label that had to move away gets a thin line to its mark. Call it last: it freezes the
     layout, because the labels are placed on the final sizes.
     """
-    figure = axes.figure
+    figure, texts = axes.figure, [said(text, brief=True) for text in texts]
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     point = 72 / figure.dpi
@@ -88,7 +89,7 @@ def at_line_ends(axes: Axes, y: Sequence[float], texts: Sequence[str], colours: 
     order = np.argsort(y, kind="stable")
     return [
         axes.annotate(
-            texts[i],
+            said(texts[i], brief=True),
             (1, y[i]),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),
@@ -139,7 +140,7 @@ def beside(axes: Axes, y: float, words: str) -> None:
 
 def bare_rows(axes: Axes, names: Sequence[str]) -> None:
     """Named rows, the first on top, without a spine or ticks at their left."""
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [said(str(name), brief=True) for name in names])
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

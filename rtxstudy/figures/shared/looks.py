@@ -104,7 +104,7 @@ def short(model: str) -> str:
 
 _KEY_WORDS = {
     "standard": "standard, layers × width",
-    "recurrent": "recurrent, layers × iterations × width",
+    "recurrent": "recurrent, layers × passes × width",
     "unshared": "recurrent, not shared",
     "classical": "no neural network",
     "pretrained": "pretrained, then fine-tuned",

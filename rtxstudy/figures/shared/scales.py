@@ -25,6 +25,16 @@ def grid(axes: Axes, which: str) -> None:
     axes.tick_params(axis=which, length=0)
 
 
+def within_shares(axis: Axis) -> None:
+    """End an axis of shares where the quantity ends, at 0 and at 1. A mark at the end is drawn whole."""
+    name = axis.axis_name
+    low, high = getattr(axis.axes, f"get_{name}lim")()
+    getattr(axis.axes, f"set_{name}lim")(max(low, 0.0), min(high, 1.0))
+    if high > 1 or low < 0:
+        for mark in (line for line in axis.axes.get_lines() if len(line.get_xdata()) == 1):
+            mark.set_clip_on(False)
+
+
 def percent_below(axes: Axes, words: str) -> None:
     """A few ticks in per cent below a panel with a row for each model, and what they are."""
     axes.locator_params(axis="x", nbins=6)

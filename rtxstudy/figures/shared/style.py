@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from rtxstudy.figures.shared.looks import FAINT, GREY, INK
 from rtxstudy.figures.shared.wrapping import extent, wrap
+from rtxstudy.names import said
 
 WIDTH = 6.4  # inches; type of 10 points is then legible on a phone 390 px wide
 TITLE, BODY = 13.0, 10.0  # points
@@ -56,6 +57,9 @@ def canvas(
     the axes. ``grid`` goes to ``Figure.subplots``. matplotlib's constrained layout places the axes.
     """
     inner = WIDTH * 72 - 2 * PAD  # points
+    title, note = said(title, brief=True), said(note, brief=True)
+    for handle in key:
+        handle.set_label(said(str(handle.get_label()), brief=True))
     heading, small = wrap(title, inner, TITLE, "bold"), wrap(note, inner, BODY)
     y_note = PAD + TITLE * 1.28 * len(heading) + 2
     y_key = y_note + BODY * 1.36 * len(small) + (3 if small else 0)

@@ -1,0 +1,80 @@
+"""The models of the summary at a glance, and every comparison of the study with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.runs.counting_words import FITS, MAJORITY
+from rtxstudy.evaluation.statistics import summarise
+
+STUDIES = ("baseline", "recurrent", "width_vs_depth", "pretraining")  # those with runs on the headline data
+COSTS = ["parameters", "non_embedding_parameters", "ms_median"]
+FEWEST_SEEDS = 3
+VERDICTS = ("first", "second", "alike", "open", "few seeds", "not learned")
+
+
+def at_a_glance(found: Mapping[str, pd.DataFrame], data: str) -> pd.DataFrame:
+    """One row per model on the headline data, the most accurate first; the baselines without a neural network among them.
+
+    ``found``: of :func:`rtxstudy.published.findings`. Columns: ``model``, ``family``, ``mean``, ``low``, ``high``, ``sd``, ``n``
+    (accuracy over seeds), ``parameters``, ``non_embedding_parameters``, ``ms`` (for one text; of a baseline in batches) and
+    ``learned`` (:func:`above_majority`).
+    """
+    runs = found["runs"]
+    own = runs[runs["study"].isin(STUDIES) & (runs["data"] == data)].drop_duplicates("key")
+    encoders = summarise(own, ["model", "family"], carry=COSTS).rename(columns={"ms_median": "ms"})
+    counted = found["classical"]
+    counted = counted[(counted["data"] == data) & counted["model"].isin(FITS)].drop_duplicates("model")
+    baselines = counted[["model", "family", "accuracy", "parameters", "ms_per_text"]]
+    baselines = baselines.rename(columns={"accuracy": "mean", "ms_per_text": "ms"})
+    table = pd.concat([encoders, baselines.assign(n=1)], ignore_index=True)
+    least = majority(found["classical"], data)
+    texts = own["n_test"].iloc[0]
+    table["learned"] = [above_majority(mean, least, texts) for mean in table["mean"]]
+    return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+
+
+def majority(classical: pd.DataFrame, data: str) -> float:
+    """The accuracy of the majority class on these data, or on the data that they are a part of; NaN if it is not known."""
+    least = classical[classical["model"] == MAJORITY].drop_duplicates("data").set_index("data")["accuracy"]
+    return float(least.get(data, least.get(data.partition(" ")[0], np.nan)))
+
+
+def above_majority(accuracy: float, least: float, texts: int) -> bool:
+    """Whether an accuracy on so many texts lies more than two standard errors above the majority class. An unknown class: yes."""
+    if np.isnan(least):
+        return True
+    return bool(accuracy - least > 2 * np.sqrt(max(least * (1 - least), 1e-12) / texts))
+
+
+def verdicts(found: Mapping[str, pd.DataFrame], margin: float) -> pd.DataFrame:
+    """Every comparison of the study once, with its ``verdict``, one of :data:`VERDICTS`.
+
+    "first" and "second": that model is the more accurate. "alike": the whole interval lies within ``margin``. "open": the
+    interval contains zero and reaches beyond the margin. "few seeds": fewer than three. "not learned": neither model is above the
+    majority class, so their difference says nothing.
+    """
+    rows = found["comparisons"].sort_values("n_seeds", ascending=False, kind="stable")
+    rows = rows.drop_duplicates(["comparison", "data"]).sort_index().reset_index(drop=True)
+    runs = found["runs"].drop_duplicates("key").groupby(["data", "model"])["accuracy"].mean().to_dict()
+    runs |= found["classical"].groupby(["data", "model"])["accuracy"].mean().to_dict()
+    return rows.assign(verdict=[_verdict(row, runs, found["classical"], margin) for row in rows.to_dict("records")])
+
+
+def _verdict(
+    row: dict[str, Any], accuracy: dict[tuple[str, str], float], classical: pd.DataFrame, margin: float
+) -> str:
+    least = majority(classical, row["data"])
+    arms = [accuracy.get((row["data"], model), np.nan) for model in row["comparison"].split(" − ")]
+    known = [arm for arm in arms if not np.isnan(arm)]
+    if known and not any(above_majority(arm, least, row["n_items"]) for arm in known):
+        return "not learned"
+    if row["n_seeds"] < FEWEST_SEEDS or np.isnan(row["low"]):
+        return "few seeds"
+    if row["low"] > 0 or row["high"] < 0:
+        return "first" if row["low"] > 0 else "second"
+    return "alike" if row["low"] > -margin and row["high"] < margin else "open"

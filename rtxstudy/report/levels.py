@@ -1,0 +1,67 @@
+"""The levels of the report: the summary, the chapters, and the appendices. The tags of a notebook's cells decide."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nbformat import NotebookNode
+
+
+class Levels(NamedTuple):
+    """The cells of one notebook by level, each in the order of the notebook."""
+
+    answer: list[NotebookNode]
+    chapter: list[NotebookNode]
+    appendix: list[NotebookNode]
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def _skipped(cells: Sequence[NotebookNode]) -> set[int]:
+    """The positions of the cells of sections that this profile skips: all that they show is a line that begins with "Skipped".
+
+    A section reaches from its heading to the next one, of any level. The limits of the report name what a profile leaves out.
+    """
+    starts = [n for n, cell in enumerate(cells) if _level(cell)] or [0]
+    found: set[int] = set()
+    for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
+        shown = [text for cell in cells[start:end] if (text := _shown(cell))]
+        if shown and all(text.lstrip("*").startswith("Skipped.") for text in shown):
+            found |= set(range(start, end))
+    return found
+
+
+def _level(cell: NotebookNode) -> int:
+    heading = re.match(r"(#+)\s", cell.source) if cell.cell_type == "markdown" else None
+    return len(heading[1]) if heading else 0
+
+
+def _shown(cell: NotebookNode) -> str:
+    """What a cell of code shows: a text in Markdown, or a word that stands for anything else."""
+    texts = [output.get("data", {}).get("text/markdown", "something") for output in cell.get("outputs", [])]
+    return "".join("".join(text) for text in texts)
+
+
+def levels(cells: Sequence[NotebookNode]) -> Levels:
+    """Sort the cells of a notebook.
+
+    - ``answer``: the cell belongs to the summary.
+    - ``appendix`` at a heading: its section belongs to the appendices, up to the next heading of its level or above.
+    - ``notebook-only``: the cell is left out, because the report says or draws the same in another place.
+
+    A section that this profile skips is left out, too.
+    """
+    found, inside = Levels([], [], []), 0  # inside: the level of the heading of an appendix, 0 outside
+    skipped = _skipped(cells)
+    for n, cell in enumerate(cells):
+        own = tags(cell)
+        if level := _level(cell):
+            inside = level if "appendix" in own and (not inside or level <= inside) else inside * (level > inside)
+        if "notebook-only" in own or n in skipped:
+            continue
+        (found.answer if "answer" in own else found.appendix if inside else found.chapter).append(cell)
+    return found

@@ -1,0 +1,208 @@
+"""The first screen of the report: five lines, and the titles of its figures. Each line ends in a link to its evidence."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.words.numbers import counted, number, points, signed
+
+DEPTH = "09_where_depth_pays.ipynb#Where-does-depth-pay,-and-what-does-a-loop-keep?"
+FOREST = "99_report.ipynb#Which-differences-are-larger-than-the-noise?"
+MODELS = "99_report.ipynb#The-models-at-a-glance"
+USE = "09_where_depth_pays.ipynb#So-which-encoder-should-you-use?"
+LIMITS = "99_report.ipynb#What-does-this-not-say?"
+
+
+def five_lines(
+    gains: pd.DataFrame, glance: pd.DataFrame, verdicts: pd.DataFrame, standard: str, recurrent: str, data: str, margin: float
+) -> str:
+    """Where a loop replaces depth, what is most accurate, what is best for its cost, what is open, and what to use.
+
+    ``gains``: rows of :func:`rtxstudy.evaluation.depth_gain.depth_gain`. ``glance`` and ``verdicts``: of
+    :mod:`rtxstudy.evaluation.glance`. ``data``: the headline data. ``margin``: what a replacement may lose.
+    """
+    lines = [
+        ("Does a loop replace depth?", _replaces(gains, margin), "evidence", DEPTH),
+        ("The most accurate:", _best(glance, verdicts, standard, data), "models", MODELS),
+        ("The best for its cost:", _cheapest(glance, data, margin), "models", MODELS),
+        ("Not settled:", _open(gains, verdicts, standard, recurrent, margin), "comparisons", FOREST),
+        ("What to use:", _use(gains, glance, margin), "why", USE),
+    ]
+    return "\n".join(f"- **{head}** {said} [{link}]({target})" for head, said, link, target in lines)
+
+
+def _settled(gains: pd.DataFrame) -> pd.DataFrame:
+    return gains[(gains["n_seeds"] >= FEWEST_SEEDS) & gains["learned"]]
+
+
+def _percent(share: float, decimals: int = 1) -> str:
+    return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"
+
+
+def _limit(margin: float) -> str:
+    return f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
+
+
+def _replaces(gains: pd.DataFrame, margin: float) -> str:
+    rows = _settled(gains)
+    if rows.empty:
+        return "Not shown by these runs: no comparison has three seeds and an encoder that learned."
+    pays = rows[rows["kept"].notna()]
+    if pays.empty:
+        return f"There is nothing to replace: more layers gain nothing in {counted(len(rows), 'comparison')}."
+    where = ", ".join(pays["data"].unique())
+    head = f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')} ({where})."
+    as_good = pays[pays["sharing_low"] > -margin]
+    if as_good.empty:
+        return f"{head} No loop is shown to stay within {_limit(margin)} of the deep encoder there."
+    row = as_good.sort_values("sharing_gain").iloc[-1]
+    return (
+        f"{head} A loop {row['regime']} replaces the deep encoder on {row['data']}: {points(row['sharing_gain'])} "
+        f"({signed(row['sharing_low'])} to {signed(row['sharing_high'])}), with "
+        f"{_percent(row['loop_parameters'] / row['deep_parameters'], 0)} of the parameters of its layers."
+    )
+
+
+def _best(glance: pd.DataFrame, verdicts: pd.DataFrame, standard: str, data: str) -> str:
+    learned = glance[glance["learned"]]
+    if learned.empty:
+        return f"On {data} no model is above the most frequent label, so none is the best."
+    best = learned.iloc[0]
+    said = f"{best['model']}, {_percent(best['mean'])} on {data}"
+    pair = verdicts[(verdicts["comparison"] == f"{best['model']} − {standard}") & (verdicts["data"] == data)]
+    if len(pair) and pair.iloc[0]["verdict"] == "first":
+        row = pair.iloc[0]
+        gain, ends = points(row["difference"]), f"{signed(row['low'])} to {signed(row['high'])}"
+        return f"{said}: {gain} ({ends}) compared with {standard}."
+    return f"{said}, as a mean of {counted(int(best['n']), 'seed')}."
+
+
+def _cheapest(glance: pd.DataFrame, data: str, margin: float) -> str:
+    """Of the models that read nothing else before, the fastest whose mean is within the margin of the best mean."""
+    own = glance[(glance["family"] != "pretrained") & glance["learned"] & glance["ms"].notna()]
+    if own.empty:
+        return "No model from random weights is above the most frequent label."
+    best = own.iloc[0]
+    row = own[own["mean"] >= best["mean"] - margin].sort_values("ms").iloc[0]
+    time = f"{row['ms']:.2g} ms"
+    said = f"{row['model']}, {_percent(row['mean'])} in {time} a text"
+    if row["model"] == best["model"]:
+        return f"{said}. Nothing else from random weights is more accurate."
+    beside = f"{best['model']}, {_percent(best['mean'])} in {best['ms']:.2g} ms"
+    return f"{said}. The best from random weights is less than {_limit(margin)} better: {beside}."
+
+
+def _open(gains: pd.DataFrame, verdicts: pd.DataFrame, standard: str, recurrent: str, margin: float) -> str:
+    pair = verdicts[verdicts["comparison"] == f"{recurrent} − {standard}"]
+    unsettled = pair[(pair["n_seeds"] < FEWEST_SEEDS) | ((pair["low"] <= -margin) & (pair["high"] >= -margin))]
+    parts = []
+    if len(unsettled):
+        where = unsettled["data"].iloc[0] if len(unsettled) == 1 else f"{len(unsettled)} further sets of data"
+        parts.append(f"whether the recurrent encoder is within {_limit(margin)} of the standard one on {where}")
+    pays = _settled(gains)
+    pays = pays[pays["kept"].notna() & (pays["sharing_low"] <= -margin) & (pays["sharing_high"] >= -margin)]
+    if len(pays):
+        named = "; ".join(f"{data}, {regime}" for data, regime in zip(pays["data"], pays["regime"], strict=True))
+        parts.append(f"whether the loop is so ({named})" if parts else f"whether the loop is within {_limit(margin)} ({named})")
+    return f"{'; '.join(parts)[:1].upper()}{'; '.join(parts)[1:]}." if parts else "No comparison of the loop with depth is open."
+
+
+def _use(gains: pd.DataFrame, glance: pd.DataFrame, margin: float) -> str:
+    learned = glance[glance["learned"]]
+    if learned.empty:
+        return "Nothing follows from these runs."
+    parts = []
+    if learned.iloc[0]["family"] == "pretrained":
+        parts.append("Fine-tune a pretrained encoder if accuracy counts.")
+    own = learned[(learned["family"] != "pretrained")]
+    if len(own):
+        fast = own[own["mean"] >= own.iloc[0]["mean"] - margin].sort_values("ms").iloc[0]
+        counts = fast["family"] == "classical"
+        parts.append("Count words if time counts." if counts else f"Take {fast['model']} if time counts.")
+    rows = _settled(gains)
+    pays = rows[rows["kept"].notna()]
+    if len(pays) and (pays["sharing_low"] > -margin).any():
+        parts.append("Take a loop where depth pays and memory counts.")
+    if len(rows) > len(pays):
+        flat = ", ".join(rows[rows["kept"].isna()]["data"].unique())
+        parts.append(f"Take fewer layers where no gain from depth is shown ({flat}).")
+    return " ".join(parts)
+
+
+def glance_title(glance: pd.DataFrame, data: str) -> str:
+    """What the figure of the models found, in a line."""
+    learned = glance[glance["learned"]]
+    if learned.empty:
+        return f"No model is above the most frequent label on {data}"
+    own = learned[learned["family"] != "pretrained"]
+    if learned.iloc[0]["family"] == "pretrained" and len(own):
+        gap = 100 * (learned.iloc[0]["mean"] - own.iloc[0]["mean"])
+        return f"Pretraining is worth {gap:.0f} points on {data}; the others lie within {_spread(own)}"
+    return f"The models lie within {_spread(learned)} on {data}"
+
+
+def _spread(rows: pd.DataFrame) -> str:
+    return counted(max(1, round(100 * (rows["mean"].max() - rows["mean"].min()))), "point")
+
+
+def forest_title(verdicts: pd.DataFrame) -> str:
+    """How many differences the figure of all comparisons shows, in a line."""
+    clear = verdicts["verdict"].isin(["first", "second"]).sum()
+    return f"{clear} of {counted(len(verdicts), 'difference')} {'is' if clear == 1 else 'are'} larger than the noise"
+
+
+def forest(verdicts: pd.DataFrame) -> str:
+    """The verdict on all comparisons, each group in one sentence."""
+    clear = verdicts[verdicts["verdict"].isin(["first", "second"])]
+    lines = [
+        f"- **{_winner(row)}** is more accurate than {_loser(row)} on {row['data']}: {points(abs(row['difference']))}."
+        for row in clear.sort_values("difference", key=abs, ascending=False).to_dict("records")
+    ]
+    rest = verdicts["verdict"].value_counts()
+    says = {
+        "alike": ("shows that the two are alike to within the margin", "show that the two are alike to within the margin"),
+        "open": ("is open: its interval contains zero and is wide", "are open: their intervals contain zero and are wide"),
+        "few seeds": ("has fewer than three seeds and settles nothing", "have fewer than three seeds and settle nothing"),
+        "not learned": (
+            "is withheld, because neither model is above the most frequent label",
+            "are withheld, because neither model is above the most frequent label",
+        ),
+    }
+    lines += [
+        f"- {counted(int(rest[kind]), 'comparison')} {one if rest[kind] == 1 else more}."
+        for kind, (one, more) in says.items()
+        if rest.get(kind, 0)
+    ]
+    return "\n".join(lines)
+
+
+def _winner(row: dict) -> str:
+    return row["comparison"].split(" − ")[0 if row["verdict"] == "first" else 1]
+
+
+def _loser(row: dict) -> str:
+    return row["comparison"].split(" − ")[1 if row["verdict"] == "first" else 0]
+
+
+def depth_title(gains: pd.DataFrame) -> str:
+    """What the figure of the depth gains found, in a line."""
+    rows = _settled(gains)
+    pays = rows[rows["kept"].notna()]
+    if rows.empty:
+        return "No comparison settles where depth pays"
+    if pays.empty:
+        return f"Depth pays in none of {counted(len(rows), 'comparison')}"
+    low, high = 100 * pays["kept"].min(), 100 * pays["kept"].max()
+    kept = f"{low:.0f} %" if len(pays) == 1 else f"{low:.0f} to {high:.0f} %"
+    return f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')}, and a loop keeps {kept} of its gain"
+
+
+def made_up(data: pd.Series) -> str:
+    """A banner for a report whose texts are all generated; empty for others."""
+    if not data.str.startswith("embedded").all():
+        return ""
+    return (
+        "> **These texts are generated.** The report shows that the machinery works. Its numbers say nothing about how people "
+        "write; the full profile does."
+    )
