@@ -168,7 +168,8 @@ def _feed(session: InferenceSession, batch: Batch, passes: int) -> dict[str, np.
 def compared(arms: Mapping[str, Runs]) -> pd.DataFrame:
     """Every form of every arm as a row; ``arms``: name → runs of one task, measured by :func:`deployed` and :func:`times`.
 
-    Columns: ``arm``, ``form``, ``data``; ``accuracy``, ``bytes``, ``ms_one`` and ``ms_in_batch`` (means over seeds);
+    Columns: ``arm``, ``form``, ``data``; ``accuracy``, ``bytes``, ``ms_one``, ``ms_in_batch`` and ``whole_bytes``, the bytes
+    in float32 (means over seeds);
     ``difference``: the accuracy minus that of the same arm in float32 (0.01 = one percentage point) with ``low`` and ``high``
     (95 % interval over new seeds and new texts), ``n_seeds`` and ``n_items`` (texts); ``device``.
     """
@@ -181,7 +182,8 @@ def compared(arms: Mapping[str, Runs]) -> pd.DataFrame:
             mean = costs[costs["form"] == form][["bytes", "ms_one", "ms_in_batch"]].mean()
             found = paired_difference(right[form], right[FLOAT])._asdict()
             about = {"arm": arm, "form": form, "data": runs[0].metrics["data"], "accuracy": right[form].mean()}
-            rows.append(about | mean.to_dict() | found | {"device": costs["device"].iloc[0]})
+            whole = costs.loc[costs["form"] == FLOAT, "bytes"].mean()
+            rows.append(about | mean.to_dict() | {"whole_bytes": whole} | found | {"device": costs["device"].iloc[0]})
     return pd.DataFrame(rows)
 
 

@@ -72,7 +72,7 @@ def small_vocabulary(row: Mapping[str, Any]) -> str:
 
 
 def deployed(row: Mapping[str, Any]) -> str:
-    """One sentence on an arm in eight bits: a row of :func:`rtxstudy.evaluation.deployed.compared`, and ``whole_bytes``."""
+    """One sentence on an arm in eight bits: a row of :func:`rtxstudy.evaluation.deployed.compared`."""
     share, ends = row["bytes"] / row["whole_bytes"], f"{signed(row['low'])} to {signed(row['high'])}"
     n = f"{counted(row['n_seeds'], 'seed')} × {row['n_items']:,} texts"
     return (
