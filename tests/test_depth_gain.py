@@ -231,3 +231,14 @@ def test_a_table_of_the_same_key_is_not_made_again(tmp_path: Path, monkeypatch: 
     assert found == [1, 1, 2, 2]
     monkeypatch.setenv("RTX_NO_TRAINING", "1")
     assert Study.open("smoke").table("s", "t", make)["n"].item() == 2
+
+
+def test_a_wide_interval_is_cut_by_the_frame_and_the_figure_says_so() -> None:
+    ends = {"depth_gain": 0.01, "depth_low": 0.0, "depth_high": 0.02, "loop_gain": 0.0, "loop_low": -0.01, "loop_high": 0.01}
+    narrow = pd.DataFrame([{"regime": "from nothing", "data": "a"} | ends])
+    wide = pd.concat([narrow, narrow.assign(data="b", loop_low=-0.4, loop_high=0.4)])
+    drawn = [depth_gains(table) for table in (narrow, wide)]
+    said = [" ".join(text.get_text() for text in figure.texts).replace("\n", " ") for figure in drawn]
+    assert ["goes on beyond it" in words for words in said] == [False, True]
+    low, high = drawn[1].axes[0].get_ylim()
+    assert -0.04 < low < -0.03 and 0.03 < high < 0.04  # the mark is at zero; the frame holds three points on each side of it

@@ -13,6 +13,7 @@ from rtxstudy.figures.shared.scales import Percent, grid
 from rtxstudy.figures.shared.style import canvas, styled
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, with a marker each
+FURTHEST = 0.03  # to which an interval widens the frame on one side of its mark (0.01 = one percentage point)
 FEWEST_SEEDS = 3  # an interval of fewer is drawn hollow
 LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"))
 
@@ -32,11 +33,17 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
     require(table, ("regime", "data", *ends), "depth_gains")
     one_row_each(table, ("regime", "data"), "depth_gains")
     table = table if "learned" in table else table.assign(learned=True)
+    (left, right), (bottom, top) = frame = [_frame(table, of) for of in ("depth", "loop")]
+    cut = any(
+        (table[f"{of}_low"] < low).any() or (table[f"{of}_high"] > high).any()
+        for of, (low, high) in zip(("depth", "loop"), frame, strict=True)
+    )
     regimes = dict(zip(table["regime"].unique(), LOOKS, strict=False))
     figure, axes = canvas(
         title,
         "Points of accuracy. On the diagonal a loop keeps all that depth gains; on the level line it keeps nothing. "
         "Filled: depth pays (its interval lies above zero). Lines: 95 % intervals over new seeds and new texts."
+        + (" A line that reaches the frame goes on beyond it." if cut else "")
         + ("" if table["learned"].all() else " Grey: no encoder is better than the majority class."),
         4.6,
         key=[square(colour, regime, marker) for regime, (colour, marker) in regimes.items()],
@@ -50,8 +57,6 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
         few = getattr(row, "n_seeds", FEWEST_SEEDS) < FEWEST_SEEDS
         face = colour if row.depth_low > 0 and row.learned and not few else "white"
         ax.plot(row.depth_gain, row.loop_gain, marker, color=colour, markersize=7.5, markerfacecolor=face, zorder=3)
-    ax.margins(0.08)
-    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     low, high = min(left, bottom), max(right, top)
     ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
     ax.axhline(0, color=GREY, linewidth=1, zorder=1)
@@ -65,3 +70,12 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
     x, y = table["depth_gain"].to_numpy(), table["loop_gain"].to_numpy()
     place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), list(map(ink, colours)), segments=segments)
     return figure
+
+
+def _frame(table: pd.DataFrame, of: str) -> tuple[float, float]:
+    """The ends of an axis: all marks and zero with a margin, and of each interval at most :data:`FURTHEST` on each side."""
+    marks = table[f"{of}_gain"]
+    low = min(0.0, np.maximum(table[f"{of}_low"], marks - FURTHEST).min())
+    high = max(0.0, np.minimum(table[f"{of}_high"], marks + FURTHEST).max())
+    margin = 0.08 * (high - low)
+    return low - margin, high + margin
