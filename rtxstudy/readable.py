@@ -86,12 +86,12 @@ def glance(table: pd.DataFrame) -> Styler:
         {
             "model": table["model"],
             "id": [f"<code>{html.escape(model)}</code>" for model in table["model"]],
-            "accuracy ± over seeds (%)": [
+            "accuracy (%)": [
                 f"{100 * mean:.1f}{sd.removeprefix('–')}" for mean, sd in zip(table["mean"], spread, strict=True)
             ],
             "seeds": [f"{int(row.n)}" if row.family != "classical" else "–" for row in table.itertuples()],
-            "parameters (millions)": [f"{n / 1e6:.1f}" for n in table["parameters"]],
-            "… outside the token table": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],
+            "millions of parameters": [f"{n / 1e6:.1f}" for n in table["parameters"]],
+            "… of its layers": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],
             "one text (ms)": ["–" if pd.isna(ms) else f"{ms:.2g}" for ms in table["ms"]],
         }
     )

@@ -282,8 +282,11 @@ def test_an_appendix_ends_at_the_next_heading_of_its_level_and_what_is_for_the_n
 def test_a_section_that_the_profile_skips_is_left_out(tmp_path: Path) -> None:
     line = shown(text_markdown="*Skipped. This profile has no such data.*")
     here = [markdown("## Here"), code("1", line), code("2", shown(text_plain="a result"))]
-    page = build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line), *here)
-    assert "Not here" not in page and "a result" in page
+    rows = "<tr><th>commit</th><td>abc</td></tr>"
+    end = code("end", shown(text_html=f'<table class="provenance"><tbody>{rows}</tbody></table>'))
+    last = [markdown("## Nor here"), code("2", line), end]
+    page = build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line), *here, *last)
+    assert "Not here" not in page and "Nor here" not in page and "a result" in page and "commit abc" in page
 
 
 def test_a_wide_table_keeps_seven_columns_in_sight_and_tells_what_is_the_same_in_all_rows() -> None:

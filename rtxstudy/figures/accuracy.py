@@ -14,7 +14,7 @@ from rtxstudy.evaluation.statistics import summarise
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import DASHED, GREY, INK, looks, on
-from rtxstudy.figures.shared.notes import interval_note
+from rtxstudy.figures.shared.notes import interval_note, signed
 from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import BODY, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent
@@ -150,10 +150,10 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         bounded = np.isfinite(row.low)
         clear = bounded and (row.low > 0 or row.high < 0) and row.n_seeds >= FEWEST_SEEDS
         colour = _CLEAR if clear else GREY
-        numbers = _signed(row.difference)
+        numbers = signed(row.difference)
         if bounded:
             ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
-            numbers += f" [{_signed(row.low)}, {_signed(row.high)}]"
+            numbers += f" [{signed(row.low)}, {signed(row.high)}]"
         ax.plot(
             row.difference,
             y,
@@ -170,16 +170,10 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
     ax.set(xlim=(-reach, reach), ylim=(len(table) - 0.6, -0.75), yticks=[])
     ax.set_xlabel("difference in accuracy (percentage points)")
     ax.locator_params(axis="x", nbins=7)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _signed(value, "0")))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value, "0")))
     grid(ax, "x")
     ax.spines["left"].set_visible(False)
     return figure
-
-
-def _signed(share: float, zero: str = "0.0") -> str:
-    """0.0123 → ``+1.2`` percentage points."""
-    words = f"{100 * abs(share):.1f}"
-    return zero if float(words) == 0 else f"{'+' if share > 0 else '−'}{words}"
 
 
 @styled

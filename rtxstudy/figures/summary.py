@@ -11,10 +11,9 @@ from matplotlib.ticker import FuncFormatter
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import FAINT, GREY, INK, looks
-from rtxstudy.figures.shared.notes import count
+from rtxstudy.figures.shared.notes import count, signed
 from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import canvas, styled
-from rtxstudy.words.numbers import number, signed
 
 FEWEST_SEEDS = 3  # a mark with fewer is hollow
 PALE = "#b9b9b9"
@@ -115,7 +114,7 @@ def forest(table: pd.DataFrame, title: str, data: str) -> Figure:
         label.set_color(GREY if name.startswith("on ") else INK)
     ax.set_xlim(-reach, reach)
     ax.locator_params(axis="x", nbins=4)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(100 * value, "+.0f") if abs(value) > 1e-9 else "0"))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value, "0")))
     ax.grid(axis="x", color=FAINT)
     ax.set_xlabel("points of accuracy")
     return figure

@@ -31,7 +31,7 @@ def _skipped(cells: Sequence[NotebookNode]) -> set[int]:
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
         shown = [text for cell in cells[start:end] if (text := _shown(cell))]
         if shown and all(text.lstrip("*").startswith("Skipped.") for text in shown):
-            found |= set(range(start, end))
+            found |= {n for n in range(start, end) if not _closes(cells[n])}
     return found
 
 
@@ -42,8 +42,15 @@ def _level(cell: NotebookNode) -> int:
 
 def _shown(cell: NotebookNode) -> str:
     """What a cell of code shows: a text in Markdown, or a word that stands for anything else."""
+    if _closes(cell):
+        return ""
     texts = [output.get("data", {}).get("text/markdown", "something") for output in cell.get("outputs", [])]
     return "".join("".join(text) for text in texts)
+
+
+def _closes(cell: NotebookNode) -> bool:
+    """Whether a cell shows the provenance of its notebook. It may stand at the end of any section."""
+    return any('class="provenance"' in output.get("data", {}).get("text/html", "") for output in cell.get("outputs", []))
 
 
 def levels(cells: Sequence[NotebookNode]) -> Levels:

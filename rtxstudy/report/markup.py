@@ -58,7 +58,8 @@ def name_ids(soup: BeautifulSoup, prose: bool = False) -> None:
             continue
         parts, last = [], 0
         for start, end, name in names.spans(text, prose=prose):
-            abbreviation = soup.new_tag("abbr", attrs={"title": text[start:end]})
+            whole = {"class": "whole"} if len(name) < 30 else {}  # a short name is not broken into lines
+            abbreviation = soup.new_tag("abbr", attrs={"title": text[start:end], **whole})
             abbreviation.string = name
             parts += [text[last:start], abbreviation]
             last = end

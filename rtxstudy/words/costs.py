@@ -6,17 +6,32 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+DISTURBED = 1.5  # the same pair of models differs by less from seed to seed on a quiet machine
+
 
 def cost_ratio(runs: pd.DataFrame, model: str, other: str) -> str:
-    """The costs of one model relative to another: medians over the runs of each."""
+    """The costs of one model relative to another: medians over the runs of each, and of times the range over paired seeds."""
     columns = ["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_per_text"]
     cost = runs.groupby("model")[columns].median()
     ratio = cost.loc[model] / cost.loc[other]
     return (
         f"**{model}** has {ratio['parameters']:.0%} of the parameters of **{other}** ({ratio['non_embedding_parameters']:.0%} "
         f"outside the token table). It does {ratio['forward_flops']:.0%} of the arithmetic. It takes {ratio['ms_median']:.0%} of "
-        f"the time for one text and {ratio['ms_per_text']:.0%} in full batches."
+        f"the time for one text{_range(runs, model, other, 'ms_median')} and {ratio['ms_per_text']:.0%} in full "
+        f"batches{_range(runs, model, other, 'ms_per_text')}."
     )
+
+
+def _range(runs: pd.DataFrame, model: str, other: str, cost: str) -> str:
+    """The least and the largest ratio over the seeds that both have; where they lie far apart, other work disturbed the clock."""
+    if "seed" not in runs:
+        return ""
+    a, b = (runs[runs["model"] == name].drop_duplicates("seed").set_index("seed")[cost] for name in (model, other))
+    ratios = (a / b).dropna()
+    if len(ratios) < 2:
+        return ""
+    disturbed = ", so other work disturbed the clock" if ratios.max() > DISTURBED * ratios.min() else ""
+    return f" ({ratios.min():.0%} to {ratios.max():.0%} over seeds{disturbed})"
 
 
 def frontiers(summary: pd.DataFrame, on: Mapping[str, Sequence[bool]]) -> str:

@@ -41,3 +41,9 @@ def share(value: float) -> str:
     if value == 0 or value >= 0.0095:
         return f"{value:.1%}"
     return f"{value:.2%}" if value >= 0.0001 else "<0.01%"
+
+
+def signed(share: float, zero: str = "0.0") -> str:
+    """0.0123 → ``+1.2`` percentage points."""
+    words = f"{100 * abs(share):.1f}"
+    return zero if float(words) == 0 else f"{'+' if share > 0 else '−'}{words}"
