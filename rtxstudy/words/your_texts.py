@@ -71,9 +71,9 @@ def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
         also += f", mean absolute error {row['test_mae']:.2f}"
     few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
     return (
-        f"Take **{answer['take']}**, which {answer['what']}: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} "
-        f"to {score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. The score is on "
-        f"{n:,} test texts that no choice has seen, with its 95 % interval.{few}"
+        f"Take **{answer['take']}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
+        f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. This model "
+        f"{answer['what']}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}"
     )
 
 
@@ -204,8 +204,8 @@ def columns_told(answer: Mapping[str, Any], cross_validated: bool) -> str:
 
 
 def what_they_are(what: Mapping[str, str], names: list[str]) -> str:
-    """Each model in a line. what: name → what it is or does, as the end of a sentence."""
-    return "\n".join(f"- **{name}** {what[name]}." for name in names)
+    """Each model in a line. what: name → what it is or does."""
+    return "\n".join(f"- **{name}**: {what[name]}." for name in names)
 
 
 def left_out(reasons: Mapping[str, str], ended: str) -> str:
