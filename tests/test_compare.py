@@ -400,7 +400,7 @@ def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_n
     stopped = race.run(
         found, tmp_path / "kept", 5, lambda line: (tmp_path / "kept" / "stop").touch() if "epoch" in line else None
     )
-    assert stopped.ended == "asked" and WORDS in stopped.entries and one_network.name in stopped.left_out
+    assert stopped.ended == "asked" and WORDS in stopped.entries and stopped.not_tried == [one_network.name]
     monkeypatch.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert race.run(found, tmp_path / "kept", 5).ended == "asked"
 
@@ -551,6 +551,8 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["take"] == WORDS and answer["accuracy"] > 0.9 > answer["majority_accuracy"]
     assert set(answer["left_out"]) == {candidate.name for candidate in candidates.CANDIDATES[2:]}
+    assert set(answer["not_tried"]) == {candidate.name for candidate in candidates.CANDIDATES[2:] if not candidate.pretrained}
+    assert "There was no time for" in (tmp_path / "out" / "report.html").read_text("utf-8")
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert f"Take <strong>{WORDS}</strong>" in page and "<script>alert" not in page and "<i>good</i>" not in page
     assert "Traceback" not in page and "not complete" not in page
@@ -603,6 +605,8 @@ def test_a_model_that_learned_nothing_is_never_recommended() -> None:
         f"Take **{WORDS}**" in said
         and "**standard-2x128** is **not shown to be better than the most frequent label**" in said
     )
+    untried = your_texts.verdict(able.table, answer | {"not_tried": ["a", "b", "c"]}, 0.01, 400)
+    assert "no time for" not in said and "no time for **a**, **b** and **c**, which were not tried. One of them" in untried
     shown = your_texts.shown_table(able.table, answer)
     assert dict(zip(shown["model"], shown["learned"], strict=True))["standard-2x128"] == "not shown"
 

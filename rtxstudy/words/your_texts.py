@@ -40,9 +40,9 @@ def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_jud
     rows = table.set_index("model")
     by, n = answer["judged_by"], answer["n_test"]
     if answer["take"] is None:
-        return "\n\n".join([_nothing(rows, answer), *_not_learned(table, answer)])
+        return "\n\n".join([_nothing(rows, answer), *_not_tried(answer), *_not_learned(table, answer)])
     row = rows.loc[answer["take"]]
-    parts = [_take(row, answer)]
+    parts = [_take(row, answer), *_not_tried(answer)]
     if answer["why"] == "smallest":
         best = rows.loc[answer["best"]]
         parts.append(
@@ -75,6 +75,19 @@ def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
         f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. This model "
         f"{answer['what']}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}"
     )
+
+
+def _not_tried(answer: Mapping[str, Any]) -> list[str]:
+    """The models for which there was no time, because one of them may be better."""
+    names = [f"**{name}**" for name in answer.get("not_tried") or ()]
+    if not names:
+        return []
+    named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    was, better = ("was", "It") if len(names) == 1 else ("were", "One of them")
+    return [
+        f"There was no time for {named}, which {was} not tried. {better} may be better: the same command with more `--minutes` "
+        "goes on from here."
+    ]
 
 
 def _points(margin: float) -> str:
