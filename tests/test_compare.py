@@ -203,13 +203,15 @@ def test_what_is_odd_about_texts_is_found_and_said(csv) -> None:
     table.loc[table["label"] == "bad", "text"] += " forwarded"
     table.loc[0, "text"] = table.loc[1, "text"] = "<b>the</b> same text twice Ã¤h <script>alert(1)</script>"
     table.loc[0, "label"], table.loc[1, "label"] = "good", "bad"
+    table["label"] = table["label"].replace({"bad": "bad|no"})
     found = opened(csv, table, text_column="text", label_column="label")
     sizes = look.lengths(found, tokenization.train("wordpiece", found.texts(found.rows("train")), 300))
     table = look.findings(found, sizes, 8)
     kinds = set(table["kind"])
     assert {"repeated", "two labels", "word", "id", "garbled", "markup", "cut"} <= kinds
-    assert table.set_index("kind").loc["word", "what"].startswith("forwarded|bad|")
+    assert table.set_index("kind").loc["word", "what"].startswith("forwarded|bad|no|")
     said = your_data.oddities(table)
+    assert "of the label bad|no and" in said.replace("\\", "")
     assert said.count("\n- ") + 1 == len(table) and "<script" not in said and "&lt;" in said
 
 
@@ -374,7 +376,8 @@ def test_pairs_are_split_by_their_first_texts_and_handed_over(csv, tmp_path: Pat
     assert '"a first text" "a second text"' in card and "--text-column one --text-pair-column two" in card
     scored = use.evaluate(store.find(tmp_path, str(made)), found.raw(rows), [found.label_names[n] for n in found.numbers(rows)])
     assert scored["in_training"] == len(found.rows("train")) and scored["accuracy_seen"] > 0.9
-    assert "second text" in " ".join(further.telling_words(found, counted)["words"])
+    telling = further.telling_words(found, counted).set_index("label")
+    assert {*GOOD} < set(telling["second text"]["second"].split(", ")) and "first text" in telling
     assert {"first text", "second text"} <= set(further.mistakes(found, np.eye(2)[1 - found.numbers(rows)], rows).columns)
     sizes = look.lengths(found, tokenization.train("wordpiece", found.whole(rows), 200))
     assert (sizes["words"] == 12).all() and "two labels" not in set(look.findings(found, sizes, 256)["kind"])
@@ -397,7 +400,7 @@ def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_n
     stopped = race.run(
         found, tmp_path / "kept", 5, lambda line: (tmp_path / "kept" / "stop").touch() if "epoch" in line else None
     )
-    assert stopped.ended == "asked" and WORDS in stopped.entries and one_network.name in stopped.left_out
+    assert stopped.ended == "asked" and WORDS in stopped.entries and stopped.not_tried == [one_network.name]
     monkeypatch.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert race.run(found, tmp_path / "kept", 5).ended == "asked"
 
@@ -548,6 +551,8 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["take"] == WORDS and answer["accuracy"] > 0.9 > answer["majority_accuracy"]
     assert set(answer["left_out"]) == {candidate.name for candidate in candidates.CANDIDATES[2:]}
+    assert set(answer["not_tried"]) == {candidate.name for candidate in candidates.CANDIDATES[2:] if not candidate.pretrained}
+    assert "There was no time for" in (tmp_path / "out" / "report.html").read_text("utf-8")
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert f"Take <strong>{WORDS}</strong>" in page and "<script>alert" not in page and "<i>good</i>" not in page
     assert "Traceback" not in page and "not complete" not in page
@@ -600,6 +605,8 @@ def test_a_model_that_learned_nothing_is_never_recommended() -> None:
         f"Take **{WORDS}**" in said
         and "**standard-2x128** is **not shown to be better than the most frequent label**" in said
     )
+    untried = your_texts.verdict(able.table, answer | {"not_tried": ["a", "b", "c"]}, 0.01, 400)
+    assert "no time for" not in said and "no time for **a**, **b** and **c**, which were not tried. One of them" in untried
     shown = your_texts.shown_table(able.table, answer)
     assert dict(zip(shown["model"], shown["learned"], strict=True))["standard-2x128"] == "not shown"
 
@@ -610,9 +617,11 @@ def test_mistakes_and_doubtful_labels_are_rows_to_read() -> None:
     right = np.eye(2)[numbers] * 0.8 + 0.1
     flipped = right.copy()
     flipped[7] = flipped[7][::-1]
+    unsure = np.clip(flipped, 0.3, 0.7)
     entries = {name: SimpleNamespace(judged=flipped, test=right) for name in (WORDS, STATIC)}
     doubtful = further.doubtful_labels(found, entries)
     assert len(doubtful) == 1 and doubtful["label"][0] == "l1" and doubtful["answer"][0] == "l0"
+    assert further.doubtful_labels(found, {WORDS: SimpleNamespace(judged=unsure, test=right)}).empty
     assert further.mistakes(found, right, found.rows("test")).empty
     bins = further.calibration(found, right, found.rows("test"))
     assert bins["rows"].sum() == 200 and bins["accuracy"].eq(1).all()

@@ -62,9 +62,8 @@ class WordCounts:
 
     @property
     def terms(self) -> list[str]:
-        """The terms in the order of their weights. Those of second texts say so."""
-        marks = ("", " (second text)")
-        return [term + mark for of, mark in zip(self.vocabularies, marks, strict=False) for term in of.terms]
+        """The terms in the order of their weights, those of first texts before those of second texts."""
+        return [term for of in self.vocabularies for term in of.terms]
 
     @property
     def idf(self) -> np.ndarray:

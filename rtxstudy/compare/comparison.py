@@ -246,6 +246,7 @@ class Comparison:
                 and {"first": self.joined.first, "second": self.joined.second, "share": self.joined.share},
                 "ended": self.raced.ended or "all done",
                 "left_out": self.raced.left_out,
+                "not_tried": self.raced.not_tried,
                 "model": str(self.folder / MODEL) if chosen.taken else None,
                 "report": str(self.folder / REPORT),
                 "candidates": rows,

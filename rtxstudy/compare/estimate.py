@@ -25,7 +25,7 @@ SHORTEST = 5  # seconds of a training from which a speed is learnt; a shorter on
 def minutes_needed(seconds: float) -> str:
     """Why a candidate of so many seconds is left out."""
     minutes = max(1, round(seconds / 60))
-    return f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and fewer were left; give more with --minutes."
+    return f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and less time was left; give more with --minutes."
 
 
 class Estimate:

@@ -20,6 +20,7 @@ MOST_SHOWN = 12  # texts of a table
 MOST_CLASSES = 8  # labels whose words are shown
 WORDS_EACH = 8  # of each label
 LEAST_SURE = 0.5  # share of a doubtful label's class's mean probability
+SURE = 0.75  # the probability of the other label, at least; weak models are sure of nothing
 
 
 def calibration(texts: Texts, p: np.ndarray, rows: np.ndarray) -> pd.DataFrame:
@@ -51,7 +52,7 @@ def doubtful_labels(texts: Texts, entries: Mapping[str, Entry]) -> pd.DataFrame:
 
     The probabilities are those of models that have not seen the text, averaged. As in confident learning (Northcutt et al. 2021),
     a label is doubtful where another label has more than the mean probability that texts of that other label have, and its own
-    has less than half of the mean of its own.
+    has less than half of the mean of its own. The probability of the other label must also be :data:`SURE`.
     """
     names = [name for name in entries if name != MAJORITY]
     rows = np.concatenate([texts.judged, texts.rows("test")])
@@ -65,7 +66,8 @@ def doubtful_labels(texts: Texts, entries: Mapping[str, Entry]) -> pd.DataFrame:
     found = p.argmax(axis=1)
     agreed = np.all([one.argmax(axis=1) == found for one in each], axis=0)
     own = p[np.arange(len(rows)), numbers]
-    doubt = (found != numbers) & agreed & (p.max(axis=1) >= usual[found] - 1e-9) & (own < LEAST_SURE * usual[numbers])
+    sure = p.max(axis=1) >= np.maximum(SURE, usual[found] - 1e-9)
+    doubt = (found != numbers) & agreed & sure & (own < LEAST_SURE * usual[numbers])
     chosen = np.flatnonzero(doubt)
     chosen = chosen[np.argsort(own[chosen], kind="stable")][:MOST_SHOWN]
     return _table(texts, rows[chosen], found[chosen], p.max(axis=1)[chosen])
@@ -87,17 +89,20 @@ def _table(texts: Texts, rows: np.ndarray, found: np.ndarray, sure: np.ndarray) 
 
 
 def telling_words(texts: Texts, words: WordCounts) -> pd.DataFrame:
-    """The words that speak most for each label: columns label, words. Of many labels the most frequent are shown."""
+    """The words that speak most for each label. Of many labels the most frequent are shown.
+
+    Columns label and words; of pairs label, first text and second text.
+    """
     weights = words.linear.weights * words.idf[:, None]
     if weights.shape[1] == 1:
         weights = np.hstack([-weights, weights])
     frequent = texts.table["label"].value_counts().index[:MOST_CLASSES]
-    terms = np.array(words.terms, dtype=object)
-    rows = [
-        (texts.label_names[label], ", ".join(terms[np.argsort(-weights[:, label])[:WORDS_EACH]]))
-        for label in sorted(frequent)
-    ]
-    return pd.DataFrame(rows, columns=["label", "words"])
+    table, start = {"label": [texts.label_names[label] for label in sorted(frequent)]}, 0
+    for name, of in zip(("first text", "second text") if texts.pairs else ("words",), words.vocabularies, strict=True):
+        part, terms = weights[start : start + len(of.terms)], np.array(of.terms, dtype=object)
+        table[name] = [", ".join(terms[np.argsort(-part[:, label])[:WORDS_EACH]]) for label in sorted(frequent)]
+        start += len(terms)
+    return pd.DataFrame(table)
 
 
 def passes(texts: Texts, network: Network, rows: np.ndarray) -> pd.DataFrame:

@@ -74,6 +74,7 @@ class Halving:
         if seconds <= self.race.clock.left:
             return True
         self.race.left_out[candidate.name] = minutes_needed(seconds)
+        self.race.late.add(candidate.name)
         return False
 
     def attempt(self, candidate: Candidate, train: Callable[[], object]) -> None:

@@ -34,6 +34,7 @@ def run(texts: Texts, folder: Path, minutes: float, say: Callable[[str], None] =
     if race.ended:
         why = "A stop was asked for before." if race.ended == "asked" else "The minutes were over."
         for candidate in CANDIDATES:
-            if candidate.name not in race.entries:
-                race.left_out.setdefault(candidate.name, why)
+            if candidate.name not in race.entries and candidate.name not in race.left_out:
+                race.left_out[candidate.name] = why
+                race.late.add(candidate.name)
     return race

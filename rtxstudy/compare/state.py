@@ -29,6 +29,7 @@ class Race:
     Attributes:
         entries: the finished candidates by name
         left_out: name → why, in a sentence
+        late: those for which there was no time; some of them may have been trained on fewer rows
         train: (training rows,) in a random order; fewer rows are the first of these
         fold: (rows,) the fold of each row of the texts
     """
@@ -40,6 +41,7 @@ class Race:
         self.texts, self.folder, self.clock = texts, folder, Clock(minutes, folder / "stop", say)
         self.entries: dict[str, Entry] = {}
         self.left_out: dict[str, str] = {}
+        self.late: set[str] = set()
         self.points: list[tuple[str, int, float, np.ndarray]] = []  # with the found labels of :attr:`curve_judged`
         train = texts.rows("train")
         self.train = train[np.random.default_rng(0).permutation(len(train))]
@@ -53,6 +55,11 @@ class Race:
     @property
     def results(self) -> Path:
         return self.folder / "results"
+
+    @property
+    def not_tried(self) -> list[str]:
+        """The candidates that more time would have trained."""
+        return [name for name in self.left_out if name in self.late]
 
     def key(self, candidate: Candidate, rows: int) -> str:
         return kept.key(name=candidate.name, texts=self.texts.fingerprint, rows=rows, unbalanced=self.texts.unbalanced)

@@ -56,4 +56,5 @@ def _fits(race: Race, estimate: Estimate, frozen: Frozen, many: int) -> bool:
     seconds = many * TUNING.steps * TUNING.recipe.batch_rows * flops / estimate.speed
     if seconds > race.clock.left:
         race.left_out[TUNED] = minutes_needed(seconds)
+        race.late.add(TUNED)
     return seconds <= race.clock.left

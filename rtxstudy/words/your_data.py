@@ -71,7 +71,8 @@ def _texts(row: Mapping[str, Any]) -> str:
 
 
 def _rule(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    word, label, score = str(row["what"]).split("|")
+    word, _, rest = str(row["what"]).partition("|")
+    label, _, score = rest.rpartition("|")  # a label may hold the sign
     return plain(word), plain(label), score
 
 

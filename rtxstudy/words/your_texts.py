@@ -40,9 +40,9 @@ def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_jud
     rows = table.set_index("model")
     by, n = answer["judged_by"], answer["n_test"]
     if answer["take"] is None:
-        return "\n\n".join([_nothing(rows, answer), *_not_learned(table, answer)])
+        return "\n\n".join([_nothing(rows, answer), *_not_tried(answer), *_not_learned(table, answer)])
     row = rows.loc[answer["take"]]
-    parts = [_take(row, answer)]
+    parts = [_take(row, answer), *_not_tried(answer)]
     if answer["why"] == "smallest":
         best = rows.loc[answer["best"]]
         parts.append(
@@ -71,10 +71,23 @@ def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
         also += f", mean absolute error {row['test_mae']:.2f}"
     few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
     return (
-        f"Take **{answer['take']}**, which {answer['what']}: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} "
-        f"to {score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. The score is on "
-        f"{n:,} test texts that no choice has seen, with its 95 % interval.{few}"
+        f"Take **{answer['take']}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
+        f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. This model "
+        f"{answer['what']}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}"
     )
+
+
+def _not_tried(answer: Mapping[str, Any]) -> list[str]:
+    """The models for which there was no time, because one of them may be better."""
+    names = [f"**{name}**" for name in answer.get("not_tried") or ()]
+    if not names:
+        return []
+    named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    was, better = ("was", "It") if len(names) == 1 else ("were", "One of them")
+    return [
+        f"There was no time for {named}, which {was} not tried. {better} may be better: the same command with more `--minutes` "
+        "goes on from here."
+    ]
 
 
 def _points(margin: float) -> str:
@@ -204,8 +217,8 @@ def columns_told(answer: Mapping[str, Any], cross_validated: bool) -> str:
 
 
 def what_they_are(what: Mapping[str, str], names: list[str]) -> str:
-    """Each model in a line. what: name → what it is or does, as the end of a sentence."""
-    return "\n".join(f"- **{name}** {what[name]}." for name in names)
+    """Each model in a line. what: name → what it is or does."""
+    return "\n".join(f"- **{name}**: {what[name]}." for name in names)
 
 
 def left_out(reasons: Mapping[str, str], ended: str) -> str:
