@@ -46,7 +46,7 @@ def test_texts_of_one_label_come_closer() -> None:
     texts = [[2, 5 + label, *rng.integers(10, 30, 6), 3] for label in numbers]
     tokens = Tokens(np.concatenate(texts).astype(np.int32), np.arange(0, 361, 9), numbers)
     torch.manual_seed(0)
-    encoder = Encoder(preset("standard-1x32", vocab_size=30))
+    encoder = Encoder(preset("standard-1x32", vocab_size=30, pooling="mean"))
 
     def apart() -> float:
         vectors = embed_tokens(tokens, encoder, 0, CPU)
