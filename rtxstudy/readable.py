@@ -150,15 +150,15 @@ def conversions(table: pd.DataFrame) -> pd.DataFrame:
 ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name and its format
     "matthews": ("Matthews", "{:.3f}"),
     "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
-    "ms_median": ("one text (ms)", "{:.1f}"),
 }
 
 
 def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of the deep, the shallow and the looped encoder of each task."""
     spread = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
-    named = table.assign(encoder=table["arm"], accuracy=spread)
-    return _written(named[["regime", "data", "encoder", "accuracy", *ARMS]], ARMS)
+    times = [f"{ms:.1f} ({kind})" for ms, kind in zip(table["ms_median"], table["dtype"], strict=True)]
+    named = table.assign(encoder=table["arm"], accuracy=spread, **{"one text (ms)": times})
+    return _written(named[["regime", "data", "encoder", "accuracy", *ARMS, "one text (ms)"]], ARMS)
 
 
 SMALL = {  # column of rtxstudy.evaluation.small_vocabulary.against_whole → its readable name and its format

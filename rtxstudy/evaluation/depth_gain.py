@@ -119,7 +119,8 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
 
     Columns: ``data``, ``arm``, ``model``; ``accuracy`` and ``sd``, mean and standard deviation over seeds; ``matthews``, the mean
     correlation of Matthews (1975), which is 0 for any guess that does not look at the text; ``non_embedding_parameters``,
-    ``parameters`` and ``forward_flops`` of a text; ``ms_median``, the median over seeds of its time; and ``n_seeds``.
+    ``parameters`` and ``forward_flops`` of a text; ``ms_median``, the median over seeds of its time; ``dtype``, the number
+    formats of the trainings and of the time; and ``n_seeds``.
     """
     rows = []
     for name, arm in zip(ARMS, (deep, shallow, loop), strict=True):
@@ -135,6 +136,7 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
                 "matthews": np.mean([matthews_corrcoef(own["label"], own["prediction"]) for _, own in guesses]),
                 **{cost: table[cost].iloc[0] for cost in ("non_embedding_parameters", "parameters", "forward_flops")},
                 "ms_median": table["ms_median"].median(),
+                "dtype": ", ".join(sorted(set(table["dtype"]))),
                 "n_seeds": len(arm),
             }
         )
