@@ -29,6 +29,7 @@ def found(accuracies: dict[str, float], majority: float = 0.5, seeds: int = 3) -
     rows = [
         {"study": "baseline", "data": "sst2", "model": model, "family": "pretrained" if "MiniLM" in model else "standard"}
         | {"seed": seed, "accuracy": mean + 0.002 * seed, "n_test": 900, "ms_median": 3.0, "key": f"{model}{seed}"}
+        | {"spec": "{}", "dtype": "bf16"}
         | {"parameters": 1e7, "non_embedding_parameters": 3e6}
         for model, mean in accuracies.items()
         for seed in range(seeds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,13 +21,20 @@ VERDICTS = ("first", "second", "alike", "open", "few seeds", "not learned")
 def at_a_glance(found: Mapping[str, pd.DataFrame], data: str) -> pd.DataFrame:
     """One row per model on the headline data, the most accurate first; the baselines without a neural network among them.
 
+    The encoders that notebook 09 made of a pretrained one are among them, too.
+
     ``found``: of :func:`rtxstudy.published.findings`. Columns: ``model``, ``family``, ``mean``, ``low``, ``high``, ``sd``, ``n``
-    (accuracy over seeds), ``parameters``, ``non_embedding_parameters``, ``ms`` (for one text; of a baseline in batches) and
+    (accuracy over seeds), ``parameters``, ``non_embedding_parameters``, ``ms`` (for one text; of a baseline in batches),
+    ``dtype`` (the number formats of the times; none for a baseline) and
     ``learned`` (:func:`above_majority`).
     """
     runs = found["runs"]
-    own = runs[runs["study"].isin(STUDIES) & (runs["data"] == data)].drop_duplicates("key")
+    converted = np.array([bool(json.loads(spec).get("conversion")) for spec in runs["spec"]])
+    made = (runs["study"] == "where_depth_pays") & converted
+    own = runs[(runs["study"].isin(STUDIES) | made) & (runs["data"] == data)].drop_duplicates("key")
     encoders = summarise(own, ["model", "family"], carry=COSTS).rename(columns={"ms_median": "ms"})
+    formats = own.groupby("model")["dtype"].agg(lambda of_model: ", ".join(sorted(set(of_model))))
+    encoders["dtype"] = encoders["model"].map(formats)
     counted = found["classical"]
     counted = counted[(counted["data"] == data) & counted["model"].isin(FITS)].drop_duplicates("model")
     baselines = counted[["model", "family", "accuracy", "parameters", "ms_per_text"]]
