@@ -26,8 +26,8 @@ def at_a_glance(table: pd.DataFrame, title: str) -> Figure:
 
     ``table``: ``model``, ``mean``, ``low``, ``high`` (0..1), ``n`` (seeds), ``parameters``, ``ms``, ``dtype``, ``learned``, in
     the order of the rows. A time in another number format than most is left out. Hollow: fewer than three seeds, or a
-    baseline, which has none. Pale: not above the majority class. Raises ``InputError`` for a missing column, an empty table, or a model that
-    occurs twice.
+    baseline, which has none. Pale: not above the majority class. Raises ``InputError`` for a missing column, an empty table,
+    or a model that occurs twice.
     """
     require(table, ("model", "mean", "low", "high", "n", "parameters", "ms", "dtype", "learned"), "at_a_glance")
     one_row_each(table, ("model",), "at_a_glance")
