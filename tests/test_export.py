@@ -205,11 +205,12 @@ def test_rtx_predict_answers_from_the_folder_as_from_the_run(home: Path) -> None
 
 def test_the_script_cleans_and_tokenises_as_training_does(home: Path) -> None:
     exported = opened.find(str(home / "graph")).exported
-    switches = {step: True for step in clean.STEPS}
     rules = standalone.Exported.clean
-    exported.record["cleaning"] = folder.cleaning_rules(switches)
     awkward = [*TEXTS, "<!-- x -->A<br/>b &lt;p&gt; www.a.de, x", "<script>1</script> \t Ä&nbsp;ß", "a < b &notit;"]
-    assert [rules(exported, text) for text in awkward] == clean.clean_texts(awkward, **switches)
+    for uniform in (True, False):
+        switches = {step: True for step in clean.STEPS} | {"uniform": uniform}
+        exported.record["cleaning"] = folder.cleaning_rules(switches)
+        assert [rules(exported, text) for text in awkward] == clean.clean_texts(awkward, **switches)
     from rtxlib.data.tokenization import load_tokenizer
 
     run = load_tokenizer(home / "data" / "runs" / (home / "run").read_text())

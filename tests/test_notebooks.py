@@ -284,7 +284,7 @@ def test_the_report_opens_offline_and_draws_everything(report: Path, browser) ->
     )
     browser_page.on("pageerror", lambda error: complaints.append(str(error)))
     browser_page.goto(page.as_uri())
-    browser_page.wait_for_selector(".main-svg")
+    browser_page.wait_for_selector("main img")
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
     assert complaints == []
     drawn = browser_page.evaluate(
@@ -292,7 +292,7 @@ def test_the_report_opens_offline_and_draws_everything(report: Path, browser) ->
         " image.loading = 'eager'; await image.decode(); return image.naturalWidth > 0 && image.alt.length > 10 }))"
     )
     assert len(drawn) >= 20 and all(drawn)
-    assert "does it replace" in browser_page.inner_text("main").lower()
+    assert "does a loop replace depth?" in browser_page.inner_text("main").lower()
     for width in (1280, 390):
         browser_page.set_viewport_size({"width": width, "height": 900})
         # charts are drawn anew a moment after the window changes

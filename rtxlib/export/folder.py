@@ -147,6 +147,12 @@ def cleaning_rules(switches: Mapping[str, bool]) -> list[list[str]]:
         "strip_urls": [replaced(clean._URL, "")],
         "lowercase": [["lower", "", ""]],
         "squeeze_whitespace": [["squeeze", "", ""]],
+        "uniform": [
+            *(replaced(p, new) for p, new in ((clean._BRACKET, " "), (clean._CLITIC, ""), (clean._APOSTROPHE, ""))),
+            replaced(clean._NOT_A_LETTER, " "),
+            ["lower", "", ""],
+            ["middle", str(clean.UNIFORM_WORDS), ""],
+        ],
     }
     return [rule for switch in clean.STEPS if switches.get(switch) for rule in rules[switch]]
 

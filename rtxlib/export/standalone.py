@@ -30,6 +30,8 @@ class Exported:
                 text = re.sub(pattern, lambda match: html.unescape(match[0]), text)
             elif kind == "replace":
                 text = re.sub(pattern, new, text)
+            elif kind == "middle":  # so many words, from the middle
+                text = " ".join((words := text.split())[max(0, (len(words) - int(pattern)) // 2) :][: int(pattern)])
             else:
                 text = text.lower() if kind == "lower" else " ".join(text.split())
         return text[: self.record["longest"]]
