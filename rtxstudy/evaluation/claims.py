@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
+
 Tables = Mapping[str, pd.DataFrame]  # the published tables by their names; a table may be missing
 
-FEWEST_SEEDS = 3  # for a claim about accuracy
 HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "not settled", "not measured"
 
 

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from rtxlib.runs.counting_words import FITS, MAJORITY
-from rtxstudy.evaluation.statistics import summarise
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS, summarise
 
 STUDIES = ("baseline", "recurrent", "width_vs_depth", "pretraining")  # those with runs on the headline data
 COSTS = ["parameters", "non_embedding_parameters", "ms_median"]
-FEWEST_SEEDS = 3
 VERDICTS = ("first", "second", "alike", "open", "few seeds", "not learned")
 
 

@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from rtxlib.errors import InputError, nearest
 
 CONFIDENCE = 0.95  # of every interval
+FEWEST_SEEDS = 3  # for a verdict; an interval of fewer is drawn hollow, because it says little about new seeds
 _QUANTILES = 1000  # of a distribution, for a mean over it
 POWER = 0.8  # four times in five: the probability with which a difference is to be shown (Cohen 1988)
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from rtxlib.errors import InputError
-from rtxstudy.evaluation.statistics import summarise
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS, summarise
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import DASHED, GREY, INK, looks, on
@@ -19,7 +19,6 @@ from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import BODY, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent
 
-FEWEST_SEEDS = 3  # an interval of fewer is drawn hollow, because it says little about new seeds
 _CLEAR = "#0072b2"  # of a difference whose interval excludes zero
 
 

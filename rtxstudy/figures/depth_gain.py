@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import place
 from rtxstudy.figures.shared.looks import DASHED, GREY, ink, square
@@ -14,7 +15,6 @@ from rtxstudy.figures.shared.style import canvas, styled
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, with a marker each
 FURTHEST = 0.03  # to which an interval widens the frame on one side of its mark (0.01 = one percentage point)
-FEWEST_SEEDS = 3  # an interval of fewer is drawn hollow
 LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"))
 
 

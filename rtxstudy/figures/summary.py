@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import FAINT, GREY, INK, looks
@@ -15,7 +16,6 @@ from rtxstudy.figures.shared.notes import count, signed
 from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import canvas, styled
 
-FEWEST_SEEDS = 3  # a mark with fewer is hollow
 PALE = "#b9b9b9"
 _CLEAR = "#0072b2"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.numbers import number, points
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.numbers import counted, points, signed
-
-FEWEST_SEEDS = 3  # for a yes or a no
 
 
 def verdict(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.numbers import counted, number, points, signed
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.numbers import between, higher, number, signed
 
 AIM = 1.7  # early exit aims for at least this throughput in batches, relative to all passes, for a loss of at most the bound

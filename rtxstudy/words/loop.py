@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rtxstudy.evaluation.statistics import mean_interval
-from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_interval
 from rtxstudy.words.numbers import counted, higher, number, points, signed
 
 FASTER = 1.5  # early exit aims for at least this throughput, relative to all passes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.words.comparisons import FEWEST_SEEDS
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.numbers import counted, number, points, signed
 
 DEPTH = "09_where_depth_pays.ipynb#Where-does-depth-pay,-and-what-does-a-loop-keep?"
