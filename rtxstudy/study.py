@@ -262,11 +262,16 @@ class Study:
 
     # ---------------------------------------------------------------------------------------------------------- showing
 
-    def show(self, figure: Figure, stem: str, numbers: pd.DataFrame, alt: str, caption: str | None = None) -> Shown:
-        """Save a figure with the numbers it draws, as :func:`rtxstudy.figures.save.save` does, and show it."""
+    def show(
+        self, figure: Figure, stem: str, numbers: pd.DataFrame, alt: str, caption: str | None = None, finds: bool = True
+    ) -> Shown:
+        """Save a figure with the numbers it draws, as :func:`rtxstudy.figures.save.save` does, and show it.
+
+        ``finds``: False folds it away behind a line that says that it finds nothing.
+        """
         from rtxstudy.figures.save import save
 
-        return save(figure, stem, numbers, self.figures, alt, caption)
+        return save(figure, stem, numbers, self.figures, alt, caption, finds)
 
     def say(self, sentence: Callable[[Mapping[str, Any]], str], rows: pd.DataFrame) -> Markdown:
         """One computed sentence per row of a table, as a list."""

@@ -88,6 +88,7 @@ def test_timings_are_of_the_work_asked_for(batches: list) -> None:
 
 def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     row = {"criterion": "confidence", "model": "m", "data": "sst2", "throughput": 2.0, "throughput_least": 1.8, "passes": 1.4}
+    row["learned"] = True
     row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
     row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
     sentence = words.leaving_early(row)
@@ -100,6 +101,7 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
     assert sentence.endswith("on these texts is 2, with 1.90 times the throughput and +0.1 points of accuracy.")
     assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points of accuracy; early exit is not needed.")
+    assert "is not judged" in words.leaving_early(row | {"learned": False})
     assert words.leaving_early(row | {"fixed_passes": math.nan}).endswith("No fixed number of passes is as accurate.")
 
 

@@ -184,7 +184,7 @@ def test_what_makes_sense_is_taken_and_keeps_its_key() -> None:
         "medium": "a3a91605d78ba594",
         "finetune": "7fe7c7507a64af43",
         "frozen": "1158e3bf8e333c5b",
-        "pretrain": "a25bb5514c3b538d",
+        "pretrain": "d2a3551c26f5b408",
         "distill": "543204264c912b41",
     }
     whole = recipe("smoke", epochs=2, learning_rate=1, warmup=0, patience=None, clip_norm=1e30, layer_decay=1)

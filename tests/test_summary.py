@@ -105,6 +105,13 @@ def test_the_figures_draw_every_model_and_every_comparison() -> None:
     assert marks[1] == "white" != marks[0]
 
 
+def test_the_first_figure_keeps_the_arms_the_pretrained_and_the_best_baseline() -> None:
+    models = glance.at_a_glance(found({STANDARD: 0.8, RECURRENT: 0.77, "standard-6x512": 0.9, "all-MiniLM-L6-v2": 0.89}), "sst2")
+    worse = models[models["family"] == "classical"].assign(model="another baseline", mean=0.1)
+    kept = glance.headline(pd.concat([models, worse]), [STANDARD, RECURRENT])
+    assert kept["model"].tolist() == ["all-MiniLM-L6-v2", STANDARD, NAME, RECURRENT]
+
+
 def test_a_banner_says_where_all_texts_are_generated() -> None:
     assert "These texts are generated" in words.made_up(pd.Series(["embedded", "embedded 50%"]))
     assert words.made_up(pd.Series(["embedded", "sst2"])) == ""

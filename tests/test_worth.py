@@ -78,16 +78,18 @@ def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> 
     ],
 )
 def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: float, says: str) -> None:
-    fit = {"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24, "least": phi - 0.25, "largest": phi + 0.5}
+    fit = {"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24, "learned": True}
+    fit |= {"least": phi - 0.25, "largest": phi + 0.5}
     sentence = words.worth(fit)
     depends = f"If the runs of one model are left out, φ is between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
     assert sentence.endswith(depends.replace("-", "−"))
     assert words.worth(fit | {"least": math.nan}).endswith("φ is undetermined if the runs of one of the models are left out.")
+    assert "is withheld" in words.worth(fit | {"learned": False})
     assert says in sentence and f"φ = {phi:.2f}".replace("-", "−") in sentence and "n = 24" in sentence
     assert sentence.count("no bound") == sum(map(math.isinf, (low, high)))
     assert ", but fewer than 3 seeds of a model settle nothing." in words.worth(fit | {"seeds": 2})
     assert "settle nothing" not in words.worth(fit | {"seeds": 3}) + sentence
-    nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6})
+    nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6, "learned": True})
     assert "do not determine φ; its interval" in nothing and "nan" not in nothing
-    at_least = words.worth({"data": "sst2", "phi": math.nan, "low": 0.4, "high": math.inf, "n": 6})
+    at_least = words.worth({"data": "sst2", "phi": math.nan, "low": 0.4, "high": math.inf, "n": 6, "learned": True})
     assert "do not determine φ; it is at least 0.40." in at_least

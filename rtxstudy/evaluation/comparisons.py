@@ -17,7 +17,7 @@ from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.counting_words import NAME, best
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import mean_difference, paired_difference, smallest_shown
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_difference, paired_difference, smallest_shown
 
 
 def correct(runs: Runs) -> np.ndarray:
@@ -140,3 +140,12 @@ def over_blocks(runs: Runs) -> pd.DataFrame:
                 also = {"data": runs[0].metrics["data"], "smallest": smallest_shown(d), "seeds": fewest}
                 rows.append(names | found | also)
     return pd.DataFrame(rows)
+
+
+def finds(differences: pd.DataFrame) -> bool:
+    """Whether at least one comparison of at least three seeds has an interval that excludes zero.
+
+    ``differences``: rows of the functions above.
+    """
+    shown = (differences["low"] > 0) | (differences["high"] < 0)
+    return bool((shown & (differences["n_seeds"] >= FEWEST_SEEDS)).any())

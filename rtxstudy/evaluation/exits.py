@@ -140,7 +140,7 @@ def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
 
     ways, predictions: the two tables of :func:`rtxstudy.evaluation.measured.early_exits`, of several runs. Columns:
 
-    - ``model``, ``data``, ``criterion``;
+    - ``model``, ``data``, ``criterion``; ``accuracy``: with all passes, mean over seeds;
     - ``throughput``: texts per second relative to all passes in the same rounds, mean over seeds;
     - ``throughput_least``: the same for the slowest seed;
     - ``passes``: mean over texts and seeds;
@@ -169,6 +169,7 @@ def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
                     "model": model,
                     "data": data,
                     "criterion": criterion,
+                    "accuracy": accuracy.iloc[-1],
                     "throughput": throughput.mean(),
                     "throughput_least": throughput.min(),
                     "passes": chosen["passes"].mean(),

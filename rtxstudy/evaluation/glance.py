@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,13 @@ def at_a_glance(found: Mapping[str, pd.DataFrame], data: str) -> pd.DataFrame:
     return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
 
 
+def headline(table: pd.DataFrame, arms: Collection[str]) -> pd.DataFrame:
+    """The rows of :func:`at_a_glance` for a first screen: the ``arms``, the pretrained encoders, and the best baseline."""
+    baselines = table.loc[table["family"] == "classical", "model"]
+    kept = table["model"].isin([*arms, *baselines[:1]]) | (table["family"] == "pretrained")
+    return table[kept].reset_index(drop=True)
+
+
 def majority(classical: pd.DataFrame, data: str) -> float:
     """The accuracy of the majority class on these data, or on the data that they are a part of; NaN if it is not known."""
     least = classical[classical["model"] == MAJORITY].drop_duplicates("data").set_index("data")["accuracy"]
@@ -56,6 +63,16 @@ def above_majority(accuracy: float, least: float, texts: int) -> bool:
     if np.isnan(least):
         return True
     return bool(accuracy - least > 2 * np.sqrt(max(least * (1 - least), 1e-12) / texts))
+
+
+def learned(reached: pd.DataFrame, counted: pd.DataFrame) -> list[bool]:
+    """For each row of ``reached`` (``data``, ``accuracy``): whether it is above the majority class of its data.
+
+    ``counted``: rows of :func:`rtxlib.runs.counting_words.counting_words` with the column ``data``.
+    """
+    texts = counted.groupby("data")["n_test"].first()
+    rows = zip(reached["data"], reached["accuracy"], strict=True)
+    return [above_majority(accuracy, majority(counted, data), texts.get(data, 1)) for data, accuracy in rows]
 
 
 def verdicts(found: Mapping[str, pd.DataFrame], margin: float) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rtxstudy.evaluation.glance import learned
 from rtxstudy.evaluation.worth import without_one_model, worth_of_passes
 
 
@@ -34,16 +35,19 @@ def growth(states: pd.DataFrame, passes: int) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("weights", kind="stable")
 
 
-def worth(errors: pd.DataFrame) -> pd.DataFrame:
+def worth(errors: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame:
     """φ of each data set, with the leave-one-model-out range of φ.
 
-    ``errors``: as :func:`rtxstudy.evaluation.worth.errors` gives them. One row per data set: data, the fields of
-    :class:`rtxstudy.evaluation.worth.Worth`, the ends of the range, ``least`` and ``largest``, and the fewest ``seeds`` of
-    a model.
+    ``errors``: as :func:`rtxstudy.evaluation.worth.errors` gives them. ``counted``: as
+    :func:`rtxstudy.evaluation.glance.learned` takes it. One row per data set: data, the fields of
+    :class:`rtxstudy.evaluation.worth.Worth`, the ends of the range, ``least`` and ``largest``, the fewest ``seeds`` of
+    a model, and ``learned``: whether the mean accuracy of every model is above the majority class.
     """
+    means = errors.assign(accuracy=1 - errors["error"]).groupby(["data", "model"])["accuracy"].mean().reset_index()
+    means["learned"] = learned(means, counted)
     rows = []
     for data, own in errors.groupby("data", sort=False):
         fit, spread = worth_of_passes(own), without_one_model(own)
         row = {"data": data, **fit._asdict(), **spread._asdict(), "seeds": int(own.groupby("model")["seed"].nunique().min())}
-        rows.append(row)
+        rows.append(row | {"learned": bool(means.loc[means["data"] == data, "learned"].all())})
     return pd.DataFrame(rows)

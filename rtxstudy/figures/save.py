@@ -20,6 +20,7 @@ from rtxlib.errors import InputError
 from rtxstudy.names import said
 
 MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG, so that a report of many figures stays small
+NOTHING = "This figure shows no difference that is larger than the noise of at least three seeds."
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
 _DOTS = 200  # per inch
 
@@ -32,6 +33,7 @@ class Shown:
     stem: str
     alt: str
     caption: str | None = None
+    finds: bool = True  # False: nothing in it is larger than the noise, so the report folds it
 
     def __repr__(self) -> str:  # without the folder, so that an executed notebook holds no path of a machine
         return f"{self.stem}: {self.alt}"
@@ -42,10 +44,13 @@ class Shown:
             kind, mime = "png", "image/png"
         data = base64.b64encode((self.folder / f"{self.stem}.{kind}").read_bytes()).decode()
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}">{caption}</figure>'
+        shown = f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}">{caption}</figure>'
+        return shown if self.finds else f"<details><summary>{NOTHING}</summary>{shown}</details>"
 
 
-def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str, caption: str | None = None) -> Shown:
+def save(
+    figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str, caption: str | None = None, finds: bool = True
+) -> Shown:
     """Write ``stem``.svg, .pdf, .png (200 dots per inch) and .csv (``table``, the figure's numbers) into ``folder``.
 
     The same figure and table give the same bytes in every run: the files hold no dates, and names in the SVG are
@@ -70,7 +75,7 @@ def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str,
         _write(folder / f"{stem}.png", _with_palette(figure))
     _write(folder / f"{stem}.csv", table.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())
     plt.close(figure)
-    return Shown(folder, stem, alt, caption)
+    return Shown(folder, stem, alt, caption, finds)
 
 
 def _with_palette(figure: Figure) -> bytes:

@@ -24,6 +24,7 @@ _LATER = (
     of_source("yelp_five_stars", rows=8000, max_length=128),
 )
 _ONE_EPOCH, _TWO_EPOCHS = (named_recipe("finetune", epochs=epochs) for epochs in (1, 2))
+_AFTER_OWN_TEXT = named_recipe("finetune", layer_decay=1.0, epochs=2)
 _TAUGHT = named_recipe("finetune", distillation=0.5)
 _SEARCH = Search(
     data=dataclasses.replace(_SST2, validation_share=0.2),
@@ -93,13 +94,19 @@ FULL = Profile(
             lower=RECIPES["finetune"],
             taught=_TAUGHT,
         ),
-        DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH),
+        DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH, own_text=_AFTER_OWN_TEXT),
         DepthTask(of_source("snli", rows=20_000), made=_TWO_EPOCHS),
         DepthTask(_DOMAINS, made=_ONE_EPOCH),
         DepthTask(of_source("sms_spam"), made=RECIPES["finetune"]),
         DepthTask(_GENERATED, named_recipe("demo", epochs=4)),
     ),
-    own_text=OwnText(_REVIEWS, RECIPES["pretrain"], embedding_size=128, kept_out=_LATER),
+    own_text=OwnText(
+        _REVIEWS,
+        named_recipe("pretrain", epochs=4),
+        loop_recipe=named_recipe("pretrain", epochs=4, learning_rate=5e-4),
+        embedding_size=128,
+        kept_out=_LATER,
+    ),
     depth_seeds=3,
     conversions=CONVERSIONS,
     exit_studies=(),

@@ -21,6 +21,7 @@ from rtxstudy.profiles.profile import (
     Task,
 )
 
+_HIDDEN_TOKENS = named_recipe("pretrain", epochs=1, batch_rows=8)
 _SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 
 SMOKE = Profile(
@@ -71,7 +72,7 @@ SMOKE = Profile(
             own_text=named_recipe("finetune", learning_rate=2e-3, layer_decay=1.0, head_rate=1.0, epochs=1),
         ),
     ),
-    own_text=OwnText((_SMOKE,), named_recipe("pretrain", epochs=1, batch_rows=8), embedding_size=16, length=16),
+    own_text=OwnText((_SMOKE,), _HIDDEN_TOKENS, loop_recipe=_HIDDEN_TOKENS, embedding_size=16, length=16),
     depth_seeds=1,
     conversions=CONVERSIONS[:2],
     embeddings=EmbeddingStudy((_SMOKE,), RECIPES["distill"], 32),

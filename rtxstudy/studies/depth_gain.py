@@ -54,12 +54,12 @@ def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     data, *others = (dataclasses.replace(each, tokenizer=tokenizer) for each in (task.data, *evaluated))
     kept_out = tuple(sorted(set(others), key=str))  # in an order of their own: the order of the tasks changes no key
 
-    def arm(model: str, words: dict[str, Any]) -> list[RunSpec]:
-        first = Pretraining(model, own.data, own.recipe, kept_out, overrides=words, length=own.length)
+    def arm(model: str, words: dict[str, Any], hidden_tokens: Recipe = own.recipe) -> list[RunSpec]:
+        first = Pretraining(model, own.data, hidden_tokens, kept_out, overrides=words, length=own.length)
         return [RunSpec(model, data, recipe, seed, words, pretraining=first) for seed in range(profile.depth_seeds)]
 
-    arms = ((alike["compute"], table), (alike["parameters"], table), (profile.recurrent, table | {"residual": "none"}))
-    return Trio("own text first", *(arm(*each) for each in arms))
+    loop = arm(profile.recurrent, table | {"residual": "none"}, own.loop_recipe)
+    return Trio("own text first", arm(alike["compute"], table), arm(alike["parameters"], table), loop)
 
 
 def made_of(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conversion: Any) -> RunSpec:

@@ -16,10 +16,15 @@ LOST = 0.002  # early exit may lose at most this accuracy, on average
 
 
 def leaving_early(row: Mapping[str, Any]) -> str:
-    """A row of :func:`rtxstudy.evaluation.exits.exit_differences` in words.
+    """A row of :func:`rtxstudy.evaluation.exits.exit_differences` in words, with ``learned``.
 
     It says what was measured, whether that reaches the goal, and whether a fixed number of passes does as well.
     """
+    if not row["learned"]:
+        return (
+            f"Early exit by **{row['criterion']}** ({row['model']} on {row['data']}) is not judged: with all passes the loop is "
+            "not more accurate than the most frequent label."
+        )
     interval = "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
     goal = row["throughput"] >= FASTER and row["difference"] >= -LOST
     few = "" if row["n_seeds"] >= FEWEST_SEEDS else f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
@@ -67,9 +72,14 @@ def worth(fit: Mapping[str, Any]) -> str:
     """Two sentences on φ: what it is, and how much it depends on single models.
 
     ``fit`` holds the fields of :class:`rtxstudy.evaluation.worth.Worth`, the name of its ``data``, and ``least`` and
-    ``largest`` of :func:`rtxstudy.evaluation.worth.without_one_model`, and ``seeds``, the fewest of a model.
+    ``largest`` of :func:`rtxstudy.evaluation.worth.without_one_model`, ``seeds``, the fewest of a model, and ``learned``.
     """
     low, high = fit["low"], fit["high"]
+    if not fit["learned"]:
+        return (
+            f"φ on **{fit['data']}** is withheld: not every encoder is more accurate than the most frequent label, so the errors "
+            "do not say what a pass is worth."
+        )
     if math.isnan(fit["phi"]):
         ends = [("at least", low), ("at most", high)]
         ends = [f"{word} {number(end, '.2f')}" for word, end in ends if math.isfinite(end)]

@@ -103,8 +103,8 @@ def _open(gains: pd.DataFrame, verdicts: pd.DataFrame, standard: str, recurrent:
     pays = _settled(gains)
     pays = pays[pays["kept"].notna() & (pays["sharing_low"] <= -margin) & (pays["sharing_high"] >= -margin)]
     if len(pays):
-        named = "; ".join(f"{data}, {regime}" for data, regime in zip(pays["data"], pays["regime"], strict=True))
-        parts.append(f"whether the loop is so ({named})" if parts else f"whether the loop is within {_limit(margin)} ({named})")
+        named = " and ".join(f"{data} ({regime})" for data, regime in zip(pays["data"], pays["regime"], strict=True))
+        parts.append(f"whether a loop is within {_limit(margin)} of the deep encoder on {named}")
     return f"{'; '.join(parts)[:1].upper()}{'; '.join(parts)[1:]}." if parts else "No comparison of the loop with depth is open."
 
 

@@ -131,7 +131,8 @@ def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     row = cheap.sort_values("score", ascending=False).iloc[0]
     lower = row["test_score"] - taken["test_score"]
     gap = f"{higher(lower)} on the test texts" if abs(lower) >= 5e-4 else "the same on the test texts"
-    advice = "so take it if speed or size matters to you" if lower >= 0 else "if that does not matter to you, take it"
+    gains = [what for what, cost in (("speed", "ms"), ("size", "mb")) if CHEAPER * row[cost] <= taken[cost]]
+    advice = f"so take it if {' or '.join(gains)} matters to you" if lower >= 0 else "if that does not matter to you, take it"
     return [
         f"**{row['model']}** reaches {score(row['test_score'], n)} in {milliseconds(row['ms'])}, with {megabytes(row['mb'])}: "
         f"{gap}; {advice}."
