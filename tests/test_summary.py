@@ -78,7 +78,7 @@ def test_nothing_is_concluded_from_models_that_have_learned_nothing() -> None:
     assert "No model" in cheap and "Nothing follows" in use
     compared = glance.verdicts(tables, 0.01)
     assert compared["verdict"].tolist() == ["not learned"]
-    assert words.forest(compared) == "- 1 comparison is withheld, because neither model is above the most frequent label."
+    assert words.forest(compared) == "1 comparison is withheld, because neither model is above the most frequent label."
 
 
 @pytest.mark.parametrize(

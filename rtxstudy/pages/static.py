@@ -134,10 +134,12 @@ def index(titles: dict[str, str]) -> str:
 <style>body {{ font: 1.1rem/1.9 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1.25rem }}</style>
 </head>
 <body>
+<main>
 <h1>Pages to touch</h1>
 <ul>
 {links}
 </ul>
+</main>
 </body>
 </html>
 """

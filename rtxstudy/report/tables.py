@@ -23,6 +23,9 @@ def fit(soup: BeautifulSoup, table: Tag) -> None:
         style.decompose()
     del table["border"]
     _one_head(table)
+    for blank in table.select("thead tr + tr th"):
+        if not blank.get_text(strip=True):
+            blank.name = "td"  # a head without words is none
     rows = table.find_all("tr")
     for row in rows:
         del row["style"]  # pandas aligns words in the head to the right
@@ -33,7 +36,7 @@ def fit(soup: BeautifulSoup, table: Tag) -> None:
             cells.setdefault(position, []).append(cell)
     for column in cells.values():
         _align(column)
-    box = soup.new_tag("div", attrs={"class": "table", "tabindex": "0", "role": "region", "aria-label": "Table"})
+    box = soup.new_tag("div", attrs={"class": "table", "tabindex": "0", "role": "group", "aria-label": "Table"})
     table.wrap(box)
     if "provenance" in table.get("class", []) or table.thead is None:
         return

@@ -153,13 +153,8 @@ def forest_title(verdicts: pd.DataFrame) -> str:
 
 
 def forest(verdicts: pd.DataFrame) -> str:
-    """The verdict on all comparisons, each group in one sentence."""
-    clear = verdicts[verdicts["verdict"].isin(["first", "second"])]
-    lines = [
-        f"- **{_winner(row)}** is more accurate than {_loser(row)} on {row['data']}: {points(abs(row['difference']))}."
-        for row in clear.sort_values("difference", key=abs, ascending=False).to_dict("records")
-    ]
-    rest = verdicts["verdict"].value_counts()
+    """What the figure leaves open, in a sentence for each kind of verdict."""
+    many = verdicts["verdict"].value_counts()
     says = {
         "alike": ("shows that the two are alike to within the margin", "show that the two are alike to within the margin"),
         "open": ("is open: its interval contains zero and is wide", "are open: their intervals contain zero and are wide"),
@@ -169,20 +164,11 @@ def forest(verdicts: pd.DataFrame) -> str:
             "are withheld, because neither model is above the most frequent label",
         ),
     }
-    lines += [
-        f"- {counted(int(rest[kind]), 'comparison')} {one if rest[kind] == 1 else more}."
+    return " ".join(
+        f"{counted(int(many[kind]), 'comparison')} {one if many[kind] == 1 else more}."
         for kind, (one, more) in says.items()
-        if rest.get(kind, 0)
-    ]
-    return "\n".join(lines)
-
-
-def _winner(row: dict) -> str:
-    return row["comparison"].split(" − ")[0 if row["verdict"] == "first" else 1]
-
-
-def _loser(row: dict) -> str:
-    return row["comparison"].split(" − ")[1 if row["verdict"] == "first" else 0]
+        if many.get(kind, 0)
+    )
 
 
 def depth_title(gains: pd.DataFrame) -> str:

@@ -67,7 +67,7 @@ export function openPage(/** @type {Mount} */ mount) {
 }
 
 function note() {
-  const line = document.createElement("p");
+  const line = document.createElement("footer");
   line.className = "note";
   line.textContent = "The address of this page holds your changes. Send it to others, and they see the same.";
   return line;

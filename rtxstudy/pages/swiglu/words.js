@@ -47,7 +47,7 @@ export function readings() {
       "section",
       { class: "readings" },
       title,
-      element("table", {}, head("", "value", "slope in x"), values),
+      element("table", {}, head("part", "value", "slope in x"), values),
       element("table", {}, caption, head("in", "slope"), answers),
     ),
     show(state) {
