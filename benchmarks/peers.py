@@ -167,6 +167,55 @@ def sentences(folder: Path, texts: list[str], size: int) -> tuple[float, np.ndar
     return _now() - begun, found
 
 
+def runtime(
+    kind: str, folder: Path, precision: str, threads: int, texts: list[str], size: int, length: int
+) -> tuple[float, np.ndarray]:
+    """Seconds and logits of the graph ``model.onnx`` in ONNX Runtime or OpenVINO, in batches of texts of like length."""
+    run, tokenizer = _session(kind, folder, precision, threads, length)
+    begun = _now()
+    encoded = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
+    order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
+    found = {}
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        batch = tokenizer.pad({"input_ids": [encoded[i] for i in rows]}, return_tensors="np")
+        found |= dict(zip(rows, run(batch["input_ids"], batch["attention_mask"]), strict=True))
+    return _now() - begun, np.stack([found[i] for i in range(len(texts))])
+
+
+def runtime_alone(kind: str, folder: Path, precision: str, threads: int, texts: list[str], length: int) -> list[float]:
+    """Milliseconds of the graph on each text alone."""
+    run, tokenizer = _session(kind, folder, precision, threads, length)
+    taken = []
+    for text in texts:
+        batch = tokenizer(text, truncation=True, max_length=length, return_tensors="np")
+        begun = _now()
+        run(batch["input_ids"], batch["attention_mask"])
+        taken.append(1000 * (_now() - begun))
+    return taken
+
+
+@cache
+def _session(kind: str, folder: Path, precision: str, threads: int, length: int) -> tuple[Callable[..., np.ndarray], Any]:
+    """A function (ids, mask) -> logits, and the tokenizer."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if kind == "onnxruntime":
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = onnxruntime.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
+        return lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0], tokenizer
+    import openvino
+
+    hints = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
+    hints["INFERENCE_PRECISION_HINT"] = {"fp32": "f32", "bf16": "bf16"}[precision]
+    compiled = openvino.Core().compile_model(folder / "model.onnx", "CPU", hints)
+    return lambda ids, mask: compiled({"input_ids": ids, "attention_mask": mask})[0], tokenizer
+
+
 @cache
 def _classifier(folder: Path) -> tuple[Any, Any]:
     import torch

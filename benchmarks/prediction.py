@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -73,14 +74,27 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
             yield not_measured(f"prediction on cuda, {what}", unit, aim, "no cuda device here")
 
 
-def _throughput(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Iterator[Row]:
+def predicted(given: list[str], same: Same, precision: str) -> np.ndarray:
+    """Our logits of the texts, tokenising included."""
+    ids, offsets = encode(given, same.tokenizer, LENGTH)
+    tokens = Tokens(ids, offsets, np.zeros(len(given), dtype=np.int64))
+    return predict_logits(same.model, tokens, same.tokenizer.pad_token_id, pick_device(), precision)
+
+
+def milliseconds(given: list[str], same: Same, precision: str) -> Callable[[], float]:
+    """A function that measures our forward pass over each text alone; it returns the median in milliseconds."""
     device = pick_device()
+    batches = [same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given]
 
-    def predict() -> np.ndarray:
-        ids, offsets = encode(given, same.tokenizer, LENGTH)
-        tokens = Tokens(ids, offsets, np.zeros(len(given), dtype=np.int64))
-        return predict_logits(same.model, tokens, same.tokenizer.pad_token_id, device, precision)
+    def measure() -> float:
+        with torch.inference_mode(), autocast(precision, device), prepacked(same.model):
+            return 1000 * median(seconds(lambda batch=batch: same.model(batch["input_ids"])) for batch in batches)
 
+    return measure
+
+
+def _throughput(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Iterator[Row]:
+    predict = partial(predicted, given, same, precision)
     logits = predict()
     loops = {
         "a plain loop over transformers": ("plain_loop", logits),
@@ -112,13 +126,7 @@ def _throughput(name: str, given: list[str], same: Same, precision: str, rounds:
 
 def _alone(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Row:
     """Milliseconds of a forward pass over one text: the median over all texts in each round."""
-    device = pick_device()
-    cut = {"truncation": True, "max_length": LENGTH, "return_tensors": "pt"}
-    batches = [same.tokenizer(text, **cut).to(device) for text in given]
-
-    def ours() -> float:
-        with torch.inference_mode(), autocast(precision, device), prepacked(same.model):
-            return 1000 * median(seconds(lambda batch=batch: same.model(batch["input_ids"])) for batch in batches)
+    ours = milliseconds(given, same, precision)
 
     def theirs() -> float:
         return median(same.peer("alone", same.folder, DTYPES[precision], given, LENGTH))

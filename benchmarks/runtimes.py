@@ -1,0 +1,88 @@
+"""Prediction by torch beside ONNX Runtime and OpenVINO, which a user with a CPU would take."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
+from benchmarks.peers import Peer
+from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, milliseconds, predicted, same_models
+from benchmarks.texts import prepared, texts
+from rtxlib.export.network import network
+from rtxlib.training.device import pick_device, pick_precision
+
+LEVEL, ALONE = 0.95, 1 / 1.1  # the aims: of the peer's texts a second, and of its time for one text
+# The peer, how people write its name, and the number formats that it has on a CPU.
+RUNTIMES = (("onnxruntime", "ONNX Runtime", ("fp32",)), ("openvino", "OpenVINO", ("fp32", "bf16")))
+
+
+def rows(rounds: int, short: bool) -> Iterator[Row]:
+    own = dict.fromkeys(("fp32", pick_precision("auto", pick_device())))
+    with tempfile.TemporaryDirectory() as folder, Peer() as peer:
+        same = same_models(prepared("sst2")[1].tokenizer, Path(folder), peer)
+        (Path(folder) / "model.onnx").write_bytes(network(same.model.cpu()).SerializeToString())
+        same.model.to(pick_device())
+        for kind, name, formats in RUNTIMES:
+            if importlib.util.find_spec(kind) is None:
+                yield not_measured(f"prediction beside {name}", "texts/s", LEVEL, f"{kind} is not installed")
+                continue
+            for precision in (each for each in formats if each in own):
+                for source, count in (("sst2", 400), ("yelp_polarity", 60)):
+                    told, given = texts(source, count // 8 if short else count)
+                    yield _throughput(f"{len(given)} {told}", given, same, (kind, name), precision, rounds)
+                told, given = texts("sst2", SINGLE)
+                yield _alone(told, given, same, (kind, name), precision, rounds)
+
+
+def _throughput(told: str, given: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
+    (kind, name), threads = runtime, torch.get_num_threads()
+    ours = partial(predicted, given, same, precision)
+
+    def run(size: int) -> tuple[float, np.ndarray]:
+        return same.peer("runtime", kind, same.folder, precision, threads, given, size, LENGTH)
+
+    size = fastest(run, SIZES, ours(), 1e-4 if precision == "fp32" else 0.2, name)
+    ways = {"ours": lambda: len(given) / seconds(ours), "peer": lambda: len(given) / run(size)[0]}
+    found = take_turns(ways, rounds)
+    return row(
+        f"prediction, {told}, {precision}, beside {name}",
+        found["ours"],
+        found["peer"],
+        "texts/s",
+        LEVEL,
+        (kind,),
+        f"BERT 6×384 with the same weights and outputs, by torch and as the graph of `rtx export`, tokenising included, both in "
+        f"batches of like length, at most {LENGTH} tokens; the peer in its fastest batches of {SIZES[0]} to {SIZES[-1]} "
+        f"({size}); {threads} threads",
+    )
+
+
+def _alone(told: str, given: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
+    (kind, name), threads = runtime, torch.get_num_threads()
+    ours = milliseconds(given, same, precision)
+
+    def theirs() -> float:
+        return median(same.peer("runtime_alone", kind, same.folder, precision, threads, given, LENGTH))
+
+    ours()  # both compile the shapes in their first call
+    theirs()
+    found = take_turns({"ours": ours, "peer": theirs}, rounds)
+    return row(
+        f"latency of one text, {told}, {precision}, beside {name}",
+        found["ours"],
+        found["peer"],
+        "ms",
+        ALONE,
+        (kind,),
+        f"forward pass over {len(given)} texts one by one, the median of each round; BERT 6×384 with the same weights, by torch "
+        f"and as the graph of `rtx export`; {threads} threads",
+        less_is_better=True,
+    )
