@@ -110,8 +110,8 @@ def _nothing(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
 
 def _floor(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
     n, words = answer["n_test"], answer["counting_words_accuracy"]
-    counting = "" if words is None else f" Counting words reaches {score(words, n)}."
-    return f"For comparison: the most frequent label alone has an accuracy of {score(answer['majority_accuracy'], n)}.{counting}"
+    counting = "" if words is None else f", and counting words has {score(words, n)}"
+    return f"For comparison: the most frequent label alone has an accuracy of {score(answer['majority_accuracy'], n)}{counting}."
 
 
 def _smaller(table: pd.DataFrame, answer: Mapping[str, Any]) -> str:
@@ -132,10 +132,10 @@ def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     lower = row["test_score"] - taken["test_score"]
     gap = f"{higher(lower)} on the test texts" if abs(lower) >= 5e-4 else "the same on the test texts"
     gains = [what for what, cost in (("speed", "ms"), ("size", "mb")) if CHEAPER * row[cost] <= taken[cost]]
-    advice = f"so take it if {' or '.join(gains)} matters to you" if lower >= 0 else "if that does not matter to you, take it"
+    advice = f"so take it if {' or '.join(gains)} matters to you" if lower >= 0 else "so take it if that does not matter to you"
     return [
-        f"**{row['model']}** reaches {score(row['test_score'], n)} in {milliseconds(row['ms'])}, with {megabytes(row['mb'])}: "
-        f"{gap}; {advice}."
+        f"A cheaper model is **{row['model']}**: {answer['judged_by']} {score(row['test_score'], n)}, {milliseconds(row['ms'])} "
+        f"for a text, {megabytes(row['mb'])}. That is {gap}, {advice}."
     ]
 
 
