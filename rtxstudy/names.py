@@ -28,7 +28,7 @@ ALONE = {"majority class": "Most frequent label", "bag of embeddings": "Bag of e
 BASELINES = {
     "tf-idf + logistic regression, second text alone": "Counting words (second text alone)",
     "tf-idf + logistic regression": "Counting words (TF-IDF)",
-    "nb-svm": "Counting words (NB-SVM)",
+    "nb-svm": "NB-SVM on word counts",
 }
 COLUMNS = {"f1": "F1", "n_test": "test texts", "ms_median": "one text (ms)", "ms_per_text": "in batches (ms a text)"}
 TIMES = {1: "once", 2: "twice"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pandas.io.formats.style import Styler
@@ -92,10 +93,16 @@ def glance(table: pd.DataFrame) -> Styler:
             "seeds": [f"{int(row.n)}" if row.family != "classical" else "–" for row in table.itertuples()],
             "millions of parameters": [f"{n / 1e6:.1f}" for n in table["parameters"]],
             "… of its layers": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],
-            "one text (ms)": ["–" if pd.isna(ms) else f"{ms:.2g}" for ms in table["ms"]],
+            "one text (ms)": [_time_of(row) for row in table.itertuples()],
         }
     )
     return told.style.hide(axis="index")
+
+
+def _time_of(row: Any) -> str:
+    """A time with the kind that it is of, unless it is of one text in bf16."""
+    kind = " (batch)" if row.family == "classical" else "" if row.dtype == "bf16" else f" ({row.dtype})"
+    return "–" if pd.isna(row.ms) else f"{row.ms:.2g}{kind}"
 
 
 FORMS = {  # column of the runs table → its readable name and its format

@@ -107,8 +107,8 @@ def test_the_table_and_the_sentences_say_what_was_measured() -> None:
     said = words.claims(table)
     assert "RMSNorm computes faster than LayerNorm. Measured: 1.50 (time of RMSNorm over" in said
     counts = table["outcome"].value_counts()
-    assert f"{counts[FAILS]} of {len(table)} measurements of claims do not hold." in said
-    assert f"{counts[UNMEASURED]} of {len(table)} measurements of claims are not measured." in said
+    assert f"**Does not hold**: {counts[FAILS]} of {len(table)} rows" in said
+    assert f"**Not measured**: {counts[UNMEASURED]} of {len(table)} rows" in said
 
 
 def test_the_committed_tables_measure_what_they_can() -> None:

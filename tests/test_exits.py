@@ -99,8 +99,9 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     assert "is the same to 0.1 points" in words.leaving_early(row | {"difference": -0.0004})
     assert "not reached" in words.leaving_early(row | {"difference": -0.003})
     assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
-    assert sentence.endswith("on these texts is 2, with 1.90 times the throughput and +0.1 points of accuracy.")
-    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points of accuracy; early exit is not needed.")
+    assert "as accurate as this exit is 2 (chosen on the test texts). It has 1.90 times the throughput" in sentence
+    assert sentence.endswith("its accuracy minus theirs is +0.1 points.")
+    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points; early exit is not needed.")
     assert "is not judged" in words.leaving_early(row | {"learned": False})
     assert words.leaving_early(row | {"fixed_passes": math.nan}).endswith("No fixed number of passes is as accurate.")
 

@@ -29,7 +29,7 @@ def test_gains_losses_and_frontiers_are_counted() -> None:
     assert titles.differences(changes, "base") == "Of 4 changes to base, 1 is better and 1 worse"
     models = pd.DataFrame({"model": list("abc"), "family": ["standard", "recurrent", "standard"], "mean": [0.8, 0.9, 0.7]})
     on = pd.Series([True, False, True])
-    assert titles.frontier(models, on, "time") == "2 of 3 encoders are worth their time: 2 standard"
+    assert titles.frontier(models, on, "time") == "No other encoder is as accurate for less time: 2 standard of 3"
     assert titles.best_cell(models) == "b is the best, and the worst is 20.0 points behind"
 
 

@@ -92,7 +92,8 @@ def _split_published(rows: Rows, spec: DataSpec) -> None:
     rows.keep("training rows with a text of the test set dropped", where != "")
     rows.notes.append(
         f"The test set is the published split '{official}' ({test.sum():,} rows). Internal validation: "
-        f"{(where == 'validation').sum():,} of the other rows; {known.sum():,} rows whose text is in the test set were dropped."
+        f"{(where == 'validation').sum():,} of the other rows, before repeats are dropped and rows are drawn; {known.sum():,} "
+        "rows whose text is in the test set were dropped."
     )
     _drop_repeats(rows, (rows.table["split"] == "test").to_numpy())
     if spec.official_test:
@@ -148,8 +149,8 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
     sizes = np.bincount(group)
     if (sizes > 1).any():
         rows.notes.append(
-            f"{sizes[sizes > 1].sum():,} rows were split in {(sizes > 1).sum():,} group(s) of up to {sizes.max():,}, "
-            f"since they have the same words, or one of more than {spec.leak_words} words lies inside another."
+            f"{sizes[sizes > 1].sum():,} rows form {(sizes > 1).sum():,} group(s) of up to {sizes.max():,} rows, and each group "
+            f"stays in one split: its texts have the same words, or one of more than {spec.leak_words} words lies inside another."
         )
     rows.table = rows.table.assign(split=split(group, strata[kept], spec.seed))
 

@@ -15,7 +15,7 @@ from rtxstudy.figures.shared.style import canvas, styled
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, with a marker each
 FURTHEST = 0.03  # to which an interval widens the frame on one side of its mark (0.01 = one percentage point)
-LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"))
+LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
 
 
 @styled

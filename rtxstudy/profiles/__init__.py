@@ -152,7 +152,7 @@ def _with_recipe(profile: Profile, recipe: str | None, epochs: float | None) -> 
         recipe=other(profile.recipe),
         recipes={} if recipe else {model: dataclasses.replace(own, **changes) for model, own in profile.recipes.items()},
         loops=each(profile.loops),
-        depth_tasks=each(profile.depth_tasks, "nothing"),
+        depth_tasks=each(each(profile.depth_tasks, "nothing"), "one_layer"),
         composed=tuple(one for task in profile.composed for one in (each([task]) if task.width else [task])),
         elsewhere=each(profile.elsewhere),
         unified=each(profile.unified),

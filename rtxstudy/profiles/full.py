@@ -98,7 +98,7 @@ FULL = Profile(
         DepthTask(of_source("snli", rows=20_000), made=_TWO_EPOCHS),
         DepthTask(_DOMAINS, made=_ONE_EPOCH),
         DepthTask(of_source("sms_spam"), made=RECIPES["finetune"]),
-        DepthTask(_GENERATED, named_recipe("demo", epochs=4)),
+        DepthTask(_GENERATED, named_recipe("demo", epochs=4), one_layer=named_recipe("demo", epochs=4)),
     ),
     own_text=OwnText(
         _REVIEWS,

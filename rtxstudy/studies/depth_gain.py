@@ -13,6 +13,7 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import Recipe
 from rtxstudy.profiles.conversions import LOWER
 from rtxstudy.profiles.profile import DepthTask, Profile
+from rtxstudy.studies.loop import shape
 from rtxstudy.studies.standard_and_recurrent import matched
 
 
@@ -40,6 +41,14 @@ def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
         return [RunSpec(model, task.data, own, seed, words) for seed in seeds]
 
     return Trio("from nothing", *(arm(*each) for each in arms))
+
+
+def _one_layer(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+    """The narrow encoders of notebook 03 on these data: one layer, passed once or several times, and several layers."""
+    loop = next(loop for loop in profile.loops if loop.data == task.data)
+    loop = dataclasses.replace(loop, recipe=recipe, seeds=profile.depth_seeds)
+    arms = (shape(loop, loop.passes, 1), shape(loop, 1, 1), shape(loop, 1, loop.passes))
+    return Trio(f"from nothing, one layer, {loop.width} wide", *arms)
 
 
 def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
@@ -98,12 +107,13 @@ def _taught(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
 # Field of DepthTask → the arms of its regime
 REGIMES: dict[str, Callable[[Profile, DepthTask, Recipe], Trio]] = {
     "nothing": _from_nothing,
+    "one_layer": _one_layer,
     "own_text": _own_text,
     "made": _made,
     "lower": _lower,
     "taught": _taught,
 }
-WITHOUT_WEIGHTS = ("nothing", "own_text")  # the regimes that need no pretrained weights from elsewhere
+WITHOUT_WEIGHTS = ("nothing", "one_layer", "own_text")  # the regimes that need no pretrained weights from elsewhere
 
 
 def trios(profile: Profile, regimes: Iterable[str] = REGIMES) -> list[Trio]:
@@ -121,7 +131,7 @@ def where_depth_pays(profile: Profile) -> list[RunSpec]:
 
     Runs of one seed stand together where they are pretrained, so that workers pretrain different encoders at the same time.
     """
-    nothing = [spec for trio in trios(profile, ["nothing"]) for arm in trio[1:] for spec in arm]
+    nothing = [spec for trio in trios(profile, ["nothing", "one_layer"]) for arm in trio[1:] for spec in arm]
     own = [spec for trio in trios(profile, ["own_text"]) for arms in zip(*trio[1:], strict=True) for spec in arms]
     return nothing + own
 

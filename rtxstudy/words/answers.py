@@ -43,6 +43,6 @@ def _replaced(rows: pd.DataFrame, margin: float) -> list[str]:
     ]
     narrow = yes[yes["low_without"] <= -margin]
     return lines + [
-        f"- The yes on {data} is narrow: if one of the seeds is left out, the interval begins at {points(low)}."
+        f"- The yes on {data} is narrow: without one of its seeds the interval can begin at {points(low)}."
         for data, low in zip(narrow["data"], narrow["low_without"], strict=True)
     ]

@@ -10,7 +10,6 @@ import pandas as pd
 from rtxstudy.words.numbers import counted, number, points, signed
 
 OUTCOMES = ("holds", "does not hold", "not settled", "not measured")
-_HOLD = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold")}
 
 
 def measured(row: Mapping[str, Any]) -> str:
@@ -32,8 +31,7 @@ def claims(table: pd.DataFrame) -> str:
         part = table[table["outcome"] == outcome]
         if part.empty:
             continue
-        one, more = _HOLD.get(outcome, (f"is {outcome}", f"are {outcome}"))
-        lines.append(f"- {len(part)} of {len(table)} measurements of claims {one if len(part) == 1 else more}.")
+        lines.append(f"- **{outcome.capitalize()}**: {len(part)} of {len(table)} rows of the table.")
         if outcome == "does not hold":
             lines += [
                 f"  - {row['claim']} Measured: {measured(row)} ({row['how']})." for row in part.to_dict("records")

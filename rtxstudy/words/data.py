@@ -16,7 +16,7 @@ def setting(source: Mapping[str, Any], recipe: str, seeds: int) -> str:
     rows = ", ".join(f"{source[f'{split} rows']:,} {word}" for split, word in SPLITS.items())
     return (
         f"Data: **{source['data']}** ({source['source']}), {rows} texts. "
-        f"Recipe: **{recipe}**, {counted(seeds, 'seed')} per model."
+        f"Recipe: **{recipe}**, {counted(seeds, 'seed')} per model, unless a section below says otherwise."
     )
 
 

@@ -23,7 +23,7 @@ def kept(row: Mapping[str, Any]) -> str:
         return f"**{row['data']}**, {row['regime']}: {said}."
     measured = f"**{row['data']}**, {row['regime']}: depth gains {depth}, the loop {loop}, {n}"
     if math.isnan(row["kept"]):
-        return f"{measured}: no gain from depth is shown here, so there is none to keep."
+        return f"{measured}: no gain from depth is shown here, so no share is given."
     ends = f"{number(100 * row['kept_low'], '.0f')} to {number(100 * row['kept_high'], '.0f')} %"
     shown = f"the loop keeps {number(100 * row['kept'], '.0f')} % of it ({ends})"
     if row["n_seeds"] < FEWEST_SEEDS:
@@ -40,11 +40,17 @@ def chosen_conversion(table: pd.DataFrame) -> str:
         return f"Only one way is tried here: {_way(table.iloc[0])}. Whether another way is better is not measured."
     best, taken, ours = table.loc[table["val_accuracy"].idxmax()], table[table["taken"]].iloc[0], table.iloc[0]
     error, n = number(100 * taken["standard_error"], ".1f"), taken["texts"]
-    said = (
-        f"{_way(best).capitalize()} has the highest validation accuracy, {best['val_accuracy']:.3f}. With {n:,} texts its "
-        f"standard error is {error} points. Of all ways within one standard error, {_way(taken)} has the fewest parameters, "
-        "so it is taken."
-    )
+    highest = f"{_way(best).capitalize()} has the highest validation accuracy, {best['val_accuracy']:.3f}"
+    if best.name == taken.name:
+        said = (
+            f"{highest}, on {n:,} texts (standard error {error} points). No way within one standard error has fewer "
+            "parameters, so it is taken."
+        )
+    else:
+        said = (
+            f"{highest}. With {n:,} texts its standard error is {error} points. Of all ways within one standard error, "
+            f"{_way(taken)} has the fewest parameters, so it is taken."
+        )
     if not ours["taken"]:
         said += f" **The loop of this study is another one:** {_way(ours)}, with {ours['val_accuracy']:.3f}."
     return said
@@ -126,10 +132,14 @@ def where_depth_pays(rows: pd.DataFrame) -> str:
 def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
     """Which of the three encoders to take on each task, as a list. margin: the accuracy that a replacement may lose."""
     settled = rows[(rows["n_seeds"] >= FEWEST_SEEDS) & rows["learned"]]
-    pays = settled[settled["kept"].notna()]
+    pays, flat = settled[settled["kept"].notna()], settled[settled["kept"].isna()]
     limit = f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
     groups = (
-        ("Take the shallow encoder, because no gain from depth is shown", settled[settled["kept"].isna()]),
+        (f"Take the shallow encoder, because the deep one is less than {limit} better", flat[flat["depth_high"] < margin]),
+        (
+            f"No gain from depth is shown, but a gain of {limit} or more is not ruled out. The shallow encoder is cheaper",
+            flat[flat["depth_high"] >= margin],
+        ),
         (
             f"Take the loop if memory counts, because it loses less than {limit} to the deep encoder",
             pays[pays["sharing_low"] > -margin],

@@ -19,13 +19,13 @@ def format_control(table: pd.DataFrame) -> str:
     both, change = row.loc[of.BOTH], row.loc[of.UNIFORM]
     interval = f"{signed(change['difference_low'])} to {points(change['difference_high'])}"
     lines = [
-        f"- **Length and signs**, without any word, tell {both['accuracy']:.1%} of the {both['n_test']:,} test texts (95 % "
-        f"interval {both['low']:.1%} to {both['high']:.1%}), length alone {row.loc[of.LENGTH, 'accuracy']:.1%}. One label for "
-        f"all is right for {constant:.1%}.",
-        f"- **Uniform texts** are {change['words']:.0f} lower-case words without signs or digits. Length and signs tell "
-        f"{row.loc[of.LEFT, 'accuracy']:.1%} of them, and counting words {few:.1%}. The same texts as they are give counting "
-        f"words {whole:.1%}; the difference is {points(change['difference'])} (95 % interval {interval}). At their full length, "
-        f"without signs and digits, they give it {row.loc[of.LETTERS, 'accuracy']:.1%}.",
+        f"- **Length, punctuation and digits**, without any word, label {both['accuracy']:.1%} of the {both['n_test']:,} test "
+        f"texts correctly (95 % interval {both['low']:.1%} to {both['high']:.1%}), length alone "
+        f"{row.loc[of.LENGTH, 'accuracy']:.1%}. One label for all is right for {constant:.1%}.",
+        f"- **Uniform texts** are {change['words']:.0f} lower-case words without punctuation or digits. Length and punctuation "
+        f"label {row.loc[of.LEFT, 'accuracy']:.1%} of them correctly, and counting words {few:.1%}. The same texts as they are "
+        f"give counting words {whole:.1%}; the difference is {points(change['difference'])} (95 % interval {interval}). On texts "
+        f"of full length without punctuation and digits, counting words reaches {row.loc[of.LETTERS, 'accuracy']:.1%}.",
     ]
     if whole > constant:
         share = (few - constant) / (whole - constant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rtxstudy.words.numbers import between, counted
+from rtxstudy.words.numbers import between
 
 SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 PARTS = {  # study → what it shows; a report names the studies that its profile leaves out
@@ -35,18 +35,19 @@ def limits(runs: pd.DataFrame) -> str:
     timed_on = timed.get("latency_device", pd.Series(np.nan, timed.index))  # old runs record threads instead
     threads = sorted(timed.loc[timed_on.isna(), "latency_threads"].unique())
     clocks = [f"on {name}" for name in sorted(timed_on.dropna().unique())]
-    clocks += [f"with {counted(int(count), 'thread')}" for count in threads]
+    older = f" Some older runs recorded only the number of threads: {', '.join(str(int(n)) for n in threads)}." if threads else ""
     lines = [
         f"- Each number rests on {basis}."
         + (" A number of one seed has no interval, and its differences may be noise." if seeds.min() == 1 else ""),
-        f"- Training was timed on {', '.join(devices)}, inference {' or '.join(clocks)}. No other device was measured.",
+        f"- Training was timed on {' and on '.join(devices)}. Inference was timed "
+        f"{' and '.join(clocks) or 'on a device that was not recorded'}.{older} No other device was measured.",
         f"- The models are trained on {', '.join(runs['data'].unique())}. Nothing is claimed for other texts.",
         _origin(runs),
     ]
     if absent := [what for study, what in PARTS.items() if study not in set(runs["study"])]:
         lines.append(f"- Not part of this profile: {'; '.join(absent)}.")
     if runs["data"].str.startswith("embedded").any():
-        lines.append("- The embedded texts come from a generator: they show that the code works, not how people write.")
+        lines.append("- The embedded texts come from a generator: results on them say nothing about how people write.")
     return "\n".join(lines)
 
 

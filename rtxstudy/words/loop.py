@@ -32,8 +32,9 @@ def leaving_early(row: Mapping[str, Any]) -> str:
         instead = "No fixed number of passes is as accurate."
     else:
         instead = (
-            f"The smallest fixed number of passes that is as accurate on these texts is {row['fixed_passes']:.0f}, "
-            f"with {row['fixed_throughput']:.2f} times the throughput and {points(row['fixed_difference'])} of accuracy"
+            f"The smallest fixed number of passes that is at least as accurate as this exit is {row['fixed_passes']:.0f} "
+            f"(chosen on the test texts). It has {row['fixed_throughput']:.2f} times the throughput of all passes, and its "
+            f"accuracy minus theirs is {points(row['fixed_difference'])}"
             + ("; early exit is not needed." if row["fixed_throughput"] >= row["throughput"] else ".")
         )
     return (

@@ -51,8 +51,8 @@ def _replaces(gains: pd.DataFrame, margin: float) -> str:
     pays = rows[rows["kept"].notna()]
     if pays.empty:
         return f"There is nothing to replace: more layers gain nothing in {counted(len(rows), 'comparison')}."
-    where = ", ".join(pays["data"].unique())
-    head = f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')} ({where})."
+    where = " and ".join(pays["data"].unique())
+    head = f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')}, on {where}."
     as_good = pays[pays["sharing_low"] > -margin]
     if as_good.empty:
         return f"{head} No loop is shown to stay within {_limit(margin)} of the deep encoder there."
@@ -82,15 +82,15 @@ def _cheapest(glance: pd.DataFrame, data: str, margin: float) -> str:
     """Of the models that read nothing else before, the fastest whose mean is within the margin of the best mean."""
     own = glance[(glance["family"] != "pretrained") & glance["learned"] & glance["ms"].notna()]
     if own.empty:
-        return "No model from random weights is above the most frequent label."
+        return "No model without pretraining is above the most frequent label."
     best = own.iloc[0]
     row = own[own["mean"] >= best["mean"] - margin].sort_values("ms").iloc[0]
-    time = f"{row['ms']:.2g} ms"
+    time = f"{row['ms']:.2g} ms" + (" in a batch" if row["family"] == "classical" else "")
     said = f"{row['model']}, {_percent(row['mean'])} in {time} a text"
     if row["model"] == best["model"]:
-        return f"{said}. Nothing else from random weights is more accurate."
+        return f"{said}. No model without pretraining has a higher mean."
     beside = f"{best['model']}, {_percent(best['mean'])} in {best['ms']:.2g} ms"
-    return f"{said}. The best from random weights is less than {_limit(margin)} better: {beside}."
+    return f"{said}. The best without pretraining is at most {_limit(margin)} better: {beside}."
 
 
 def _open(gains: pd.DataFrame, verdicts: pd.DataFrame, standard: str, recurrent: str, margin: float) -> str:
@@ -124,9 +124,10 @@ def _use(gains: pd.DataFrame, glance: pd.DataFrame, margin: float) -> str:
     pays = rows[rows["kept"].notna()]
     if len(pays) and (pays["sharing_low"] > -margin).any():
         parts.append("Take a loop where depth pays and memory counts.")
-    if len(rows) > len(pays):
-        flat = ", ".join(rows[rows["kept"].isna()]["data"].unique())
-        parts.append(f"Take fewer layers where no gain from depth is shown ({flat}).")
+    flat = rows[rows["kept"].isna() & (rows["depth_high"] < margin)]
+    if len(flat):
+        where = ", ".join(f"{data}, {regime}" for data, regime in zip(flat["data"], flat["regime"], strict=True))
+        parts.append(f"Take fewer layers where the deeper encoder is less than {_limit(margin)} better ({where}).")
     return " ".join(parts)
 
 
@@ -138,7 +139,8 @@ def glance_title(glance: pd.DataFrame, data: str) -> str:
     own = learned[learned["family"] != "pretrained"]
     if learned.iloc[0]["family"] == "pretrained" and len(own):
         gap = 100 * (learned.iloc[0]["mean"] - own.iloc[0]["mean"])
-        return f"Pretraining is worth {gap:.0f} points on {data}; the others lie within {_spread(own)}"
+        head = f"The best pretrained encoder is {gap:.0f} points above the best other model on {data}"
+        return f"{head}; the others lie within {_spread(own)}"
     return f"The models lie within {_spread(learned)} on {data}"
 
 
@@ -179,9 +181,9 @@ def depth_title(gains: pd.DataFrame) -> str:
         return "No comparison settles where depth pays"
     if pays.empty:
         return f"Depth pays in none of {counted(len(rows), 'comparison')}"
-    low, high = 100 * pays["kept"].min(), 100 * pays["kept"].max()
-    kept = f"{low:.0f} %" if len(pays) == 1 else f"{low:.0f} to {high:.0f} %"
-    return f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')}, and a loop keeps {kept} of its gain"
+    shown = int((pays["kept_low"] > 0).sum())
+    head = f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')}"
+    return f"{head}; in {shown or 'none'} of these a loop is shown to keep some of the gain"
 
 
 def made_up(data: pd.Series) -> str:

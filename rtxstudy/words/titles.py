@@ -30,7 +30,7 @@ def frontier(table: pd.DataFrame, on: pd.Series, cost: str) -> str:
     """Who stands on the frontier. ``table``: ``model``, ``family``; ``on``: whether each is; ``cost``: what is paid, in words."""
     families = table.loc[on, "family"].value_counts()
     named = " and ".join(f"{number} {family}" for family, number in families.items())
-    return f"{int(on.sum())} of {counted(len(table), 'encoder')} are worth their {cost}: {named}"
+    return f"No other encoder is as accurate for less {cost}: {named} of {len(table)}"
 
 
 def best_cell(table: pd.DataFrame) -> str:

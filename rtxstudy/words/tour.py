@@ -133,7 +133,7 @@ def signal(table: pd.DataFrame, alphas: Sequence[float], passes: int) -> str:
     return "\n".join(
         [
             f"- With {passes} passes, the gradient of a fresh shared layer is {between(deepest['signal'], '.2f')} times "
-            f"one pass's contribution. {aligned}, before training.",
+            f"the mean contribution of a pass. {aligned}, before training.",
             *(
                 f"- α = {alpha:g}: the first pass contributes {deepest.loc[alpha, 'first']:.1f} times what the last one "
                 f"does. The identity alone would give {(1 + alpha) ** (passes - 1):.1f}."

@@ -46,7 +46,7 @@ def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_jud
     if answer["why"] == "smallest":
         best = rows.loc[answer["best"]]
         parts.append(
-            f"It is the smallest model whose {by} is not more than {_points(margin)} below that of the best, "
+            f"It is the smallest model whose {by} is shown to be less than {_points(margin)} below that of the best, "
             f"**{answer['best']}** ({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
             f"{megabytes(best['mb'])})."
         )
@@ -258,7 +258,7 @@ def calibration(table: pd.DataFrame, name: str) -> str:
     share = table["rows"] / table["rows"].sum()
     gap = float((share * (table["confidence"] - table["accuracy"]).abs()).sum())
     side = float((share * (table["confidence"] - table["accuracy"])).sum())
-    way = "about right" if gap < 0.05 else "too sure" if side > 0 else "less sure than it could be"
+    way = "about as sure as it should be" if gap < 0.05 else "too sure" if side > 0 else "less sure than it could be"
     return (
         f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points (the "
         "expected calibration error)."
@@ -285,8 +285,9 @@ def confused(table: pd.DataFrame) -> str:
         return "No test text was mistaken."
     row = wrong.iloc[0]
     return (
-        f"Most often, {plain(str(row['truth']))} is taken for {plain(str(row['prediction']))}: {row['rows']:,} of "
-        f"{table.loc[table['truth'] == row['truth'], 'rows'].sum():,} such test texts."
+        f"The most frequent mistake: {row['rows']:,} of the "
+        f"{table.loc[table['truth'] == row['truth'], 'rows'].sum():,} test texts labelled {plain(str(row['truth']))} are taken "
+        f"for {plain(str(row['prediction']))}."
     )
 
 
