@@ -137,7 +137,9 @@ def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
 def test_the_pretrainings_of_the_arms_differ_in_model_and_learning_rate_alone() -> None:
     """So all arms see the same words in the same number of steps."""
     profile = profiles.load("full")
-    trio, *_ = studies.trios(profile, ["own_text"])
+    own = dataclasses.replace(profile.depth_tasks[-1], own_text=named_recipe("finetune"))
+    profile = dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, own))
+    (trio,) = studies.trios(profile, ["own_text"])
     first = [{spec.pretraining.key: spec.pretraining for spec in arm} for arm in trio[1:]]
     assert [len(of_arm) for of_arm in first] == [1, 1, 1]  # the seeds vary the fine-tuning alone
     same_rate = [dataclasses.replace(what.recipe, learning_rate=1.0) for of_arm in first for what in of_arm.values()]

@@ -24,7 +24,6 @@ _LATER = (
     of_source("yelp_five_stars", rows=8000, max_length=128),
 )
 _ONE_EPOCH, _TWO_EPOCHS = (named_recipe("finetune", epochs=epochs) for epochs in (1, 2))
-_AFTER_OWN_TEXT = named_recipe("finetune", layer_decay=1.0, epochs=2)
 _TAUGHT = named_recipe("finetune", distillation=0.5)
 _SEARCH = Search(
     data=dataclasses.replace(_SST2, validation_share=0.2),
@@ -94,7 +93,7 @@ FULL = Profile(
             lower=RECIPES["finetune"],
             taught=_TAUGHT,
         ),
-        DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH, own_text=_AFTER_OWN_TEXT),
+        DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH),
         DepthTask(of_source("snli", rows=20_000), made=_TWO_EPOCHS),
         DepthTask(_DOMAINS, made=_ONE_EPOCH),
         DepthTask(of_source("sms_spam"), made=RECIPES["finetune"]),
