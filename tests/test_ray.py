@@ -21,11 +21,11 @@ import psutil
 import pytest
 from test_process import metrics_of
 
-from rtxlib import paths, process
+from rtxlib import executors, paths, process
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs import cluster, execute, executors, store, train
+from rtxlib.runs import cluster, execute, store, train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 
@@ -114,7 +114,7 @@ def hooked(nodes) -> Iterator[Callable]:
     yield lambda hook: ray.init(
         nodes.address,
         log_to_driver=False,
-        runtime_env={"worker_process_setup_hook": hook, **cluster._environment()},
+        runtime_env={"worker_process_setup_hook": hook, **executors.environment()},
     )
     ray.shutdown()
 
@@ -152,7 +152,7 @@ def test_unknown_executors_and_absent_ray_are_one_sentence(home: Path, monkeypat
 
 def test_workers_learn_where_the_store_is_but_no_token(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "secret")
-    told = cluster._environment()["env_vars"]
+    told = executors.environment()["env_vars"]
     assert told["RTX_HOME"] == str(home) and told["HF_ENDPOINT"] == os.environ["HF_ENDPOINT"]
     assert "secret" not in told.values()
 
@@ -326,7 +326,8 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
 DRIVER = """
 import os, sys, time
 from pathlib import Path
-from rtxlib.runs import cluster, execute
+from rtxlib import executors
+from rtxlib.runs import execute
 assert "ray" not in sys.modules  # it is loaded only when it trains
 import ray
 sys.path.insert(0, {tests!r})
@@ -347,7 +348,7 @@ def hook():
 
     Trainer.run = counted
 
-environment = {{"worker_process_setup_hook": hook, **cluster._environment()}}
+environment = {{"worker_process_setup_hook": hook, **executors.environment()}}
 ray.init(os.environ["RAY_ADDRESS"], log_to_driver=False, runtime_env=environment)
 execute.run(seeds(0, 1, 2), executor="ray", timed=False)
 """
