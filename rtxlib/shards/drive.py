@@ -15,7 +15,7 @@ from rtxlib.shards.job import Job, holding
 from rtxlib.shards.piece import require_columns
 from rtxlib.shards.worker import Outcome
 
-ROUNDS = 4  # in which a shard is tried whose worker or node was lost
+ROUNDS = 3  # one after another in which every shard lost its worker
 
 
 def work(
@@ -42,10 +42,9 @@ def work(
     _require_columns(job, source / names[0])
     with holding(job):
         left = {name: None for name in names if not folder.finished(source / name, Path(job.out, name))}
-        kept, rows, failed = len(names) - len(left), 0, []
-        for _ in range(ROUNDS):
-            if not left:
-                break
+        kept, rows, failed, stalled = len(names) - len(left), 0, [], 0
+        while left and stalled < ROUNDS:
+            before = len(left)
             with contextlib.closing(_outcomes(executor)(job, list(left), workers)) as outcomes:
                 for outcome in outcomes:
                     if outcome.fatal:
@@ -54,6 +53,7 @@ def work(
                     rows += outcome.rows
                     failed += [outcome.error] if outcome.error else []
                     report(outcome, len(names) - len(left), len(names))
+            stalled = stalled + 1 if len(left) == before else 0
         if left:
             raise InputError(
                 f"A worker was lost {ROUNDS} times, most likely because memory ran out; {few(left, 3)} are not written, the "

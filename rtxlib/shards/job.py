@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rtxlib import atomic
-from rtxlib.errors import InputError, shown
+from rtxlib.errors import READ_ONLY, InputError, shown
 
 RECORD, LOCK = ".rtx.json", ".rtx.lock"  # in the folder that is written; readers of tables pass over hidden files
 
@@ -78,7 +78,9 @@ def holding(job: Job) -> Iterator[None]:
             yield
     except Timeout:
         raise InputError(f"Another command is writing into {out}; wait for it, or name another folder with --out.") from None
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno not in READ_ONLY:
+            raise
         raise InputError(f"{error.filename or out} cannot be written: {error.strerror}.") from error
 
 
