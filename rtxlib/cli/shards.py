@@ -63,7 +63,7 @@ def work(
     job = Job(command, os.path.abspath(folder), os.path.abspath(out), model, version, **fields)
     every = 0.2 if sys.stderr.isatty() else 30  # seconds; a terminal redraws the line, a log keeps each
     rows = 0
-    with tqdm(unit=" shards", file=sys.stderr, mininterval=every) as bar:
+    with tqdm(unit=" shards", file=sys.stderr, mininterval=every, delay=1) as bar:
 
         def report(outcome: Outcome, ended: int, total: int) -> None:
             nonlocal rows

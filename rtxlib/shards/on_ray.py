@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rtxlib import executors, process
+from rtxlib.errors import InputError
 from rtxlib.export.opened import RECORD as EXPORTED
 from rtxlib.shards.job import Job
 from rtxlib.shards.worker import Outcome, Worker
 
-RETRIES = 3  # of a shard whose worker or node was lost, before the other shards go first
+RETRIES = 3  # of a shard whose worker or node is lost, within a round
 MOST_BLOCKS = 10_000  # of names; more shards share a block, and an outcome is reported when its block has ended
 
 
@@ -29,7 +32,13 @@ def outcomes(job: Job, names: Sequence[str], workers: int | None) -> Iterator[Ou
         executors.connect(workers or 1)
     try:
         for row in _dataset(job, names, workers).iter_rows():
-            yield Outcome(**row)
+            yield Outcome(row["name"], int(row["rows"]), row["error"], bool(row["fatal"]))
+    except ray.exceptions.RayError as error:
+        if "No module named 'rtxlib" not in str(error):
+            raise
+        raise InputError(
+            "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
+        ) from error
     finally:
         if started_here:
             ray.shutdown()
@@ -42,6 +51,7 @@ def _dataset(job: Job, names: Sequence[str], workers: int | None) -> Any:
     gpus = ray.cluster_resources().get("GPU", 0)
     gpu = int(gpus > 0 and not os.path.isfile(os.path.join(job.model, EXPORTED)))  # an exported graph runs on the CPU
     most = workers or int(gpus if gpu else ray.cluster_resources().get("CPU", 1))
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
     context.execution_no_progress_timeout_s = -1  # a shard may take hours
@@ -66,4 +76,8 @@ class _Actor:
         self.worker = Worker(job, threads=1)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        return asdict(self.worker(row["name"]))
+        try:
+            return asdict(self.worker(row["name"]))
+        except Exception as error:  # a mistake of ours, which Ray Data would take for a lost worker
+            traceback.print_exc()
+            return asdict(Outcome(row["name"], error=f"{type(error).__name__}: {executors.first_line(error)}", fatal=True))
