@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rtxlib.data.rows import Text
     from rtxlib.runs.store import Run
 
+DECIDING = (".safetensors", "config.json", "tokenizer.json", "classifier.json")  # the files of a run that tell it from another
 Answer = Callable[[list["Text"]], Columns]
 
 
@@ -43,7 +44,7 @@ def version(command: str, model: str) -> str:
         return pretrained.version(model)
     run = _run(model)
     sums = checksums.recorded(run.path) or {}  # of an earlier version, it has none
-    weights = {name: found for name, found in sums.items() if name.endswith((".safetensors", "config.json", "classifier.json"))}
+    weights = {name: found for name, found in sums.items() if name.endswith(DECIDING)}
     return f"{run.key} {hashlib.sha256(json.dumps(weights, sort_keys=True).encode()).hexdigest()[:16]}"
 
 
