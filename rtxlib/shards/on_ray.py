@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -57,15 +58,17 @@ def _dataset(job: Job, names: Sequence[str], workers: int | None) -> Any:
     context.execution_no_progress_timeout_s = -1  # a shard may take hours
     context.max_errored_blocks = -1  # such a shard is given out again by rtxlib.shards.drive
     data = ray.data.from_items([{"name": name} for name in names], override_num_blocks=min(len(names), MOST_BLOCKS))
-    return data.map(
-        _Actor,
-        fn_constructor_args=(job,),
-        compute=ray.data.ActorPoolStrategy(size=max(1, min(most, len(names))), max_tasks_in_flight_per_actor=1),
-        num_cpus=1,
-        num_gpus=gpu,
-        max_task_retries=RETRIES,
-        runtime_env=executors.environment(),  # Ray may have been started by somebody else
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # max_task_retries; without it Ray would try for ever
+        return data.map(
+            _Actor,
+            fn_constructor_args=(job,),
+            compute=ray.data.ActorPoolStrategy(size=max(1, min(most, len(names))), max_tasks_in_flight_per_actor=1),
+            num_cpus=1,
+            num_gpus=gpu,
+            max_task_retries=RETRIES,
+            runtime_env=executors.environment(),  # Ray may have been started by somebody else
+        )
 
 
 class _Actor:
