@@ -52,7 +52,7 @@ def _dataset(job: Job, names: Sequence[str], workers: int | None) -> Any:
     gpus = ray.cluster_resources().get("GPU", 0)
     gpu = int(gpus > 0 and not os.path.isfile(os.path.join(job.model, EXPORTED)))  # an exported graph runs on the CPU
     most = workers or int(gpus if gpu else ray.cluster_resources().get("CPU", 1))
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # a lost worker is an error with a stack trace there
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
     context.execution_no_progress_timeout_s = -1  # a shard may take hours
