@@ -34,7 +34,7 @@ RULES = [
     ("rtxlib/data", OURS, ("rtxlib.data", *LEAVES)),
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
     ("rtxlib/runs", ("rtxlib.cli", "rtxlib.doctor"), ()),
-    ("rtxlib/export", ("rtxlib.cli", "rtxlib.doctor"), ()),
+    ("rtxlib/export rtxlib/shards", ("rtxlib.cli", "rtxlib.doctor"), ()),
     ("rtxlib/export/standalone.py rtxlib/export/opened.py", (*OURS, *MODELS), ("rtxlib.export.standalone", *LEAVES)),
     ("rtxstudy/figures", (*OURS, *MODELS), ("rtxstudy.figures", "rtxstudy.names", *TABLES, *LEAVES)),
     ("rtxstudy/evaluation/statistics.py rtxstudy/evaluation/pareto.py", (*OURS, *MODELS), (*TABLES, *LEAVES)),

@@ -21,12 +21,14 @@ import psutil
 import pytest
 from test_process import metrics_of
 
-from rtxlib import paths, process
+from rtxlib import executors, paths, process
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs import cluster, execute, executors, store, train
+from rtxlib.runs import cluster, execute, store, train
 from rtxlib.runs.spec import RunSpec
+from rtxlib.shards import answers, drive
+from rtxlib.shards.job import Job
 from rtxlib.training.recipe import RECIPES
 
 PATIENCE = 180  # seconds after which a test gives up waiting
@@ -106,6 +108,12 @@ def add_node(to, **settings: int):
     return node
 
 
+def node_of(nodes, worker: int):
+    """The node on which a worker process runs."""
+    raylet = psutil.Process(worker).ppid()
+    return next(node for node in nodes.worker_nodes if node.all_processes["raylet"][0].process.pid == raylet)
+
+
 @pytest.fixture
 def hooked(nodes) -> Iterator[Callable]:
     """A function that connects this process to the cluster; each worker calls the given hook when it starts."""
@@ -114,7 +122,7 @@ def hooked(nodes) -> Iterator[Callable]:
     yield lambda hook: ray.init(
         nodes.address,
         log_to_driver=False,
-        runtime_env={"worker_process_setup_hook": hook, **cluster._environment()},
+        runtime_env={"worker_process_setup_hook": hook, **executors.environment()},
     )
     ray.shutdown()
 
@@ -152,7 +160,7 @@ def test_unknown_executors_and_absent_ray_are_one_sentence(home: Path, monkeypat
 
 def test_workers_learn_where_the_store_is_but_no_token(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "secret")
-    told = cluster._environment()["env_vars"]
+    told = executors.environment()["env_vars"]
     assert told["RTX_HOME"] == str(home) and told["HF_ENDPOINT"] == os.environ["HF_ENDPOINT"]
     assert "secret" not in told.values()
 
@@ -302,9 +310,7 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
         try:
             until(lambda: len(noted()) == 2)  # a run on each node
             _, key, pid = noted()[0]
-            raylet = psutil.Process(int(pid)).ppid()
-            node = next(node for node in nodes.worker_nodes if node.all_processes["raylet"][0].process.pid == raylet)
-            nodes.remove_node(node, allow_graceful=False)
+            nodes.remove_node(node_of(nodes, int(pid)), allow_graceful=False)
             until(lambda: not psutil.pid_exists(int(pid)))
             assert not (paths.runs_dir() / key / store.MARK).exists()
             killed.extend((key, pid))
@@ -323,10 +329,69 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
     assert all(same(run, serial(spec)) for run, spec in zip(runs, specs, strict=True))
 
 
+def test_shards_outlive_a_killed_worker_and_a_killed_node(home: Path, nodes, hooked: Callable, serial: Callable) -> None:
+    """Each worker stops in the middle of its first shard, until one of them and then the node of another were killed."""
+    gate, log = home / "gate", home / "log"
+
+    def hook() -> None:
+        from rtxlib.shards import answers
+
+        really = answers.open_model
+
+        def open_model(*given: object) -> Callable:
+            answer = really(*given)
+            with log.open("a") as file:
+                file.write(f"{os.getpid()}\n")
+
+            def stopping(texts: list[str]) -> dict:
+                while len(texts) > 1 and not gate.exists():
+                    time.sleep(0.05)
+                return answer(texts)
+
+            return stopping
+
+        answers.open_model = open_model
+
+    def opened() -> list[int]:
+        return [int(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def in_the_middle(count: int) -> bool:
+        return len(opened()) == count and len(list(out.glob(f".*-{opened()[-1]}-*.tmp"))) == 1
+
+    def kill() -> None:
+        try:
+            until(lambda: in_the_middle(2))  # a worker on each node
+            first, second = opened()
+            os.kill(first, signal.SIGKILL)
+            until(lambda: in_the_middle(3))  # another one opened the model
+            nodes.remove_node(node_of(nodes, second), allow_graceful=False)
+            until(lambda: not psutil.pid_exists(second))
+            assert not list(out.glob("*.parquet"))
+        finally:
+            gate.touch()
+
+    source, out, model = home / "in", home / "out", str(serial(seeds(0)[0]).path)
+    source.mkdir()
+    for i in range(5):
+        table = pd.DataFrame({"id": range(30 * i, 30 * i + 30), "text": [f"a fine film {n}" for n in range(30)]})
+        table.to_parquet(source / f"part-{i}.parquet")
+    hooked(hook)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    told = drive.work(Job("predict", str(source), str(out), model, answers.version("predict", model)), "ray")
+    killer.join()
+    add_node(nodes, num_cpus=1)
+    written = pd.concat(pd.read_parquet(out / f"part-{i}.parquet") for i in range(5))
+    assert written["id"].tolist() == list(range(150)) and written["predicted"].notna().all()
+    assert told["rows"] == 150 and not list(out.glob("*.tmp"))
+    assert len(set(opened())) == len(opened()) < 5 + 3  # a worker opens the model once
+
+
 DRIVER = """
 import os, sys, time
 from pathlib import Path
-from rtxlib.runs import cluster, execute
+from rtxlib import executors
+from rtxlib.runs import execute
 assert "ray" not in sys.modules  # it is loaded only when it trains
 import ray
 sys.path.insert(0, {tests!r})
@@ -347,7 +412,7 @@ def hook():
 
     Trainer.run = counted
 
-environment = {{"worker_process_setup_hook": hook, **cluster._environment()}}
+environment = {{"worker_process_setup_hook": hook, **executors.environment()}}
 ray.init(os.environ["RAY_ADDRESS"], log_to_driver=False, runtime_env=environment)
 execute.run(seeds(0, 1, 2), executor="ray", timed=False)
 """

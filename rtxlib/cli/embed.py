@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtxlib.cli.common import cli, json_option, read_texts
+from rtxlib.cli import shards
+from rtxlib.cli.common import cli, json_option, read_texts, show
 from rtxlib.cli.output import check_out, force_option, json_line, write_whole
 from rtxlib.errors import InputError, visible
 from rtxlib.process import exit_status
@@ -42,13 +43,32 @@ def _open(model: str, weights: str | None) -> tuple[Encoder, PreTrainedTokenizer
 @click.option("--text-column", help="A table's column of texts; 'text' by default.")
 @model_option
 @weights_option
-@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The Parquet file to write.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The Parquet file to write; for a folder, a folder.")
 @force_option
-def embed(file: str, text_column: str | None, model: str, weights: str | None, out: Path, force: bool) -> None:
+@shards.executor_option
+@shards.workers_option
+@json_option
+def embed(
+    file: str,
+    text_column: str | None,
+    model: str,
+    weights: str | None,
+    out: Path,
+    force: bool,
+    executor: str | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
     """Write the sentence embedding of every text in FILE.
 
-    FILE is a text file with one text per line, or a CSV, TSV, JSONL or Parquet table. Empty texts keep their rows.
+    FILE is a text file with one text per line, or a CSV, TSV, JSONL or Parquet table. Empty texts keep their rows. Or it is a
+    folder of Parquet or JSONL files. They are then written into the folder --out with all of their columns and `embedding`, and
+    the same command goes on where one was stopped.
     """
+    if shards.is_folder(file, out):
+        given = {"weights": weights, "text_column": text_column or "text"}
+        return shards.work("embed", file, out, model, executor, workers, force, as_json, **given)
+    shards.require_no_folder_options(executor, workers)
     if out.suffix.lower() != ".parquet":
         raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
     if not os.access(out.parent, os.W_OK):  # reported now, not after an hour's work
@@ -66,7 +86,7 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
         if exported := opened.find(model):
             embeddings = exported.embed(texts)
             _write(out, texts, embeddings, _exported(model, exported))
-            return _told(texts, embeddings, started, out)
+            return _told(texts, embeddings, started, out, as_json)
         from rtxlib.training.embed import embed as vectors
 
         encoder, tokenizer = _open(model, weights)
@@ -77,11 +97,14 @@ def embed(file: str, text_column: str | None, model: str, weights: str | None, o
     except KeyboardInterrupt as stop:
         click.echo(f"Interrupted; {visible(str(out))} was not written.", err=True)
         sys.exit(exit_status(stop))
-    _told(texts, embeddings, started, out)
+    _told(texts, embeddings, started, out, as_json)
 
 
-def _told(texts: list[str], embeddings: np.ndarray, started: float, out: Path) -> None:
-    """Say on standard error what was written."""
+def _told(texts: list[str], embeddings: np.ndarray, started: float, out: Path, as_json: bool) -> None:
+    """Say on standard error what was written, or print it as JSON."""
+    if as_json:
+        seconds = round(time.monotonic() - started, 1)
+        return show({"out": str(out), "rows": len(texts), "dimensions": embeddings.shape[1], "seconds": seconds}, True)
     click.echo(
         f"{len(texts):,} text{'' if len(texts) == 1 else 's'}, {embeddings.shape[1]} dimensions, "
         f"{time.monotonic() - started:.1f} s, written to {visible(str(out))}",
@@ -98,14 +121,10 @@ def _described(model: str, weights: str | None, config: ModelConfig) -> dict[str
 
 
 def _exported(model: str, exported: Opened) -> dict[str, str]:
-    """The same of an exported folder, whose version is the checksum of its graph."""
-    from rtxlib import checksums
-    from rtxlib.export.opened import MODEL
-
+    """The same of an exported folder."""
     record = exported.record
     pooled = {"pooling": record["pooling"], "normalized": json.dumps(record["normalized"])}
-    revision = "sha256:" + checksums.sha256(exported.folder / MODEL)[:16]
-    return {"model": model, "revision": revision, "weights": record["precision"], **pooled}
+    return {"model": model, "revision": exported.version, "weights": record["precision"], **pooled}
 
 
 def _write(out: Path, texts: list[str], embeddings: np.ndarray, described: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rtxlib.cli import shards
 from rtxlib.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show
 from rtxlib.cli.output import FORMATS, check_out, force_option, json_line, write_table
 from rtxlib.errors import InputError, few, shortened, visible
@@ -67,10 +68,13 @@ def _rule(written: str) -> EarlyExit:
 @cli.command()
 @click.argument("run")
 @click.argument("texts", nargs=-1)
-@click.option("--file", help="A text file with one text per line, or a CSV, TSV, JSONL or Parquet table; - is standard input.")
+@click.option(
+    "--file",
+    help="A text file with one text per line, a CSV, TSV, JSONL or Parquet table, or a folder of these two; - is standard input.",
+)
 @click.option("--text-column", help="A table's column of texts; 'text' by default.")
 @pair_option
-@click.option("--out", type=click.Path(dir_okay=False), help="Write a CSV, JSONL or Parquet file, by its ending.")
+@click.option("--out", help="Write a CSV, JSONL or Parquet file, by its ending; for a folder, a folder.")
 @force_option
 @click.option("--passes", type=click.IntRange(1), help="Passes of a recurrent model, instead of its trained number.")
 @click.option(
@@ -79,6 +83,8 @@ def _rule(written: str) -> EarlyExit:
     help="Let a text leave the loop when its label is settled, as in confidence:0.9. The criteria are confidence, "
     "agreement and change.",
 )
+@shards.executor_option
+@shards.workers_option
 @json_option
 def predict(
     run: str,
@@ -90,11 +96,14 @@ def predict(
     force: bool,
     passes: int | None,
     early_exit: str | None,
+    executor: str | None,
+    workers: int | None,
     as_json: bool,
 ) -> None:
     """Label texts with a trained RUN, or the folder of `rtx export`: the arguments, a file, or the lines of standard input.
 
-    A RUN on pairs of texts labels two arguments or the rows of a table.
+    A RUN on pairs of texts labels two arguments or the rows of a table. A folder of Parquet or JSONL files is labelled file by
+    file into the folder --out; the same command goes on where one was stopped.
 
     The answers to a table have all of its columns, then `predicted` and `p_<label>` for each label. The answers to other texts
     have `text`, `label` and `p_<label>`. With --json the probabilities are one object.
@@ -102,18 +111,27 @@ def predict(
     from rtxlib.export import opened
 
     found = opened.find(run) or find_run(run)
-    if out is not None and Path(out).suffix[1:].lower() not in FORMATS:  # reported before a model is loaded
-        raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     names = found.spec["label_names"]
-    texts, file = _file_among(texts, file)
+    table_out = out is None or Path(out).suffix[1:].lower() in FORMATS
+    texts, file = _file_among(texts, file, folders=not table_out)
+    if shards.is_folder(file, out):
+        _require_loop(found, passes, early_exit)
+        columns = {"text_column": text_column or "text", "text_pair_column": _pair_column(found, text_pair_column)}
+        if early_exit is not None:
+            _rule(early_exit)
+        model = str(found.folder if hasattr(found, "exported") else found.path)
+        given = {"passes": passes, "early_exit": early_exit, **columns}
+        return shards.work("predict", file, out, model, executor, workers, force, as_json, **given)
+    shards.require_no_folder_options(executor, workers)
+    if not table_out:  # reported before a model is loaded
+        raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     if out is not None:
         check_out(out, force, file)
     texts, table = _texts_to_label(texts, file, text_column, _pair_column(found, text_pair_column))
     named = "label" if table is None else "predicted"
     if table is not None and (out is not None or as_json):
         _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])])
-    if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
-        raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
+    _require_loop(found, passes, early_exit)
     how = {} if passes is None else {"recurrent_depth": passes}
     if early_exit is not None:
         how["early_exit"] = _rule(early_exit)
@@ -133,6 +151,11 @@ def predict(
         for row in answers.to_dict("records"):
             shown = " / ".join(visible(row[column]) for column in ("text", "text_pair") if column in row)
             click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {shown}")
+
+
+def _require_loop(found: Run | Opened, passes: int | None, early_exit: str | None) -> None:
+    if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
+        raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
 
 
 def _answers(found: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd.DataFrame:
@@ -157,13 +180,16 @@ def _check_columns(table: pd.DataFrame, ours: list[str]) -> None:
         raise InputError(f"The file has more than one column '{shortened(name)}'; rename one.")
 
 
-def _file_among(texts: tuple[str, ...], file: str | None) -> tuple[tuple[str, ...], str | None]:
-    """The texts and the file that the arguments and ``--file`` of ``rtx predict`` mean."""
+def _file_among(texts: tuple[str, ...], file: str | None, folders: bool) -> tuple[tuple[str, ...], str | None]:
+    """The texts and the file that the arguments and ``--file`` of ``rtx predict`` mean.
+
+    folders: whether a word that names a folder means the folder, because --out names no table.
+    """
     if texts and file is not None:
         raise InputError("Give either texts or --file, not both.")
     if file == "-":
         return (), None
-    if len(texts) == 1 and _is_file(texts[0]):
+    if len(texts) == 1 and (_is_file(texts[0]) or (folders and os.path.isdir(texts[0]))):
         file, texts = texts[0], ()
     if named := [text for text in texts if _is_file(text)]:
         what = "folder" if os.path.isdir(named[0]) else "file"

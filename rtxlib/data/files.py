@@ -161,7 +161,7 @@ def _parquet(path: Path, used: Collection[str]) -> pd.DataFrame:
     names = [str(name) for name in table.columns]  # a name may occur twice
     for i, name in enumerate(names):
         for number, value in enumerate(table.iloc[:, i] if name in used else (), 1):
-            _require_text(value, name, f"Row {number} of {path.name}")
+            require_text(value, name, f"Row {number} of {path.name}")
     values = {
         i: [value if type(value) is str else as_text(value) for value in table.iloc[:, i]] for i in range(len(names))
     }
@@ -203,7 +203,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
-def _require_text(value: Any, column: str, where: str) -> None:
+def require_text(value: Any, column: str, where: str) -> None:
     """Raise InputError for bytes, a duration, a list or a dictionary, which are neither a text nor a label."""
     if type(value) in _NO_TEXT:
         raise InputError(
@@ -269,9 +269,12 @@ def _fields(text: str, name: str, **dialect: Any) -> tuple[list[list[str]], list
     return rows, lines
 
 
-def _jsonl(text: str, name: str, used: Collection[str]) -> pd.DataFrame:
-    rows, lines = [], []
-    _require_few(text.count("\n") - 1, name)
+def json_row(line: str, where: str, used: Collection[str] = ()) -> dict[str, Any]:
+    """The object in a line of JSONL. used: columns that are used as texts or labels.
+
+    Raises InputError, which calls the line ``where``, when it is no JSON object, or when it has a name twice or no text in a used
+    column.
+    """
     twice: str | None = None
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -280,29 +283,37 @@ def _jsonl(text: str, name: str, used: Collection[str]) -> pd.DataFrame:
         twice = next((key for key in keys if keys.count(key) > 1), None) if len(set(keys)) < len(keys) else None
         return dict(found)
 
+    try:
+        row = json.loads(line, object_pairs_hook=pairs)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where} is not JSON: {error.msg} at character {error.pos + 1}.") from error
+    except RecursionError:
+        raise InputError(f"{where} is nested too deeply for a row of texts.") from None
+    except ValueError:  # of Python's int
+        most = f"{sys.get_int_max_str_digits():,}"
+        raise InputError(f"{where} has a whole number of more than {most} digits; put it in quotes.") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where} is not a JSON object with named values.")
+    if twice is not None:
+        raise InputError(f"{where} has the name '{shortened(twice)}' more than once; rename one.")
+    for column in used:
+        require_text(row.get(column), column, where)
+    return row
+
+
+def _jsonl(text: str, name: str, used: Collection[str]) -> pd.DataFrame:
+    rows, lines = [], []
+    _require_few(text.count("\n") - 1, name)
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         where = f"Line {number} of {name}"
+        row = json_row(line, where, used)
         try:
-            row = json.loads(line, object_pairs_hook=pairs)
-            if not isinstance(row, dict):
-                raise InputError(f"{where} is not a JSON object with named values.")
-            if twice is not None:
-                raise InputError(f"{where} has the name '{shortened(twice)}' more than once; rename one.")
-            for column in used:
-                _require_text(row.get(column), column, where)
             rows.append({whole(key): whole(as_text(value)) for key, value in row.items()})
-            lines.append(number)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{where} is not JSON: {error.msg} at character {error.pos + 1}.") from error
         except RecursionError:
             raise InputError(f"{where} is nested too deeply for a row of texts.") from None
-        except InputError:
-            raise
-        except ValueError:  # of Python's int
-            most = f"{sys.get_int_max_str_digits():,}"
-            raise InputError(f"{where} has a whole number of more than {most} digits; put it in quotes.") from None
+        lines.append(number)
     return pd.DataFrame(rows, pd.Index(lines, name="line"), dtype=object).fillna("")
 
 

@@ -19,18 +19,21 @@ RECORD, MODEL, TOKENIZER, SCRIPT, CARD = "export.json", "model.onnx", "tokenizer
 NEEDS = 'Exported encoders need onnx and onnxruntime; install them with `pip install "rtxlib[export]"`.'
 
 
-def find(name: str) -> Opened | None:
+def find(name: str, threads: int = 0) -> Opened | None:
     """The exported encoder in a folder; None if the name is not that of an exported folder. Raises InputError as Opened."""
-    return Opened(Path(os.path.expanduser(name))) if os.path.isfile(os.path.join(os.path.expanduser(name), RECORD)) else None
+    folder = os.path.expanduser(name)
+    return Opened(Path(folder), threads) if os.path.isfile(os.path.join(folder, RECORD)) else None
 
 
 class Opened:
     """An exported encoder. ``spec`` and ``metrics`` have those entries of a run that ``rtx predict`` reads.
 
+    threads: how many compute; 0: all cores.
+
     Raises InputError when onnxruntime is not installed, or when a file but the card is not as it was written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, threads: int = 0) -> None:
         try:
             from rtxlib.export.standalone import Exported
         except ModuleNotFoundError:
@@ -41,11 +44,16 @@ class Opened:
         if what := checksums.damage(folder, lambda name: name != CARD):
             raise InputError(f"{folder} is damaged ({what}); copy or export it again.")
         try:
-            self.exported = Exported(folder)
+            self.exported = Exported(folder, threads)
         except Exception as error:  # of json, tokenizers or onnxruntime, each with kinds of its own
             raise InputError(f"{folder} cannot be opened ({str(error).splitlines()[0]}); export it again.") from error
         self.record: dict[str, Any] = self.exported.record
         self.folder = folder
+
+    @property
+    def version(self) -> str:
+        """The checksum of its graph."""
+        return "sha256:" + checksums.sha256(self.folder / MODEL)[:16]
 
     @property
     def pairs(self) -> bool:
@@ -74,16 +82,20 @@ class Opened:
         clean = self.exported.clean
         return self.exported([clean(text) if isinstance(text, str) else tuple(map(clean, text)) for text in texts], passes)
 
-    def predict(self, texts: Sequence[Any], recurrent_depth: int | None = None, early_exit: object = None) -> pd.DataFrame:
-        """One row per text, with the columns of :func:`rtxlib.runs.use.predict`."""
-        import pandas as pd
-
+    def probabilities(self, texts: Sequence[Any], recurrent_depth: int | None = None, early_exit: object = None) -> np.ndarray:
+        """Probabilities (texts, labels), in float32."""
         if early_exit is not None:
             raise InputError("An exported graph has no early exits; use the run itself, or --passes.")
-        names = self.spec["label_names"]
         logits = self.answers(texts, recurrent_depth)
         p = np.exp(logits - logits.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict(self, texts: Sequence[Any], **way: Any) -> pd.DataFrame:
+        """One row per text, with the columns of :func:`rtxlib.runs.use.predict`. way: as in :meth:`probabilities`."""
+        import pandas as pd
+
+        names = self.spec["label_names"]
+        p = self.probabilities(texts, **way)
         table = pd.DataFrame(list(texts), columns=["text", "text_pair"] if self.pairs else ["text"])
         table["label"] = [names[i] for i in p.argmax(axis=1)]
         return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in names])], axis=1)
@@ -93,5 +105,3 @@ class Opened:
         if self.record["labels"]:
             raise InputError(f"{self.folder} is a classifier and gives no embeddings; use it with `rtx predict`.")
         return self.answers(texts)
-
-

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
-import os
 import platform
-import socket
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -22,7 +19,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from rtxlib import atomic, paths, process
+from rtxlib import atomic, executors, process
 from rtxlib.errors import InputError
 from rtxlib.runs import local, store
 from rtxlib.runs.spec import RunSpec
@@ -33,8 +30,6 @@ RETRIES = 3  # of a run whose worker or node was lost; a run that raises is not 
 LOOK_SECONDS = 2.0  # between two looks at the locks of other drivers
 SAY_SECONDS = 10.0  # between two reports of the progress
 SHOWN_SECONDS = 90.0  # a network file system may show a folder of another machine only after a minute
-ANSWER_SECONDS = 10.0  # to wait for the first answer of a cluster
-OBJECT_STORE = 100 * 2**20  # bytes; driver and workers exchange only small objects
 
 # A run's share of a GPU. These are estimates with a margin; they were not measured on a GPU.
 CONTEXT_MB = 600  # the memory of a process besides its tensors
@@ -54,7 +49,7 @@ def train_all(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None
 
     started_here = not ray.is_initialized()
     if started_here:
-        _start(max(spec.threads for spec in missing.values()))
+        executors.connect(max(spec.threads for spec in missing.values()))
     held = store.lock(runs, f"driver-{uuid.uuid4().hex[:12]}-{atomic.mark()}")
     try:
         with held:
@@ -70,50 +65,6 @@ def train_all(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None
             f"{len(failed)} of {len(missing)} runs failed, the others are in the store. {first.title}: {reasons[0]}"
             + (f" Others: {' '.join(reasons[1:3])}" if len(reasons) > 1 else "")
         )
-
-
-def _start(most_threads: int) -> None:
-    """Connect this process to the cluster of ``RAY_ADDRESS``, or start a cluster on this machine that ends with the process."""
-    import ray
-
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "runtime_env": _environment()}
-    address = os.environ.get("RAY_ADDRESS")
-    if not address:
-        cores = max(os.cpu_count() or 1, most_threads)
-        try:
-            ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
-        except Exception as error:  # Ray raises a bare Exception when its processes take half a minute to start
-            raise InputError(
-                f"Ray did not start here ({_first_line(error)}); try again when the machine is less busy, or use the "
-                "executor 'local'."
-            ) from error
-        return
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        if colon:  # Ray itself tries for minutes to reach an address that does not answer
-            socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
-        ray.init(address, **common)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(
-            f"There is no Ray cluster to work with at RAY_ADDRESS={address} ({_first_line(error)}); start one with "
-            "`ray start --head`, or unset RAY_ADDRESS to use this machine alone."
-        ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0]
-
-
-def _environment() -> dict[str, dict[str, str]]:
-    """A ``runtime_env`` with the environment variables that workers need.
-
-    The Hub's token is left out, because Ray shows the ``runtime_env`` to others. A node that needs the token must have it in
-    its own environment.
-    """
-    names = [name for name in os.environ if name.startswith("HF_") and "TOKEN" not in name]
-    kept = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
-    return {"env_vars": kept | process.environment() | {"RTX_HOME": str(paths.root())}}
 
 
 def _train_on_node(spec: RunSpec, runs: Path, mark: Path, on_gpu: bool) -> bool:
@@ -156,7 +107,7 @@ def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None],
     train_one = ray.remote(max_calls=1 if with_gpus else 0)(_train_on_node)
     shapes = {key: shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
     known = store.every(runs) if with_gpus else []
-    environment = _environment()  # given to each task too, because Ray may have been started by somebody else
+    environment = executors.environment()  # given to each task too, because Ray may have been started by somebody else
     tasks: dict[Any, str] = {}  # a task's reference → its key
     elsewhere: set[str] = set()  # keys of runs that other processes are training
     queue, failed, done, said_at = list(missing), {}, 0, time.monotonic()
@@ -254,7 +205,7 @@ def _reason(error: Exception) -> str:
         )
     if "No module named 'rtxlib" in str(error):
         return "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
-    return f"{type(cause).__name__}: {_first_line(cause)}"
+    return f"{type(cause).__name__}: {executors.first_line(cause)}"
 
 
 # -------------------------------------------------------------------------------------------------------- shares of a GPU

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from rtxlib import paths
+from rtxlib import executors, paths
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs import cluster, cost, executors, local, store, use
+from rtxlib.runs import cluster, cost, local, store, use
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,26 +102,40 @@ def is_classifier(run: Run) -> bool:
     return run.path is not None and (run.path / classifiers.FILE).is_file()
 
 
-def _probabilities(run: Run, cleaned: list[str], **way: Any) -> np.ndarray:
+def _probabilities(run: Run, cleaned: list[Text], **way: Any) -> np.ndarray:
+    return _answerer(run)(cleaned, **way)
+
+
+def opened(run: Run) -> Callable[..., np.ndarray]:
+    """The function :func:`probabilities` of a run that is opened once, to be called many times with ``texts`` and ``way``."""
+    answer = _answerer(run)
+    return lambda texts, **way: answer(_cleaned(run, texts), **way)
+
+
+def _answerer(run: Run) -> Callable[..., np.ndarray]:
+    """The probabilities (texts, labels) of cleaned texts, as a function that holds the model."""
     if is_classifier(run):
         store.verify(run, lambda name: name != store.CARD)
-        return classifiers.load(run.path).probabilities(cleaned)
+        return classifiers.load(run.path).probabilities
     model, tokenizer = open_run(run)
-    if cut := cut_texts(cleaned):
-        print(cut, file=sys.stderr)
-    ids, offsets = encode(cleaned, tokenizer, run.spec["data"]["max_length"])
     device = pick_device()
+    precision = pick_precision(run.spec["recipe"]["precision"], device)
     separator = tokenizer.sep_token_id if reads_pairs(run) else None
-    tokens = Tokens(ids, offsets, np.zeros(len(cleaned), dtype=np.int64), separator)
-    logits = predict_logits(
-        model, tokens, tokenizer.pad_token_id, device, pick_precision(run.spec["recipe"]["precision"], device), **way
-    )
-    if not np.isfinite(logits).all():
-        raise InputError(
-            f"Run {run.key} answers with numbers that are not finite, so its weights are damaged: delete {run.path} and train it "
-            "again."
-        )
-    return softmax(logits, axis=1)
+
+    def answer(cleaned: list[Text], **way: Any) -> np.ndarray:
+        if cut := cut_texts(cleaned):
+            print(cut, file=sys.stderr)
+        ids, offsets = encode(cleaned, tokenizer, run.spec["data"]["max_length"])
+        tokens = Tokens(ids, offsets, np.zeros(len(cleaned), dtype=np.int64), separator)
+        logits = predict_logits(model, tokens, tokenizer.pad_token_id, device, precision, **way)
+        if not np.isfinite(logits).all():
+            raise InputError(
+                f"Run {run.key} answers with numbers that are not finite, so its weights are damaged: delete {run.path} and "
+                "train it again."
+            )
+        return softmax(logits, axis=1)
+
+    return answer
 
 
 def _cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:

@@ -38,8 +38,8 @@ def _run_notebooks(
     names: list[str] | None, profile: str, parameters: tuple[str, ...], training: bool, executor: str
 ) -> None:
     """Run notebooks, make the page of all executed ones, say where it is, and exit with 1 when a notebook failed."""
-    from rtxlib import paths
-    from rtxlib.runs import executors, store
+    from rtxlib import executors, paths
+    from rtxlib.runs import store
     from rtxstudy.report import notebooks
 
     out, given = paths.reports_dir(profile), notebooks.pairs(parameters)
@@ -73,7 +73,7 @@ def report(
 ) -> None:
     """Run the notebooks and make the report."""
     need_extra("report")
-    from rtxlib.runs import executors
+    from rtxlib import executors
 
     chosen = None if names is None else [name.strip() for name in names.split(",")]
     executors.known(executor)
