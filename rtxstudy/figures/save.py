@@ -22,6 +22,10 @@ from rtxstudy.names import said
 MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG, so that a report of many figures stays small
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
 _DOTS = 200  # per inch
+# In a notebook a click shows the figure as large as the screen, and the next one as before. A report has a way of its own.
+_ENLARGE = (
+    "this.closest('.enlarge, dialog') || (document.fullscreenElement ? document.exitFullscreen() : this.requestFullscreen())"
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Shown:
             kind, mime = "png", "image/png"
         data = base64.b64encode((self.folder / f"{self.stem}.{kind}").read_bytes()).decode()
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}">{caption}</figure>'
+        click = f'style="cursor: zoom-in" onclick="{_ENLARGE}"'
+        return f'<figure><img alt="{html.escape(self.alt)}" {click} src="data:{mime};base64,{data}">{caption}</figure>'
 
 
 def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str, caption: str | None = None) -> Shown:
