@@ -47,7 +47,7 @@ class Shown:
         data = base64.b64encode((self.folder / f"{self.stem}.{kind}").read_bytes()).decode()
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
         click = f'style="cursor: zoom-in" onclick="{_ENLARGE}"'
-        return f'<figure><img alt="{html.escape(self.alt)}" {click} src="data:{mime};base64,{data}">{caption}</figure>'
+        return f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}" {click}>{caption}</figure>'
 
 
 def save(figure: Figure, stem: str, table: pd.DataFrame, folder: Path, alt: str, caption: str | None = None) -> Shown:
