@@ -136,6 +136,7 @@ def test_the_probes_are_drawn_and_said_beside_random_weights(data: Prepared) -> 
     on_its_page(lambda: draw_probes.probes(table))
     refuses(draw_probes.probes, table, ("model", "weights", "depth", "task", "accuracy"))
     said = words.known_by_depth(table)
+    assert words.probes_title(table) == "After its last layer, bert-tiny is not above random weights"
     assert "after pass 3" in said and "0.0 and 0.0 points against random weights" in said
 
 

@@ -59,6 +59,25 @@ def looked_at(heads: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def heads_title(heads: pd.DataFrame) -> str:
+    """The most one-sided head, as the title of the figure; ``heads``: as ``heads.strongest`` gives them."""
+    top = heads.loc[heads["share"].idxmax()]
+    return f"Head {top['head']} of layer {top['layer']} gives {top['share']:.0%} of its attention to one thing: {top['pattern']}"
+
+
+def probes_title(table: pd.DataFrame) -> str:
+    """What the first encoder has learned by its end, as the title of the figure; ``table``: as ``probing.probes`` gives it."""
+    model, by = table[["model", "by"]].iloc[0]
+    own = table[table["model"] == model]
+    ends = own[own["depth"] == own["depth"].max()].pivot(
+        index="task", columns="weights", values=["accuracy", "low", "high"]
+    )
+    above = list(ends.index[ends["low", "trained"] > ends["high", "random"]])
+    below = list(ends.index[ends["high", "trained"] < ends["low", "random"]])
+    said_above = f"above random weights for {_listed(above)}" if above else "not above random weights"
+    return f"After its last {by}, {model} is {said_above}" + (f" and below for {_listed(below)}" if below else "")
+
+
 def known_by_depth(table: pd.DataFrame) -> str:
     """Where each probe reads most, and how far that is above random weights; ``table``: as ``probing.probes`` gives it."""
     lines = []
