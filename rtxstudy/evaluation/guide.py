@@ -25,7 +25,7 @@ GUIDED = {  # name -> preset
     "ModernBERT-base": "modernbert-base",
 }
 SINGLE, ROUNDS = 8, 3  # texts that are timed one by one, and how often
-BATCH = 16  # texts of the batch that is timed
+BATCH = 8  # texts of the batch that is timed
 
 
 def sizes_and_speed(data: Prepared, presets: Mapping[str, str] = GUIDED) -> pd.DataFrame:
