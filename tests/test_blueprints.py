@@ -44,8 +44,12 @@ def test_the_drawing_shows_each_part_of_each_encoder_and_overlaps_nothing() -> N
     table = blueprints(NAMES)
     _, texts = on_its_page(lambda: draw.blueprints(table))
     shown = " ".join(text.get_text() for text in texts).replace("\n", " ")
+    shown = shown.replace("\xa0", " ")
     assert all(name in shown for name in NAMES) and "109.5 M" in shown and "22 layers" in shown
-    assert all(words in shown for words in table["words"])
+    assert all(words.replace("\xa0", " ") in shown for words in table["words"])
+    loops = {name: name for name in ("standard-2x32", "recurrent-1x2x32", "recurrent-1x3x32")}
+    _, texts = on_its_page(lambda: draw.blueprints(blueprints(loops, vocab_size=400)))
+    assert any("1\xa0layer, 3\xa0passes" in text.get_text() for text in texts)
     with pytest.raises(InputError, match="room for 3 encoders, not 4"):
         draw.blueprints(blueprints(NAMES | {"another": "bert-tiny"}))
     with pytest.raises(InputError, match="'words'"):

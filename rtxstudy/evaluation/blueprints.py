@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 import torch
@@ -17,15 +18,16 @@ _ADDED = {"learned": "learned position", "sinusoidal": "sines of the position"} 
 _READ = {"mean": "mean of all tokens", "cls": "state of [CLS]", "pooler": "tanh(W·[CLS] + b)"}
 
 
-def blueprints(names: Mapping[str, str]) -> pd.DataFrame:
+def blueprints(names: Mapping[str, str], **overrides: Any) -> pd.DataFrame:
     """The parts of several encoders, one row for each part: those of :func:`blueprint`, and ``model``.
 
     ``names``: what an encoder is called → its preset. The encoders are built on the meta device, so no weight is needed.
+    ``overrides``: fields of their configurations, such as the size of the vocabulary.
     """
     parts = []
     for name, of_preset in names.items():
         with torch.device("meta"):
-            parts.append(blueprint(Encoder(preset(of_preset))).assign(model=name))
+            parts.append(blueprint(Encoder(preset(of_preset, **overrides))).assign(model=name))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -96,7 +98,8 @@ def _layer(encoder: Encoder) -> Iterator[Row]:
 
 def _attention(encoder: Encoder) -> str:
     config, layers = encoder.config, encoder.stack.blocks[0]
-    words = f"{layers[0].attention.num_heads} heads of {layers[0].attention.head_dim}"
+    heads = layers[0].attention.num_heads
+    words = f"{heads} head{'s' * (heads > 1)} of {layers[0].attention.head_dim}"
     words += f", {_POSITIONS[config.position]}" if config.position in _POSITIONS else ""
     local = sum(layer.local for layer in layers)
     seen = f"{config.local_attention // 2} tokens to each side" if local else "all tokens"

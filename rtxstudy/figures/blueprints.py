@@ -40,7 +40,6 @@ _LINE, _AIR, _GAP = (
 )  # height of a line, space above and below the lines of a box, and between boxes
 _FRAME = 8.0  # between the boxes of a layer and the frame around them
 _STRIP, _BRANCH = 9.0, 12.0  # width of the strip of layers, and of the branch beside a box
-_HEAD = 3.9 * TITLE  # for the name and the size above a stack
 
 
 class _Box(NamedTuple):
@@ -67,7 +66,9 @@ def blueprints(table: pd.DataFrame, title: str = "How are the encoders built?") 
     stacks = {name: {stage: _boxes(rows, stage, inner) for stage in _STAGES} for name, rows in models}
     heights = {stage: max(_height(stack[stage], stage) for stack in stacks.values()) for stage in _STAGES}
     cell = min(_height(stacks[name]["layer"], "layer") / len(rows["layers"].iloc[0]) for name, rows in models)
-    total = sum(heights.values()) + 2 * 1.6 * _GAP + _HEAD
+    sizes = {name: _sizes(rows.iloc[0], column - 8) for name, rows in models}
+    head = 1.25 * TITLE + _LINE * max(map(len, sizes.values())) + 10
+    total = sum(heights.values()) + 2 * 1.6 * _GAP + head
     local = table["layers"].str.contains("L").any()
     figure, axes = canvas(
         title,
@@ -81,7 +82,8 @@ def blueprints(table: pd.DataFrame, title: str = "How are the encoders built?") 
     ax.axis("off")
     for number, (name, rows) in enumerate(models):
         x = column * (number + 0.5) + (_BRANCH - _STRIP) / 2
-        _write_head(ax, x, total, str(name), rows.iloc[0])
+        ax.text(x, total - 2, str(name), size=TITLE, weight="bold", ha="center", va="top")
+        ax.text(x, total - 2 - 1.25 * TITLE, "\n".join(sizes[name]), ha="center", va="top", linespacing=1.2)
         _draw(ax, x, inner, stacks[name], heights, rows["layers"].iloc[0], cell)
     return figure
 
@@ -102,11 +104,12 @@ def _height(boxes: list[_Box], stage: str) -> float:
     return sum(box.height for box in boxes) + _GAP * (len(boxes) - 1) + frame
 
 
-def _write_head(ax: Axes, x: float, top: float, name: str, row: pd.Series) -> None:
-    layers = f"{len(row['layers'])} layers" + (f", passed {row['passes']} times" if row["passes"] > 1 else "")
-    ax.text(x, top - 2, name, size=TITLE, weight="bold", ha="center", va="top")
-    sizes = f"{layers}, {row['width']:,} wide\n{row['total'] / 1e6:.1f} M parameters"
-    ax.text(x, top - 2 - 1.25 * TITLE, sizes, ha="center", va="top", linespacing=1.2)
+def _sizes(row: pd.Series, room: float) -> list[str]:
+    """Depth, width and parameters of an encoder, in lines of at most ``room`` points."""
+    layers, passes, total = len(row["layers"]), row["passes"], row["total"]
+    depth = f"{layers}\xa0layer{'s' * (layers > 1)}" + (f", {passes}\xa0passes" if passes > 1 else "")
+    count = f"{total / 1e6:.1f}\xa0M" if total >= 1e6 else f"{total:,}"
+    return [*wrap(f"{depth}, {row['width']:,}\xa0wide", room, BODY), f"{count}\xa0parameters"]
 
 
 def _draw(
