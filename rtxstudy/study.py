@@ -28,6 +28,7 @@ from rtxlib.errors import InputError
 from rtxlib.process import tune
 from rtxstudy import published
 from rtxstudy.evaluation.finished import Runs
+from rtxstudy.live import Live
 from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ class Study:
         stored = lookup(specs, paths.runs_dir(), self._prepared)
         elsewhere = {key for key, here in stored if here is None and key in known}
         ours = {key: spec for spec, (key, _) in zip(specs, stored, strict=True) if key not in elsewhere}
-        opened = run(list(ours.values()), timed=timed, data=self._prepared)
+        with Live() as live:
+            opened = run(list(ours.values()), live, timed=timed, data=self._prepared)
         runs = known | dict(zip(ours, opened, strict=True))
         return [runs[key] for key, _ in stored]
 

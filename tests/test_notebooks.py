@@ -160,7 +160,7 @@ def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(repo
     assert done.returncode == 0, done.stderr[-2000:]
     shown = shown_by(next((tmp_path / "reports/smoke").rglob("07_pretrained_encoders.ipynb")))
     skipped = [text for text in shown if "Skipped, since it needs pretrained weights" in text]
-    assert len(skipped) == 4
+    assert len(skipped) == 5
     assert all("could be read neither from the Hub nor from its cache" in text for text in skipped)
     assert (tmp_path / "figures/smoke/07_spam.svg").is_file()
     assert not (tmp_path / "figures/smoke/07_similarity.svg").exists()

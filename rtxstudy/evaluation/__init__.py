@@ -24,6 +24,9 @@ Other notebooks:
 - :mod:`~rtxstudy.evaluation.data_tables`: prepared data (notebook 01)
 - :mod:`~rtxstudy.evaluation.pretraining`, :mod:`~rtxstudy.evaluation.retrieval`,
   :mod:`~rtxstudy.evaluation.behaviour`: pretrained encoders (07)
+- :mod:`~rtxstudy.evaluation.guide`: size, speed and quality of pretrained encoders (07)
+- :mod:`~rtxstudy.evaluation.heads`, :mod:`~rtxstudy.evaluation.probing`: what heads look at, and what states know (07)
+- :mod:`~rtxstudy.evaluation.blueprints`, :mod:`~rtxstudy.evaluation.shapes`: drawings of encoders (02, 07), shapes (08)
 - :mod:`~rtxstudy.evaluation.tour`, :mod:`~rtxstudy.evaluation.fresh`: the parts of an encoder (08)
 - :mod:`~rtxstudy.evaluation.anatomy`: parameters and modules of an encoder
 """

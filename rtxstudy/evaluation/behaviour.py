@@ -15,7 +15,7 @@ from rtxlib.runs.cost import Batch
 
 
 @contextmanager
-def _reading(encoder: Encoder) -> Iterator[None]:
+def reading(encoder: Encoder) -> Iterator[None]:
     """Evaluation mode without gradients; the encoder's own mode is restored at the end."""
     if encoder.device.type == "meta":
         raise InputError("An encoder on the meta device has no weights to run; build it without, random ones will do.")
@@ -38,7 +38,7 @@ def reach(encoder: Encoder, length: int) -> pd.DataFrame:
     if length < 1:
         raise InputError(f"A text has at least one token, not {length}.")
     ids = torch.randint(encoder.config.vocab_size, (1, length), generator=torch.Generator().manual_seed(0))
-    with _reading(encoder):
+    with reading(encoder):
         attentions = encoder(ids.to(encoder.device), output_attentions=True).attentions
         seen = torch.stack([(weights[0] > 0).any(dim=0) for weights in attentions]).cpu().numpy()  # (layers, T, T)
     edges = np.diff(seen.astype(np.int8), axis=-1, prepend=0, append=0)  # 1 where a stretch starts, −1 after its end
@@ -55,7 +55,7 @@ def norms_by_layer(encoder: Encoder, batches: Sequence[Batch]) -> pd.DataFrame:
     device, and for batches without a single token.
     """
     total, tokens = 0.0, 0
-    with _reading(encoder):
+    with reading(encoder):
         for batch in batches:
             ids, mask = batch["input_ids"].to(encoder.device), batch.get("attention_mask")
             mask = torch.ones_like(ids) if mask is None else mask.to(encoder.device)

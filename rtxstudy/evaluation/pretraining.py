@@ -19,7 +19,7 @@ from rtxlib.models import pretrained
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import preset
 from rtxlib.training.embed import embed, similarity
-from rtxstudy.evaluation import behaviour, retrieval
+from rtxstudy.evaluation import behaviour, heads, retrieval
 
 LONGEST_SHOWN = 89  # characters; a longer text is cut to CUT_TO characters and an ellipsis
 CUT_TO = 88
@@ -111,3 +111,11 @@ def best_matches(queries: Sequence[str], texts: Sequence[str], embedder: Embedde
             shown = text if len(text) <= LONGEST_SHOWN else f"{text[:CUT_TO]}…"
             rows.append({"query": query, "similarity": of_query[place], "review": shown})
     return pd.DataFrame(rows)
+
+
+def head_patterns(data: Prepared, rows: int, embedder: Embedder | None) -> pd.DataFrame:
+    """:func:`rtxstudy.evaluation.heads.attention_patterns` on at most ``rows`` test texts; empty without an embedder."""
+    if embedder is None:
+        return pd.DataFrame({"pattern": []})
+    texts = data.rows("test")["text"].tolist()[:rows]
+    return heads.attention_patterns(texts, embedder.encoder, embedder.tokenizer)

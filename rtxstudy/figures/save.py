@@ -23,6 +23,10 @@ MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG, so that a report o
 NOTHING = "This figure shows no difference that is larger than the noise of at least three seeds."
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
 _DOTS = 200  # per inch
+# In a notebook a click shows the figure as large as the screen, and the next one as before. A report has a way of its own.
+_ENLARGE = (
+    "this.closest('.enlarge, dialog') || (document.fullscreenElement ? document.exitFullscreen() : this.requestFullscreen())"
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Shown:
             kind, mime = "png", "image/png"
         data = base64.b64encode((self.folder / f"{self.stem}.{kind}").read_bytes()).decode()
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        shown = f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}">{caption}</figure>'
+        click = f'style="cursor: zoom-in" onclick="{_ENLARGE}"'
+        shown = f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}" {click}>{caption}</figure>'
         return shown if self.finds else f"<details><summary>{NOTHING}</summary>{shown}</details>"
 
 

@@ -17,6 +17,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.summary`: the first screen of the report; notebook 99 imports this module itself
 - :mod:`~rtxstudy.words.titles`: titles of figures that state what was found; notebooks import this module itself
 - :mod:`~rtxstudy.words.limitations`: the limits of the runs
+- :mod:`~rtxstudy.words.encoders`: pretrained encoders, their heads and layers; notebooks 07 and 08 import this module itself
 - :mod:`~rtxstudy.words.tour`: the parts of an encoder; notebook 08 imports this module itself
 - :mod:`~rtxstudy.words.your_data` and :mod:`~rtxstudy.words.your_texts`: somebody's own texts; notebook 10 imports them itself
 - :mod:`~rtxstudy.words.numbers`: how a number is written in a sentence
