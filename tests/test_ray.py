@@ -27,6 +27,8 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.runs import cluster, execute, store, train
 from rtxlib.runs.spec import RunSpec
+from rtxlib.shards import answers, drive
+from rtxlib.shards.job import Job
 from rtxlib.training.recipe import RECIPES
 
 PATIENCE = 180  # seconds after which a test gives up waiting
@@ -325,6 +327,67 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
     key, pid = killed
     assert ("resumed", key) in [(what, of) for what, of, by in noted() if by != pid]
     assert all(same(run, serial(spec)) for run, spec in zip(runs, specs, strict=True))
+
+
+def test_shards_outlive_a_killed_worker_and_a_killed_node(home: Path, nodes, hooked: Callable, serial: Callable) -> None:
+    """Each worker stops in the middle of its first shard, until one of them and then the node of another were killed."""
+    gate, log = home / "gate", home / "log"
+
+    def hook() -> None:
+        from rtxlib.shards import answers
+
+        really = answers.open_model
+
+        def open_model(*given: object) -> Callable:
+            answer = really(*given)
+            with log.open("a") as file:
+                file.write(f"{os.getpid()}\n")
+
+            def stopping(texts: list[str]) -> dict:
+                while len(texts) > 1 and not gate.exists():
+                    time.sleep(0.05)
+                return answer(texts)
+
+            return stopping
+
+        answers.open_model = open_model
+
+    def opened() -> list[int]:
+        return [int(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def in_the_middle(count: int) -> bool:
+        return len(opened()) == count and len(list(out.glob(f".*-{opened()[-1]}-*.tmp"))) == 1
+
+    def kill() -> None:
+        try:
+            until(lambda: in_the_middle(2))  # a worker on each node
+            first, second = opened()
+            os.kill(first, signal.SIGKILL)
+            until(lambda: in_the_middle(3))  # another one opened the model
+            nodes.remove_node(node_of(nodes, second), allow_graceful=False)
+            until(lambda: not psutil.pid_exists(second))
+            assert not list(out.glob("*.parquet"))
+        finally:
+            gate.touch()
+
+    source, out, model = home / "in", home / "out", str(serial(seeds(0)[0]).path)
+    source.mkdir()
+    for i in range(5):
+        table = pd.DataFrame({"id": range(30 * i, 30 * i + 30), "text": [f"a fine film {n}" for n in range(30)]})
+        table.to_parquet(source / f"part-{i}.parquet")
+    hooked(hook)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    one, told = Job("predict", str(source), str(out), model, answers.version("predict", model)), {}
+    driver = threading.Thread(target=lambda: told.update(drive.work(one, "ray")), daemon=True)
+    driver.start()
+    until(lambda: not driver.is_alive())
+    killer.join()
+    add_node(nodes, num_cpus=1)
+    written = pd.concat(pd.read_parquet(out / f"part-{i}.parquet") for i in range(5))
+    assert written["id"].tolist() == list(range(150)) and written["predicted"].notna().all()
+    assert told["shards"] == 5 and not list(out.glob("*.tmp"))
+    assert len(set(opened())) == len(opened()) < 5 + 3  # a worker opens the model once
 
 
 DRIVER = """
