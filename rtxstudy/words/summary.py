@@ -51,7 +51,7 @@ def _replaces(gains: pd.DataFrame, margin: float) -> str:
     pays = rows[rows["kept"].notna()]
     if pays.empty:
         return f"There is nothing to replace: more layers gain nothing in {counted(len(rows), 'comparison')}."
-    where = " and ".join(pays["data"].unique())
+    where = ", ".join(pays["data"].unique())
     head = f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')}, on {where}."
     as_good = pays[pays["sharing_low"] > -margin]
     if as_good.empty:
@@ -85,8 +85,8 @@ def _cheapest(glance: pd.DataFrame, data: str, margin: float) -> str:
         return "No model without pretraining is above the most frequent label."
     best = own.iloc[0]
     row = own[own["mean"] >= best["mean"] - margin].sort_values("ms").iloc[0]
-    time = f"{row['ms']:.2g} ms" + (" in a batch" if row["family"] == "classical" else "")
-    said = f"{row['model']}, {_percent(row['mean'])} in {time} a text"
+    time = f"{row['ms']:.2g} ms a text" + (" in a batch" if row["family"] == "classical" else "")
+    said = f"{row['model']}, {_percent(row['mean'])} in {time}"
     if row["model"] == best["model"]:
         return f"{said}. No model without pretraining has a higher mean."
     beside = f"{best['model']}, {_percent(best['mean'])} in {best['ms']:.2g} ms"
