@@ -387,9 +387,9 @@ def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) ->
     device = timed["device"].iloc[0]
     assert readable.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
     said = words.limits(mixed.assign(study="recurrent"))
-    assert f"timed on {device} (bf16), {device} (fp32), inference on {device}." in said
+    assert f"timed on {device} (bf16) and on {device} (fp32). Inference was timed on {device}." in said
     old = words.limits(mixed.drop(columns="latency_device").assign(study="recurrent"))
-    assert "inference with 1 thread. No other device" in old
+    assert "recorded only the number of threads: 1. No other device" in old
     assert "Not part of this profile: what the loop does (03); sizes" in said and "beside the standard one" not in said
 
 
@@ -434,7 +434,7 @@ def test_the_answer_is_yes_where_the_whole_interval_lies_above_the_margin() -> N
     for sentence in (
         "- **yes**: sst2",
         "- **not settled by these runs**: cola",
-        "- The yes on sst2 is narrow: if one of the seeds is left out, the interval begins at −1.2 points.",
+        "- The yes on sst2 is narrow: without one of its seeds the interval can begin at −1.2 points.",
         "The answer is yes where the whole interval lies above −1 percentage point, and no where it lies below.",
     ):
         assert sentence in said

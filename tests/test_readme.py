@@ -67,7 +67,8 @@ def test_the_drawing_is_the_one_its_code_draws(tmp_path: Path) -> None:
 def test_a_finding_that_the_tables_no_longer_support_is_refused(
     monkeypatch: pytest.MonkeyPatch, number: int, comparison: str, column: str, value: float
 ) -> None:
-    tables = {name: readme.table(name).copy() for name in ("comparisons", "runs", "classical", "depth_gains", "depth_arms")}
+    names = ("comparisons", "runs", "classical", "depth_gains", "depth_arms", "predictions")
+    tables = {name: readme.table(name).copy() for name in names}
     for name, of in (("comparisons", "comparison"), ("depth_gains", "data")):
         tables[name].loc[tables[name][of] == comparison, column] = value
     monkeypatch.setattr(readme, "table", tables.__getitem__)

@@ -42,11 +42,11 @@ class DepthTask:
 
     data: DataSpec
     nothing: Recipe | None = None  # from random weights
-    one_layer: Recipe | None = None  # from random weights, with the narrow encoders of notebook 03 on the same data
     made: Recipe | None = None  # from the weights of a pretrained encoder
     lower: Recipe | None = None  # the same with a loop of its lower layers, where the study's loop is another one
     taught: Recipe | None = None  # the same, with the fine-tuned deep encoder as the teacher
     own_text: Recipe | None = None  # fine-tuned after a pretraining on the study's own texts
+    one_layer: Recipe | None = None  # from random weights, with the narrow encoders of notebook 03 on the same data
 
 
 @dataclass(frozen=True)
