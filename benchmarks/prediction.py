@@ -68,7 +68,8 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
                 yield from _throughput(name, given, same, precision, rounds)
         name, given = texts("sst2", SINGLE)
         for precision in precisions:
-            yield _alone(name, given, same, precision, rounds)
+            theirs = partial(peer, "alone", same.folder, DTYPES[precision], given, LENGTH)
+            yield alone(f"{name}, {precision}", given, same, precision, rounds, theirs, 1.0, "transformers")
     if device.type == "cpu":
         for what, unit, aim in (("throughput", "texts/s", 2.0), ("latency of one text", "ms", 1.0)):
             yield not_measured(f"prediction on cuda, {what}", unit, aim, "no cuda device here")
@@ -79,18 +80,6 @@ def predicted(given: list[str], same: Same, precision: str) -> np.ndarray:
     ids, offsets = encode(given, same.tokenizer, LENGTH)
     tokens = Tokens(ids, offsets, np.zeros(len(given), dtype=np.int64))
     return predict_logits(same.model, tokens, same.tokenizer.pad_token_id, pick_device(), precision)
-
-
-def milliseconds(given: list[str], same: Same, precision: str) -> Callable[[], float]:
-    """A function that measures our forward pass over each text alone; it returns the median in milliseconds."""
-    device = pick_device()
-    batches = [same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given]
-
-    def measure() -> float:
-        with torch.inference_mode(), autocast(precision, device), prepacked(same.model):
-            return 1000 * median(seconds(lambda batch=batch: same.model(batch["input_ids"])) for batch in batches)
-
-    return measure
 
 
 def _throughput(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Iterator[Row]:
@@ -124,24 +113,39 @@ def _throughput(name: str, given: list[str], same: Same, precision: str, rounds:
         )
 
 
-def _alone(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Row:
-    """Milliseconds of a forward pass over one text: the median over all texts in each round."""
-    ours = milliseconds(given, same, precision)
+def alone(
+    name: str,
+    given: list[str],
+    same: Same,
+    precision: str,
+    rounds: int,
+    theirs: Callable[[], list[float]],
+    aim: float,
+    package: str,
+    how: str = "",
+) -> Row:
+    """Milliseconds of a forward pass over one text: the median over all texts in each round.
 
-    def theirs() -> float:
-        return median(same.peer("alone", same.folder, DTYPES[precision], given, LENGTH))
+    theirs: the peer's milliseconds of each text. how: more words on what is compared.
+    """
+    device = pick_device()
+    batches = [same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given]
+
+    def ours() -> float:
+        with torch.inference_mode(), autocast(precision, device), prepacked(same.model):
+            return 1000 * median(seconds(lambda batch=batch: same.model(batch["input_ids"])) for batch in batches)
 
     ours()  # both compile the shapes in their first call
     theirs()
-    found = take_turns({"ours": ours, "peer": theirs}, rounds)
+    found = take_turns({"ours": ours, "peer": lambda: median(theirs())}, rounds)
     return row(
-        f"latency of one text, {name}, {precision}",
+        f"latency of one text, {name}",
         found["ours"],
         found["peer"],
         "ms",
-        1.0,
-        ("transformers",),
-        f"forward pass over {len(given)} texts one by one, the median of each round; BERT 6×384 with the same weights; "
+        aim,
+        (package,),
+        f"forward pass over {len(given)} texts one by one, the median of each round; BERT 6×384 with the same weights{how}; "
         f"{torch.get_num_threads()} threads",
         less_is_better=True,
     )

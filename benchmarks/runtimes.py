@@ -7,14 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import torch
 
 from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
 from benchmarks.peers import Peer
-from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, milliseconds, predicted, same_models
+from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, predicted, same_models
 from benchmarks.texts import prepared, texts
 from rtxlib.export.network import network
 from rtxlib.training.device import pick_device, pick_precision
@@ -39,7 +38,9 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
                     told, given = texts(source, count // 8 if short else count)
                     yield _throughput(f"{len(given)} {told}", given, same, (kind, name), precision, rounds)
                 told, given = texts("sst2", SINGLE)
-                yield _alone(told, given, same, (kind, name), precision, rounds)
+                theirs = partial(peer, "runtime_alone", kind, same.folder, precision, torch.get_num_threads(), given, LENGTH)
+                told, how = f"{told}, {precision}, beside {name}", ", by torch and as the graph of `rtx export`"
+                yield alone(told, given, same, precision, rounds, theirs, ALONE, kind, how)
 
 
 def _throughput(told: str, given: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
@@ -62,27 +63,4 @@ def _throughput(told: str, given: list[str], same: Same, runtime: tuple[str, str
         f"BERT 6×384 with the same weights and outputs, by torch and as the graph of `rtx export`, tokenising included, both in "
         f"batches of like length, at most {LENGTH} tokens; the peer in its fastest batches of {SIZES[0]} to {SIZES[-1]} "
         f"({size}); {threads} threads",
-    )
-
-
-def _alone(told: str, given: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
-    (kind, name), threads = runtime, torch.get_num_threads()
-    ours = milliseconds(given, same, precision)
-
-    def theirs() -> float:
-        return median(same.peer("runtime_alone", kind, same.folder, precision, threads, given, LENGTH))
-
-    ours()  # both compile the shapes in their first call
-    theirs()
-    found = take_turns({"ours": ours, "peer": theirs}, rounds)
-    return row(
-        f"latency of one text, {told}, {precision}, beside {name}",
-        found["ours"],
-        found["peer"],
-        "ms",
-        ALONE,
-        (kind,),
-        f"forward pass over {len(given)} texts one by one, the median of each round; BERT 6×384 with the same weights, by torch "
-        f"and as the graph of `rtx export`; {threads} threads",
-        less_is_better=True,
     )

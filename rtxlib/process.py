@@ -15,8 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from rtxlib.errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 SETTINGS = {
     # Idle OpenMP threads sleep after a short wait instead of spinning. On a busy machine, spinning threads wait for partners
@@ -61,6 +65,12 @@ def start_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def end_workers(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool at once, whatever they do."""
+    for worker in list(pool._processes.values()):  # Python 3.14 has a public way to stop them
+        worker.terminate()
 
 
 def _keep_freed_memory() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -28,3 +29,15 @@ def rtx(*arguments: object, given: bytes = b"", home: Path | None = None) -> Sim
         except SystemExit as end:
             status = end.code
     return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def exported(where: Path) -> str:
+    """Train a small loop of any depth, export it as ``graph``, and write its key to ``run``, all in ``where``; the key."""
+    small = ("--data", "embedded", "--rows", "240", "--recipe", "smoke", "--set", "depth_sampling=uniform")
+    done = rtx("train", "--model", "recurrent-1x2x32", *small, "--json", home=where)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout.splitlines()[-1])["key"]
+    (where / "run").write_text(run)
+    done = rtx("export", run, "--out", where / "graph", home=where)
+    assert done.returncode == 0, done.stderr
+    return run

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from in_process import rtx
+from in_process import exported, rtx
 from test_packaging import environment
 from test_recurrence import VARIANTS
 from transformers import AutoModelForSequenceClassification
@@ -164,12 +164,7 @@ def test_the_loss_of_eight_bits_has_an_interval_even_where_nothing_changed() -> 
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run, exported as ``graph`` and in eight bits as ``graph8``, and an encoder, exported as ``vectors``."""
     where = tmp_path_factory.mktemp("export")
-    small = ("--data", "embedded", "--rows", "240", "--recipe", "smoke", "--set", "depth_sampling=uniform")
-    done = rtx("train", "--model", "recurrent-1x2x32", *small, "--json", home=where)
-    assert done.returncode == 0, done.stderr
-    run = json.loads(done.stdout.splitlines()[-1])["key"]
-    done = rtx("export", run, "--out", where / "graph", home=where)
-    assert done.returncode == 0, done.stderr
+    run = exported(where)
     done = rtx("export", where / "data" / "runs" / run, "--int8", "--out", where / "graph8", home=where)
     assert done.returncode == 0, done.stderr
     texts = [f"{a} {b} film" for a in ("a fine", "the dull", "one slow") for b in ("warm", "cold", "loud")]
@@ -180,7 +175,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with mock.patch("rtxlib.cli.export._GENERATED", 240):  # the texts of the run
         done = rtx("export", where / "encoder", "--out", where / "vectors", home=where)
     assert done.returncode == 0, done.stderr
-    (where / "run").write_text(run)
     return where
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from filelock import FileLock
-from in_process import rtx
+from in_process import exported, rtx
 from pyarrow import parquet
 
 from rtxlib.shards import answers, drive, folder, job, local, worker
@@ -32,12 +32,7 @@ pytest.importorskip("onnxruntime")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run, whose key is in ``run``, and its export as ``graph``, which workers open without torch."""
     where = tmp_path_factory.mktemp("shards")
-    small = ("--data", "embedded", "--rows", "240", "--recipe", "smoke", "--set", "depth_sampling=uniform")
-    done = rtx("train", "--model", "recurrent-1x2x32", *small, "--json", home=where)
-    assert done.returncode == 0, done.stderr
-    (where / "run").write_text(json.loads(done.stdout.splitlines()[-1])["key"])
-    done = rtx("export", (where / "run").read_text(), "--out", where / "graph", home=where)
-    assert done.returncode == 0, done.stderr
+    exported(where)
     return where
 
 

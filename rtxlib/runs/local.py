@@ -13,7 +13,7 @@ from pathlib import Path
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.process import start_worker
+from rtxlib.process import end_workers, start_worker
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -73,8 +73,7 @@ def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], No
             "Free some memory and run the same command again."
         ) from error
     except BaseException:
-        for process in list(pool._processes.values()):  # Python 3.14 has a public way to stop them
-            process.terminate()
+        end_workers(pool)
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from rtxlib import atomic
 from rtxlib.errors import READ_ONLY, InputError, shown
+from rtxlib.export.opened import RECORD as EXPORTED
 
 RECORD, LOCK = ".rtx.json", ".rtx.lock"  # in the folder that is written; readers of tables pass over hidden files
 
@@ -48,6 +49,11 @@ class Job:
         """What tells this job from another. The same model may lie elsewhere on another day."""
         fields = dataclasses.asdict(self)
         return {name: value for name, value in fields.items() if name not in ("out", "model")}
+
+    @property
+    def exported(self) -> bool:
+        """Whether the model is a folder of ``rtx export``, whose graph runs on the CPU."""
+        return os.path.isfile(os.path.join(self.model, EXPORTED))
 
     @property
     def columns(self) -> dict[str, str]:

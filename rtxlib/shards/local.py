@@ -11,7 +11,6 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 from rtxlib import atomic, process
-from rtxlib.export.opened import RECORD as EXPORTED
 from rtxlib.shards.job import Job
 from rtxlib.shards.worker import Outcome, Worker
 
@@ -32,8 +31,7 @@ def outcomes(job: Job, names: Sequence[str], workers: int | None) -> Iterator[Ou
     except BrokenProcessPool:
         return
     except BaseException:
-        for worker in list(pool._processes.values()):  # Python 3.14 has a public way to stop them
-            worker.terminate()
+        process.end_workers(pool)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -41,7 +39,7 @@ def outcomes(job: Job, names: Sequence[str], workers: int | None) -> Iterator[Ou
 
 
 def _on_gpu(job: Job) -> bool:
-    if os.path.isfile(os.path.join(job.model, EXPORTED)):  # its graph runs on the CPU, and there may be no torch
+    if job.exported:  # there may be no torch
         return False
     from rtxlib.training.device import pick_device
 

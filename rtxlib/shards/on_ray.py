@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 
 from rtxlib import executors, process
 from rtxlib.errors import InputError
-from rtxlib.export.opened import RECORD as EXPORTED
 from rtxlib.shards.job import Job
 from rtxlib.shards.worker import Outcome, Worker
 
@@ -50,7 +48,7 @@ def _dataset(job: Job, names: Sequence[str], workers: int | None) -> Any:
     import ray.data
 
     gpus = ray.cluster_resources().get("GPU", 0)
-    gpu = int(gpus > 0 and not os.path.isfile(os.path.join(job.model, EXPORTED)))  # an exported graph runs on the CPU
+    gpu = int(gpus > 0 and not job.exported)
     most = workers or int(gpus if gpu else ray.cluster_resources().get("CPU", 1))
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # a lost worker is an error with a stack trace there
     context = ray.data.DataContext.get_current()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.numbers import counted
 
 _ALIKE = 0.01  # accuracies that differ by less are called alike
@@ -67,9 +68,8 @@ def carried(table: pd.DataFrame, home: str, away: str) -> str:
 
 def differences(table: pd.DataFrame, against: str) -> str:
     """How many changes differ from a base. ``table``: ``low``, ``high``, ``n_seeds``."""
-    few = 3
-    better = ((table["low"] > 0) & (table["n_seeds"] >= few)).sum()
-    worse = ((table["high"] < 0) & (table["n_seeds"] >= few)).sum()
+    better = ((table["low"] > 0) & (table["n_seeds"] >= FEWEST_SEEDS)).sum()
+    worse = ((table["high"] < 0) & (table["n_seeds"] >= FEWEST_SEEDS)).sum()
     return f"Of {counted(len(table), 'change')} to {against}, {better or 'none'} {_is(better)} better and {worse or 'none'} worse"
 
 
