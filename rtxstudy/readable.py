@@ -11,6 +11,7 @@ from pandas.io.formats.style import Styler
 from statsmodels.stats.multitest import multipletests
 
 from rtxstudy.words.claims import measured
+from rtxstudy.words.limitations import NOT_RUN
 from rtxstudy.words.numbers import signed
 
 COSTS = {  # column of the runs table → its readable name and its format
@@ -139,6 +140,15 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     table["95 % interval"] = [low if low == "–" else f"{low} to {high}" for low, high in ends]
     shown = ["comparison", "data", points["difference"], "95 % interval", "p (Holm)", *counts.values(), "p", shows, "study"]
     return table[shown]
+
+
+def not_run(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.evaluation.not_run.costs`; fields of one experiment share a row."""
+    named = table.assign(experiment=table["field"].map(NOT_RUN))
+    last = {"notebooks": "first", "data": "first", "models": "max", "seeds": "max", "runs": "sum", "core_hours": "sum"}
+    told = named.groupby("experiment", sort=False).agg(last).reset_index()
+    told["core_hours"] = told["core_hours"].map("{:.1f}".format)
+    return told.rename(columns={"core_hours": "core-hours", "models": "encoders"})
 
 
 CONVERSIONS = {  # column of rtxstudy.evaluation.depth_gain.conversions → its readable name and its format

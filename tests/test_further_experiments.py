@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 from collections import Counter
@@ -28,10 +29,11 @@ from rtxlib.runs.use import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
 from rtxstudy import profiles, readable, studies, words
-from rtxstudy.evaluation import comparisons, further_data, longer_texts
+from rtxstudy.evaluation import comparisons, further_data, longer_texts, not_run
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, standard_error
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
+from rtxstudy.words.limitations import NOT_RUN
 
 WHOLE = dataclasses.replace(FULL, **NOT_RUN_YET)
 SHORT = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400, max_length=48)
@@ -297,3 +299,32 @@ def test_the_power_of_a_comparison_stands_in_its_row_its_sentence_and_its_table(
     assert words.smallest(blocks).startswith(
         "**2 passes − one pass** (9 blocks × 872 texts of d): a true difference of 1.2"
     )
+
+
+# ---------------------------------------- what is not run
+
+
+def test_what_is_not_run_is_counted_once_and_priced(tmp_path) -> None:
+    """A field's runs are those that neither the profile nor a field before it has."""
+    smoke = profiles.load("smoke")
+    left_out = {"plan_b_seeds": 2, "component_seeds": 2}
+    profile = dataclasses.replace(smoke, plan_b_seeds=0, component_seeds=0, not_run=left_out)
+    added = not_run.added(profile)
+    assert list(added) == list(left_out) and list(added["plan_b_seeds"]) == ["03_recurrent"]
+    specs = [set(own) for new in added.values() for own in new.values()]
+    assert not specs[0] & specs[1] and not any(spec.overrides == {} and spec.seed == 0 for own in specs for spec in own)
+    data = functools.cache(lambda spec: prepare(spec, tmp_path))
+    one, two = (
+        not_run.costs(profile, Runs((store.Run("", {}, {"train_cpu_seconds": seconds}, None),), (spec,), tmp_path), data)
+        for spec in studies.baseline(profile)[:1]
+        for seconds in (10.0, 20.0)
+    )
+    assert one["runs"].tolist() == [len(own) for own in specs]
+    assert two["core_hours"].tolist() == pytest.approx((2 * one["core_hours"]).tolist())
+    said, shown = words.not_run(one), readable.not_run(one)
+    assert said.startswith(f"{sum(map(len, specs))} trainings") and shown["experiment"].str.len().gt(5).all()
+    assert not_run.key(profile) != not_run.key(dataclasses.replace(profile, not_run={"plan_b_seeds": 2}))
+
+
+def test_each_experiment_that_the_full_profile_leaves_out_has_a_name() -> None:
+    assert set(FULL.not_run) <= set(NOT_RUN)

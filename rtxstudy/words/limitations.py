@@ -25,6 +25,20 @@ PARTS = {  # study → what it shows; a report names the studies that its profil
     "where_depth_pays": "where depth pays (09)",
 }
 
+NOT_RUN = {  # field of a profile → the experiment that it switches on
+    "search": "the search for each encoder's recipe",
+    "published": "the published protocol",
+    "elsewhere": "Yelp and Amazon from nothing",
+    "unified": "domain and sentiment of the pooled texts, at full size",
+    "cross_domain": "each of SST-2, Yelp and Amazon tested on the others",
+    "grid_data": "the grid of width, layers and passes with more seeds",
+    "grid_seeds": "the grid of width, layers and passes with more seeds",
+    "least_steps": "parts of the data, with as many steps on each",
+    "component_seeds": "one component changed at a time",
+    "longer": "texts longer than in training",
+    "plan_b_seeds": "the proposal's plan B",
+}
+
 
 def limits(runs: pd.DataFrame) -> str:
     """What these runs cannot show, as a Markdown list."""
@@ -49,6 +63,17 @@ def limits(runs: pd.DataFrame) -> str:
     if runs["data"].str.startswith("embedded").any():
         lines.append("- The embedded texts come from a generator: results on them say nothing about how people write.")
     return "\n".join(lines)
+
+
+def not_run(table: pd.DataFrame) -> str:
+    """What the experiments of :func:`rtxstudy.evaluation.not_run.costs` would cost together. Empty for an empty table."""
+    if table.empty:
+        return ""
+    return (
+        f"{table['runs'].sum():,} trainings that the proposal asks for were not run, because they would take about "
+        f"{table['core_hours'].sum():,.0f} hours of one processor core. The table names them. The hours are reckoned from the "
+        "operations of each training and from the speed of the trainings of the headline comparison."
+    )
 
 
 def _origin(runs: pd.DataFrame) -> str:

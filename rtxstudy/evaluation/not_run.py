@@ -1,0 +1,70 @@
+"""What a profile was asked to run and has not run: its experiments, and what they would cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.spec import DataSpec
+from rtxlib.runs.keys import hashed
+from rtxlib.runs.spec import RunSpec, data_label
+from rtxstudy.estimate import training_flops
+from rtxstudy.evaluation.finished import Runs
+from rtxstudy.profiles import Profile
+from rtxstudy.studies import STUDIES
+
+Added = dict[str, list[RunSpec]]  # notebook → the specs of the runs that it would train
+
+
+def added(profile: Profile) -> dict[str, Added]:
+    """Field of ``profile.not_run`` → the runs that it adds. The fields are switched on one after another, in their order."""
+    known, found = {spec for specs in _by_notebook(profile).values() for spec in specs}, {}
+    for name, wanted in profile.not_run.items():
+        profile = dataclasses.replace(profile, **{name: wanted})
+        asked = _by_notebook(profile).items()
+        new = {notebook: [spec for spec in dict.fromkeys(specs) if spec not in known] for notebook, specs in asked}
+        found[name] = {notebook: specs for notebook, specs in new.items() if specs}
+        known |= {spec for specs in new.values() for spec in specs}
+    return found
+
+
+def key(profile: Profile) -> str:
+    """A hash of :func:`added`, under which the table of costs is kept."""
+    return hashed({name: [spec.canonical() for own in new.values() for spec in own] for name, new in added(profile).items()})
+
+
+def costs(profile: Profile, done: Runs, data: Callable[[DataSpec], Prepared]) -> pd.DataFrame:
+    """One row for each field of ``profile.not_run``.
+
+    Columns: ``field``, ``notebooks`` (their numbers), ``data`` (labels), ``models`` and ``seeds`` (how many), ``runs``
+    (without those of the rows above), ``core_hours``.
+
+    done: finished runs. The operations that they had done in a second are taken for all. data: gives the prepared data of a spec.
+    """
+
+    def operations(specs: Iterable[RunSpec]) -> float:
+        return sum(training_flops(spec, data(spec.data)) for spec in specs)
+
+    rate = operations(done.specs) / sum(run.metrics["train_cpu_seconds"] for run in done)
+    rows = []
+    for name, new in added(profile).items():
+        specs = list(dict.fromkeys(spec for own in new.values() for spec in own))
+        rows.append(
+            {
+                "field": name,
+                "notebooks": ", ".join(notebook[:2] for notebook in new),
+                "data": ", ".join(dict.fromkeys(data_label(spec.data) for spec in specs)),
+                "models": len({spec.name for spec in specs}),
+                "seeds": len({spec.seed for spec in specs}),
+                "runs": len(specs),
+                "core_hours": operations(specs) / rate / 3600,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _by_notebook(profile: Profile) -> Added:
+    return {notebook: [spec for make in of.values() for spec in make(profile)] for notebook, of in STUDIES.items()}
