@@ -20,6 +20,7 @@ from rtxlib.atomic import replacing
 from rtxstudy.evaluation.statistics import mean_difference, mean_interval
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
+from rtxstudy.studies import MADE
 from rtxstudy.words import depth_gain
 from rtxstudy.words.numbers import number, signed
 
@@ -213,7 +214,7 @@ def replacement() -> str:
     return compared(comparison(pair) for pair in pairs) + f"\n\n{wrapped(left_out)}"
 
 
-def on_pairs(name: str, regime: str = "made from a pretrained encoder") -> pd.DataFrame:
+def on_pairs(name: str, regime: str = MADE) -> pd.DataFrame:
     """The rows of a table of notebook 09 that are of MultiNLI and of one regime."""
     every = table(name)
     return every[(every["data"] == "multi_nli") & (every["regime"] == regime)]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from test_composed import arm
 
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
@@ -17,7 +18,7 @@ from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy import Study, profiles, studies, words
 from rtxstudy.evaluation.converted_embeddings import differences, means
-from rtxstudy.evaluation.depth_gain import conversions, kept
+from rtxstudy.evaluation.depth_gain import conversions, kept, own_text_gains
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.figures.depth_gain import depth_gains
 
@@ -137,9 +138,7 @@ def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
 def test_the_pretrainings_of_the_arms_differ_in_model_and_learning_rate_alone() -> None:
     """So all arms see the same words in the same number of steps."""
     profile = profiles.load("full")
-    own = dataclasses.replace(profile.depth_tasks[-1], own_text=named_recipe("finetune"))
-    profile = dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, own))
-    (trio,) = studies.trios(profile, ["own_text"])
+    trio, *_ = studies.trios(profile, ["own_text"])
     first = [{spec.pretraining.key: spec.pretraining for spec in arm} for arm in trio[1:]]
     assert [len(of_arm) for of_arm in first] == [1, 1, 1]  # the seeds vary the fine-tuning alone
     same_rate = [dataclasses.replace(what.recipe, learning_rate=1.0) for of_arm in first for what in of_arm.values()]
@@ -153,7 +152,20 @@ def test_the_pretrainings_of_the_arms_differ_in_model_and_learning_rate_alone() 
     turned = dataclasses.replace(profile, depth_tasks=profile.depth_tasks[::-1])
     assert [spec.pretraining.key for spec in studies.trios(turned, ["own_text"])[0].loop] == list(first[2]) * profile.depth_seeds
     names = [spec.model for spec in studies.where_depth_pays(profile) if spec.pretraining]
-    assert len(set(names[:3])) == 3 and len(names) == 3 * profile.depth_seeds  # workers do not wait for one encoder
+    assert len(set(names[:3])) == 3 and len(names) % (3 * profile.depth_seeds) == 0  # workers do not wait for one encoder
+
+
+def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_path) -> None:
+    rng, labels = np.random.default_rng(0), np.zeros(400, int)
+    levels = {studies.OWN_TEXT: (0.8, 0.7, 0.75), studies.NOTHING: (0.6, 0.6, 0.6), studies.MADE: (0.9, 0.5, 0.5)}
+    arms = {
+        (regime, "p"): [arm(f"{regime}{n}", rng.random((3, 400)) < level, tmp_path, labels) for n, level in enumerate(each)]
+        for regime, each in levels.items()
+    }
+    found = own_text_gains(arms)
+    assert found["difference"].tolist() == pytest.approx([0.2, 0.1, 0.15, -0.1], abs=0.05)
+    assert found["comparison"].tolist()[-1] == f"{studies.OWN_TEXT}0 − {studies.MADE}0"
+    assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}).empty
 
 
 def test_fewer_rows_reach_the_texts_of_the_pretraining_too() -> None:

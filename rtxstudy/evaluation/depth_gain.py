@@ -10,7 +10,7 @@ through the same N layers R times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +20,10 @@ from sklearn.metrics import matthews_corrcoef
 
 from rtxlib.errors import InputError
 from rtxlib.runs.counting_words import MAJORITY
-from rtxstudy.evaluation.comparisons import against_fit, correct, require_same_seeds
+from rtxstudy.evaluation.comparisons import against_fit, compare, correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import by_cluster, error_of_share, mean_difference
+from rtxstudy.studies import MADE, NOTHING, OWN_TEXT
 
 ARMS = ("deep", "shallow", "loop")
 
@@ -154,6 +155,20 @@ def pretrainings(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
     of_pretraining = [name for name in shallow.table if name.startswith("pretraining_")]
     rows = [table[shown + of_pretraining].iloc[:1].assign(arm=arm) for arm, table in arms]
     return pd.concat(rows, ignore_index=True)
+
+
+def own_text_gains(arms: Mapping[tuple[str, str], Sequence[Runs]]) -> pd.DataFrame:
+    """What a pretraining on the study's own texts gains: rows of :func:`rtxstudy.evaluation.comparisons.compare`.
+
+    arms: (regime, data) → the deep, the shallow and the looped encoder. Each encoder is compared with the same one from random
+    weights, and the deep one also with the encoder that others have pretrained. What ``arms`` lacks is left out.
+    """
+    rows = []
+    for (regime, data), own in arms.items():
+        if regime == OWN_TEXT:
+            others = [*arms.get((NOTHING, data), ()), *arms.get((MADE, data), ())[:1]]
+            rows += [compare(one, other) for one, other in zip([*own, own[0]], others, strict=False)]
+    return pd.DataFrame(rows)
 
 
 def kept(of_loop: np.ndarray, of_depth: np.ndarray) -> Kept:

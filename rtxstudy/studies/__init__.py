@@ -15,6 +15,9 @@ from rtxstudy.studies.composed_tasks import (
     composed_trio,
 )
 from rtxstudy.studies.depth_gain import (
+    MADE,
+    NOTHING,
+    OWN_TEXT,
     REGIMES,
     WITHOUT_WEIGHTS,
     Trio,
@@ -45,6 +48,9 @@ from rtxstudy.studies.standard_and_recurrent import (
 )
 
 __all__ = [
+    "MADE",
+    "NOTHING",
+    "OWN_TEXT",
     "REGIMES",
     "STUDIES",
     "WITHOUT_WEIGHTS",

@@ -16,6 +16,8 @@ from rtxstudy.profiles.profile import DepthTask, Profile
 from rtxstudy.studies.loop import shape
 from rtxstudy.studies.standard_and_recurrent import matched
 
+NOTHING, OWN_TEXT, MADE = "from nothing", "own text first", "made from a pretrained encoder"  # names of regimes
+
 
 class Trio(NamedTuple):
     """The three arms of one task in one regime, with the same seeds."""
@@ -40,7 +42,7 @@ def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
         own = profile.recipe_of(model) if headline else recipe
         return [RunSpec(model, task.data, own, seed, words) for seed in seeds]
 
-    return Trio("from nothing", *(arm(*each) for each in arms))
+    return Trio(NOTHING, *(arm(*each) for each in arms))
 
 
 def _one_layer(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
@@ -68,7 +70,7 @@ def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
         return [RunSpec(model, data, recipe, seed, words, pretraining=first) for seed in range(profile.depth_seeds)]
 
     loop = arm(profile.recurrent, table | {"residual": "none"}, own.loop_recipe)
-    return Trio("own text first", arm(alike["compute"], table), arm(alike["parameters"], table), loop)
+    return Trio(OWN_TEXT, arm(alike["compute"], table), arm(alike["parameters"], table), loop)
 
 
 def made_of(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conversion: Any) -> RunSpec:
@@ -78,7 +80,7 @@ def made_of(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conve
 
 def _made(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     """The whole pretrained encoder, the study's loop made from it, and the loop's layers passed once."""
-    return _around(profile.conversions[0], "made from a pretrained encoder", profile, task, recipe)
+    return _around(profile.conversions[0], MADE, profile, task, recipe)
 
 
 def _lower(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
