@@ -259,4 +259,15 @@ def test_a_wide_interval_is_cut_by_the_frame_and_the_figure_says_so() -> None:
     said = [" ".join(text.get_text() for text in figure.texts).replace("\n", " ") for figure in drawn]
     assert ["goes on beyond it" in words for words in said] == [False, True]
     low, high = drawn[1].axes[0].get_ylim()
-    assert -0.04 < low < -0.03 and 0.03 < high < 0.04  # the mark is at zero; the frame holds three points on each side of it
+    assert -0.03 < low < -0.02 and 0.02 < high < 0.03  # the mark is at zero; the frame holds two points on each side of it
+
+
+def test_marks_near_zero_are_enlarged_where_another_is_far() -> None:
+    table = pd.DataFrame([gains(data=str(n), depth_gain=0.001 * n, loop_gain=0.002) for n in range(4)])
+    far = pd.DataFrame([gains(data="far", depth_gain=0.12, depth_low=0.11, depth_high=0.13, loop_gain=0.1)])
+    one, two = depth_gains(table), depth_gains(pd.concat([table, far]))
+    assert [len(figure.axes) for figure in (one, two)] == [1, 2]
+    near, whole = ([text.get_text() for text in axes.texts] for axes in two.axes)
+    assert sorted(near) == list("0123") and whole == ["far"]
+    (shade,) = two.axes[1].patches
+    assert two.axes[0].get_xlim() == (shade.get_x(), shade.get_x() + shade.get_width())
