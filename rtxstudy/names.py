@@ -30,7 +30,16 @@ BASELINES = {
     "tf-idf + logistic regression": "Counting words (TF-IDF)",
     "nb-svm": "NB-SVM on word counts",
 }
-COLUMNS = {"f1": "F1", "n_test": "test texts", "ms_median": "one text (ms)", "ms_per_text": "in batches (ms a text)"}
+COLUMNS = {
+    "f1": "F1",
+    "n_test": "test texts",
+    "ms_median": "one text (ms)",
+    "ms_per_text": "in batches (ms a text)",
+    "hidden_size": "width",
+    "num_hidden_layers": "layers",
+    "recurrent_depth": "passes",
+    "effective_depth": "layers × passes",
+}
 TIMES = {1: "once", 2: "twice"}
 
 FORMS = {  # a setting in a model's id → what it says; of settings with a value, {} is the value

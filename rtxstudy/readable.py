@@ -10,7 +10,9 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 from statsmodels.stats.multitest import multipletests
 
+from rtxstudy import names
 from rtxstudy.words.claims import measured
+from rtxstudy.words.depth_gain import kept
 from rtxstudy.words.limitations import NOT_RUN
 from rtxstudy.words.numbers import signed
 
@@ -36,7 +38,7 @@ def _written(table: pd.DataFrame, words: dict[str, tuple[str, str]]) -> pd.DataF
     """Rename and format the columns in ``words``. FLOPs are shown in billions and missing values as –. Other columns stay."""
     written = {}
     for column, values in table.items():
-        label, form = words.get(column, (column.replace("_", " "), None))
+        label, form = words.get(column, (names.column(column), None))
         values = values / 1e9 if column == "forward_flops" else values
         written[label] = values if form is None else values.map(form.format).where(values.notna(), "–")
     return pd.DataFrame(written)
@@ -164,6 +166,26 @@ def conversions(table: pd.DataFrame) -> pd.DataFrame:
     return _written(table.sort_values("val_accuracy", ascending=False)[["layers", "passes", "start", *CONVERSIONS]], CONVERSIONS)
 
 
+def depth_gains(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of the depth gain, the loop gain and the share kept, in percentage points; a row for each mark."""
+    return pd.DataFrame(
+        [
+            {
+                "way of training": row["regime"],
+                "data": row["data"],
+                **{
+                    f"{of} gain": f"{signed(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})"
+                    for of in ("depth", "loop")
+                },
+                "the loop keeps": kept(row),
+                "seeds": row["n_seeds"],
+                "test texts": f"{row['n_items']:,}",
+            }
+            for row in table.to_dict("records")
+        ]
+    )
+
+
 ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name and its format
     "matthews": ("Matthews", "{:.3f}"),
     "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
@@ -173,7 +195,7 @@ ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name 
 def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of the deep, the shallow and the looped encoder of each task."""
     spread = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
-    times = [f"{ms:.1f} ({kind})" for ms, kind in zip(table["ms_median"], table["dtype"], strict=True)]
+    times = ["–" if pd.isna(ms) else f"{ms:.1f} ({kind})" for ms, kind in zip(table["ms_median"], table["dtype"], strict=True)]
     named = table.assign(encoder=table["arm"], accuracy=spread, **{"one text (ms)": times})
     return _written(named[["regime", "data", "encoder", "accuracy", *ARMS, "one text (ms)"]], ARMS)
 

@@ -16,7 +16,7 @@ from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
-from rtxstudy import Study, profiles, studies, words
+from rtxstudy import Study, profiles, readable, studies, words
 from rtxstudy.evaluation.converted_embeddings import differences, means
 from rtxstudy.evaluation.depth_gain import conversions, kept, own_text_gains
 from rtxstudy.evaluation.finished import Runs
@@ -78,15 +78,15 @@ def gains(**changes) -> dict:
 def test_the_words_follow_from_the_intervals() -> None:
     nothing = gains(data="y", depth_low=-0.01, kept=np.nan, kept_low=np.nan, kept_high=np.nan)
     rows = pd.DataFrame([gains(), nothing, gains(data="z", kept_high=1.2), gains(data="few", n_seeds=2)])
-    assert "keeps 75 % of it (50 to 98 %)." in words.kept(rows.iloc[0])
-    assert "no gain from depth is shown here" in words.kept(rows.iloc[1])
-    assert "settle nothing" in words.kept(rows.iloc[3])
+    shown = readable.depth_gains(rows)
+    assert shown["the loop keeps"].tolist()[:2] == ["75 % (50 to 98 %)", "no depth gain shown"]
+    assert shown["the loop keeps"].iloc[3].endswith("settle nothing") and shown["depth gain"].iloc[0] == "+4.0 (+3.0 to +5.0)"
     said = words.where_depth_pays(rows)
     assert "Depth pays in 2 of 3 comparisons." in said and "perhaps all of it: z (from nothing)." in said
     assert "but not all of it: x (from nothing)." in said and "No gain from depth is shown: y (from nothing)." in said
     assert "few" not in said
     nothing_learned = gains(data="w", learned=False)
-    assert words.kept(nothing_learned).endswith("so this says nothing about depth.")
+    assert readable.depth_gains(pd.DataFrame([nothing_learned]))["the loop keeps"].item().startswith("no encoder")
     assert "better than the majority class: w (from nothing)." in words.where_depth_pays(pd.DataFrame([gains(), nothing_learned]))
     assert words.where_depth_pays(rows[3:]) == "Fewer than 3 seeds settle nothing."
 

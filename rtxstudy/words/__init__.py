@@ -39,7 +39,6 @@ from rtxstudy.words.data import setting as setting
 from rtxstudy.words.depth_gain import chosen_conversion as chosen_conversion
 from rtxstudy.words.depth_gain import deployed as deployed
 from rtxstudy.words.depth_gain import found_by_embeddings as found_by_embeddings
-from rtxstudy.words.depth_gain import kept as kept
 from rtxstudy.words.depth_gain import rounding as rounding
 from rtxstudy.words.depth_gain import small_vocabulary as small_vocabulary
 from rtxstudy.words.depth_gain import what_to_use as what_to_use

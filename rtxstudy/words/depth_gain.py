@@ -13,22 +13,14 @@ from rtxstudy.words.numbers import counted, number, points, signed
 
 
 def kept(row: Mapping[str, Any]) -> str:
-    """One sentence on a row of :func:`rtxstudy.evaluation.depth_gain.depth_gain`: what depth gains, and what a loop keeps."""
-    n = f"{counted(row['n_seeds'], 'seed')} × {row['n_items']:,} texts"
-    depth, loop = (
-        f"{points(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})" for of in ("depth", "loop")
-    )
+    """What a loop keeps of the depth gain, for a cell of a table; a row of :func:`rtxstudy.evaluation.depth_gain.depth_gain`."""
     if not row["learned"]:
-        said = "no encoder is better than the majority class, so this says nothing about depth"
-        return f"**{row['data']}**, {row['regime']}: {said}."
-    measured = f"**{row['data']}**, {row['regime']}: depth gains {depth}, the loop {loop}, {n}"
+        return "no encoder beats the majority class"
     if math.isnan(row["kept"]):
-        return f"{measured}: no gain from depth is shown here, so no share is given."
+        return "no depth gain shown"
     ends = f"{number(100 * row['kept_low'], '.0f')} to {number(100 * row['kept_high'], '.0f')} %"
-    shown = f"the loop keeps {number(100 * row['kept'], '.0f')} % of it ({ends})"
-    if row["n_seeds"] < FEWEST_SEEDS:
-        shown += f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
-    return f"{measured}: {shown}."
+    few = "" if row["n_seeds"] >= FEWEST_SEEDS else f"; fewer than {FEWEST_SEEDS} seeds settle nothing"
+    return f"{number(100 * row['kept'], '.0f')} % ({ends}){few}"
 
 
 def chosen_conversion(table: pd.DataFrame) -> str:
