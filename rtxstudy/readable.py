@@ -174,7 +174,7 @@ def depth_gains(table: pd.DataFrame) -> pd.DataFrame:
                 "way of training": row["regime"],
                 "data": row["data"],
                 **{
-                    f"{of} gain": f"{signed(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})"
+                    f"{of} gain": _with_ends(row[f"{of}_gain"], row[f"{of}_low"], row[f"{of}_high"])
                     for of in ("depth", "loop")
                 },
                 "the loop keeps": kept(row),
@@ -200,20 +200,22 @@ def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
     return _written(named[["regime", "data", "encoder", "accuracy", *ARMS, "one text (ms)"]], ARMS)
 
 
-SMALL = {  # column of rtxstudy.evaluation.small_vocabulary.against_whole → its readable name and its format
-    "deep": ("whole encoder", "{:.3f}"),
-    "loop": ("loop", "{:.3f}"),
-    "small": ("loop, small vocabulary", "{:.3f}"),
-    "pieces": ("word pieces", "{:,.0f}"),
-    "deep_parameters": ("parameters: whole", "{:,.0f}"),
-    "loop_parameters": ("loop, its parameters", "{:,.0f}"),
-    "small_parameters": ("with the small vocabulary", "{:,.0f}"),
-}
-
-
 def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of loops whose token table is cut."""
-    return _written(table[["regime", "data", *SMALL]], SMALL)
+    """A readable table of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`: loops whose token table is cut."""
+    return pd.DataFrame(
+        [
+            {
+                "way of training": row["regime"],
+                "data": row["data"],
+                "six layers, all words": f"{row['deep']:.3f}",
+                "loop, words of the task": f"{row['small']:.3f}",
+                "difference (points)": _with_ends(row["difference"], row["low"], row["high"]),
+                "millions of parameters": f"{row['deep_parameters'] / 1e6:.1f} → {row['small_parameters'] / 1e6:.1f}",
+                "labels changed by the cut": f"{row['changed']:.1%}",
+            }
+            for row in table.to_dict("records")
+        ]
+    )
 
 
 DEPLOYED = {  # column of rtxstudy.evaluation.deployed.compared → its readable name and its format
@@ -248,15 +250,40 @@ _BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected ri
 def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of fixed passes and early exits, with the difference to all passes in percentage points."""
     ends = ("difference", "low", "high")
-    differences = [
-        signed(mean) if pd.isna(low) else f"{signed(mean)} ({signed(low)} to {signed(high)})"
-        for mean, low, high in zip(*(table[end] for end in ends), strict=True)
-    ]
+    differences = [_with_ends(*each) for each in zip(*(table[end] for end in ends), strict=True)]
     named = table.assign(
         **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
         **{"accuracy − all passes (points)": differences},
     )
     return _written(named[["data", "leave by", "kind", "passes", "accuracy − all passes (points)", "risk", "throughput"]], EXITS)
+
+
+def exits(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.evaluation.exits.exit_differences`: three rules beside fixed passes.
+
+    The last column is the smallest fixed number of passes that is as accurate as the exit on the test texts.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "data": row["data"],
+                "leave by": row["criterion"],
+                "passes": f"{row['passes']:.2f}",
+                "throughput (slowest seed)": f"{row['throughput']:.2f} ({row['throughput_least']:.2f})",
+                "accuracy − all passes (points)": _with_ends(row["difference"], row["low"], row["high"]),
+                "fixed passes, as accurate": "none"
+                if pd.isna(row["fixed_passes"])
+                else f"{row['fixed_passes']:.0f}: {row['fixed_throughput']:.2f} times, {signed(row['fixed_difference'])}",
+                "seeds": row["n_seeds"],
+            }
+            for row in table.to_dict("records")
+        ]
+    )
+
+
+def _with_ends(difference: float, low: float, high: float) -> str:
+    """A difference in percentage points with its interval, if it has one."""
+    return signed(difference) if pd.isna(low) else f"{signed(difference)} ({signed(low)} to {signed(high)})"
 
 
 PRETRAININGS = {  # column of rtxstudy.evaluation.depth_gain.pretrainings → its readable name and its format

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from test_recurrence import logits, small
 
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit
-from rtxstudy import words
+from rtxstudy import readable, words
 from rtxstudy.evaluation import exits
 
 
@@ -91,19 +92,20 @@ def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
     row["learned"] = True
     row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
     row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
-    sentence = words.leaving_early(row)
-    assert "2.00 times the throughput" in sentence and "1.80 times in the slowest seed" in sentence and "5 seeds" in sentence
-    assert "Its accuracy is 0.1 points lower (95 % interval −0.4 to +0.2)" in sentence and "is reached" in sentence
-    assert "is reached, but fewer than 3 seeds settle nothing." in words.leaving_early(row | {"n_seeds": 2})
-    assert "is 0.2 points higher" in words.leaving_early(row | {"difference": 0.002})
-    assert "is the same to 0.1 points" in words.leaving_early(row | {"difference": -0.0004})
-    assert "not reached" in words.leaving_early(row | {"difference": -0.003})
-    assert "not reached" in words.leaving_early(row | {"throughput": 1.4})
-    assert "as accurate as this exit is 2 (chosen on the test texts). It has 1.90 times the throughput" in sentence
-    assert sentence.endswith("its accuracy minus theirs is +0.1 points.")
-    assert words.leaving_early(row | {"fixed_throughput": 2.1}).endswith("points; early exit is not needed.")
-    assert "is not judged" in words.leaving_early(row | {"learned": False})
-    assert words.leaving_early(row | {"fixed_passes": math.nan}).endswith("No fixed number of passes is as accurate.")
+
+    def said(**changes: object) -> str:
+        return words.leaving_early(pd.DataFrame([row | changes, row | {"criterion": "change", "throughput": 1.2} | changes]))
+
+    assert said().startswith("- **m** on sst2: leaving by confidence reaches the goal, 1.5 times")
+    assert "For change there is a fixed number" in said() and "For each rule" in said(fixed_throughput=2.1)
+    assert said(n_seeds=2).endswith("Fewer than 3 seeds settle nothing.")
+    assert "no rule reaches" in said(difference=-0.003) and "no rule reaches" in said(throughput=1.4)
+    assert "not judged" in said(learned=False)
+    none = {"fixed_passes": math.nan, "fixed_throughput": math.nan}
+    assert "fixed number" not in said(**none)
+    shown = readable.exits(pd.DataFrame([row, row | none | {"low": math.nan}]))
+    assert shown.iloc[0].tolist()[2:6] == ["1.40", "2.00 (1.80)", "−0.1 (−0.4 to +0.2)", "2: 1.90 times, +0.1"]
+    assert shown.iloc[1].tolist()[4:6] == ["−0.1", "none"]
 
 
 @pytest.mark.parametrize(

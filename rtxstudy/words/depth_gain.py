@@ -59,14 +59,20 @@ def found_by_embeddings(row: Mapping[str, Any]) -> str:
     return f"**{a}** minus **{b}**, {row['panel']}: {points(row['difference'])} ({ends}): {shown}."
 
 
-def small_vocabulary(row: Mapping[str, Any]) -> str:
-    """One sentence on a row of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`: how small, and at what loss."""
-    return (
-        f"**{row['data']}**, {row['regime']}: the loop has {row['small_parameters'] / 1e6:.1f} million parameters in all, the "
-        f"whole encoder {row['deep_parameters'] / 1e6:.1f} million. Its accuracy minus that of the whole encoder is "
-        f"{points(row['difference'])} ({signed(row['low'])} to {signed(row['high'])}, {counted(row['n_seeds'], 'seed')} × "
-        f"{row['n_items']:,} texts). The cut changes {number(100 * row['changed'], '.1f')} % of the loop's labels."
-    )
+def small_vocabulary(table: pd.DataFrame, margin: float = 0.01) -> str:
+    """How many of the smallest loops are as good as the whole encoder, and the smallest of these.
+
+    table: of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`. margin: the accuracy that a replacement may lose.
+    """
+    near, far = table[table["low"] > -margin], table[table["high"] < -margin]
+    limit = f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
+    said = f"Of {counted(len(table), 'loop')}, {len(near)} lose less than {limit} to the whole encoder, and {len(far)} lose more."
+    if len(table) > len(near) + len(far):
+        said += " The others are not settled."
+    if len(near):
+        least = near.loc[near["small_parameters"].idxmin()]
+        said += f" The smallest that loses less has {least['small_parameters'] / 1e6:.1f} million parameters ({least['data']})."
+    return said
 
 
 def deployed(row: Mapping[str, Any]) -> str:

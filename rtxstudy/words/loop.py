@@ -7,43 +7,37 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_interval
-from rtxstudy.words.numbers import counted, higher, number, points, signed
+from rtxstudy.words.numbers import number, points, signed
 
 FASTER = 1.5  # early exit aims for at least this throughput, relative to all passes
 LOST = 0.002  # early exit may lose at most this accuracy, on average
 
 
-def leaving_early(row: Mapping[str, Any]) -> str:
-    """A row of :func:`rtxstudy.evaluation.exits.exit_differences` in words, with ``learned``.
+def leaving_early(table: pd.DataFrame) -> str:
+    """What leaving early gains, a line for each model and data set.
 
-    It says what was measured, whether that reaches the goal, and whether a fixed number of passes does as well.
+    table: of :func:`rtxstudy.evaluation.exits.exit_differences`, with ``learned``. A line names the rules that reach the goal,
+    and those that a fixed number of passes beats.
     """
-    if not row["learned"]:
-        return (
-            f"Early exit by **{row['criterion']}** ({row['model']} on {row['data']}) is not judged: with all passes the loop is "
-            "not more accurate than the most frequent label."
-        )
-    interval = "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
-    goal = row["throughput"] >= FASTER and row["difference"] >= -LOST
-    few = "" if row["n_seeds"] >= FEWEST_SEEDS else f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
-    if math.isnan(row["fixed_passes"]):
-        instead = "No fixed number of passes is as accurate."
-    else:
-        instead = (
-            f"The smallest fixed number of passes that is at least as accurate as this exit is {row['fixed_passes']:.0f} "
-            f"(chosen on the test texts). It has {row['fixed_throughput']:.2f} times the throughput of all passes, and its "
-            f"accuracy minus theirs is {points(row['fixed_difference'])}"
-            + ("; early exit is not needed." if row["fixed_throughput"] >= row["throughput"] else ".")
-        )
-    return (
-        f"Early exit by **{row['criterion']}** ({row['model']} on {row['data']}, {counted(row['n_seeds'], 'seed')}) "
-        f"has {row['throughput']:.2f} times the throughput of all passes, {row['throughput_least']:.2f} times in the "
-        f"slowest seed, and takes {row['passes']:.2f} passes on average. Its accuracy is {higher(row['difference'])}"
-        f"{interval}. The goal, {FASTER} times the throughput for a loss of at most {100 * LOST:.1f} points, is "
-        f"{'reached' if goal else 'not reached'}{few}. {instead}"
-    )
+    loops = table.groupby(["model", "data"], sort=False)
+    return "\n".join(f"- **{model}** on {data}: {_of_loop(own)}" for (model, data), own in loops)
+
+
+def _of_loop(rows: pd.DataFrame) -> str:
+    if not rows["learned"].all():
+        return "not judged, because the loop with all passes is not more accurate than the most frequent label."
+    reach = rows.loc[(rows["throughput"] >= FASTER) & (rows["difference"] >= -LOST), "criterion"]
+    goal = f"the goal, {FASTER} times the throughput of all passes for a loss of at most {100 * LOST:.1f} points"
+    said = f"leaving by {' or '.join(reach)} reaches {goal}." if len(reach) else f"no rule reaches {goal}."
+    beaten = rows.loc[rows["fixed_throughput"] >= rows["throughput"], "criterion"]
+    if len(beaten):
+        which = "each rule" if len(beaten) == len(rows) else " and ".join(beaten)
+        said += f" For {which} there is a fixed number of passes that is as accurate and as fast, so leaving early is not needed."
+    few = rows["n_seeds"].min() < FEWEST_SEEDS
+    return said + (f" Fewer than {FEWEST_SEEDS} seeds settle nothing." if few else "")
 
 
 def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes: int) -> str:
