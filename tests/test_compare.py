@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -36,8 +37,10 @@ from rtxstudy.compare import (
     reading,
     splitting,
 )  # fmt: skip
+from rtxstudy.compare import rows as compare_rows
 from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS, Candidate
 from rtxstudy.compare.choice import Joined, Limits
+from rtxstudy.compare.comparison import Comparison
 from rtxstudy.compare.rows import MOST_ROWS, Columns
 from rtxstudy.compare.texts import Texts, open_texts
 from rtxstudy.report import notebooks
@@ -195,7 +198,60 @@ def test_rows_of_a_test_file_are_the_test_split_and_their_copies_leave_training(
         opened(csv, table, test=tmp_path / "test.csv")
 
 
+def test_a_large_test_file_shrinks_neither_validation_nor_training(csv, tmp_path: Path, monkeypatch) -> None:
+    told(6000, seed=5).to_csv(tmp_path / "test.csv", index=False)
+    counts = opened(csv, told(700), test=tmp_path / "test.csv").table["split"].value_counts()
+    assert counts["validation"] >= 100
+    monkeypatch.setattr(compare_rows, "MOST_ROWS", 600)
+    monkeypatch.setattr(compare_rows, "MOST_TEST", 300)
+    found = opened(csv, told(700), test=tmp_path / "test.csv")
+    counts = found.table["split"].value_counts()
+    assert counts["test"] == 300 and 550 < counts.sum() - 300 <= 600 and "of the 6,000 test rows" in " ".join(found.said)
+
+
+def test_a_rare_label_leaves_the_test_file_too(csv, tmp_path: Path) -> None:
+    table = pd.concat([told(300), told(3, seed=9).assign(label="odd")])
+    pd.concat([told(60, seed=5), told(4, seed=6).assign(label="odd")]).to_csv(tmp_path / "test.csv", index=False)
+    found = opened(csv, table, test=tmp_path / "test.csv")
+    assert found.label_names == ["bad", "good"] and "4 rows of test.csv have a label that was left out" in " ".join(found.said)
+
+
+@pytest.mark.parametrize(("authors", "judged_by"), [(4, None), (8, None), (12, "cross"), (120, "validation")])
+def test_few_groups_are_cross_validated_or_refused(authors: int, judged_by: str | None, csv) -> None:
+    """An interval over groups needs a few of them."""
+    table = told(1000).assign(author=lambda t: [f"a{n % authors}" for n in range(len(t))])
+    if judged_by is None:
+        with pytest.raises(InputError, match="groups of texts that stay together are too few"):
+            opened(csv, table, group_column="author")
+        return
+    found = opened(csv, table, group_column="author")
+    assert found.cross_validated == (judged_by == "cross")
+    p = np.eye(2)[found.numbers(found.judged)]
+    p[::7] = p[::7, ::-1]
+    single = dataclasses.replace(found, table=found.table.assign(group=range(len(found.table))))
+    wide, narrow = (choice.scores(of, p, of.judged) for of in (found, single))
+    assert wide["score"] == narrow["score"] and wide["low"] < narrow["high"] < 1
+
+
+def test_doubtful_labels_and_columns_are_said(csv) -> None:
+    rows = told(400)
+    rows.loc[:9, "label"] = "Good"
+    assert "'Good' (10 rows)" in " ".join(opened(csv, rows).said)
+    ages = rows.assign(label=[str(18 + n % 40) for n in range(400)])
+    assert "is a quantity, such as an age or a price" in " ".join(opened(csv, ages).said)
+    without_names = told(300).rename(columns={"label": "good"})
+    assert "its first row was taken" in " ".join(opened(csv, without_names, label_column="good").said)
+    half = rows.assign(label=[str(n % 10 / 2) for n in range(400)])
+    assert opened(csv, half).ordered.tolist() == [n / 2 for n in range(10)]
+
+
 # ---------------------------------------- what is odd
+
+
+def test_a_frequent_word_gives_no_frequent_label_away(csv) -> None:
+    """A word in nearly every text finds a label that nearly every text has."""
+    common = told(600, good=0.9).assign(text=lambda t: "and " + t["text"])
+    assert look._by_word(opened(csv, common)) == []
 
 
 def test_what_is_odd_about_texts_is_found_and_said(csv) -> None:
@@ -221,6 +277,11 @@ def test_a_label_that_the_length_gives_away_is_named(csv) -> None:
     found = opened(csv, table)
     assert next(row[0] for row in look._by_length(found)) == "length"
     assert look._by_length(opened(csv, told(400))) == []
+
+
+def test_near_duplicates_are_found_sign_by_sign_too() -> None:
+    signs = "".join(chr(0x4E00 + n) for n in range(60))
+    assert near.groups([signs, signs[:30] + "人" + signs[31:], signs[::-1]]).tolist() in ([0, 0, 1], [1, 1, 0])
 
 
 # ---------------------------------------- the rule
@@ -489,6 +550,17 @@ def test_a_script_without_spaces_is_read_sign_by_sign(csv) -> None:
     assert (p.argmax(axis=1) == found.numbers(found.rows("test"))).all()
 
 
+def test_the_folder_of_another_file_is_not_written_to(csv, tmp_path: Path) -> None:
+    """The same file with more rows may be compared again in its folder."""
+    out, table = tmp_path / "out", told(300)
+    Comparison.open(str(csv(table)), out=str(out))
+    Comparison.open(str(csv(pd.concat([table, told(50, seed=3)]))), out=str(out))
+    before = (out / "comparison.json").read_text()
+    with pytest.raises(InputError, match="holds the comparison of another file"):
+        Comparison.open(str(csv(told(200, seed=4), "other.csv")), out=str(out))
+    assert (out / "comparison.json").read_text() == before
+
+
 def test_a_folder_of_somebody_else_is_not_written_to(csv, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letters.txt").write_text("mine")
@@ -587,25 +659,27 @@ def test_a_model_that_learned_nothing_is_never_recommended() -> None:
         "why": found.why,
         "judged_by": "accuracy",
         "n_test": 400,
-        "majority_accuracy": 0.5,
+        "majority_score": 0.5,
         "cascade": None,
     }
-    assert "Take none of these models" in your_texts.verdict(found.table, answer, 0.01, 400)
+    assert "Take none of these models" in your_texts.verdict(found.table, answer, 0.01)[0]
     able = judged({"standard-2x128": 0.5, WORDS: 0.1}, 400)
     answer |= {
         "take": able.taken,
         "why": able.why,
         "what": "counts",
         "best": able.best,
-        "counting_words_accuracy": 0.9,
+        "counting_words_score": 0.9,
         "mae": None,
     }
-    said = your_texts.verdict(able.table, answer, 0.01, 400)
+    said = " ".join(your_texts.verdict(able.table, answer, 0.01))
     assert (
         f"Take **{WORDS}**" in said
         and "**standard-2x128** is **not shown to be better than the most frequent label**" in said
     )
-    untried = your_texts.verdict(able.table, answer | {"not_tried": ["a", "b", "c"]}, 0.01, 400)
+    untried = " ".join(your_texts.verdict(able.table, answer | {"not_tried": ["a", "b", "c"]}, 0.01))
+    partly = answer | {"partial": {"MiniLM fine-tuned": 455}, "train_texts": 7290}
+    assert "**MiniLM fine-tuned** (455)" in " ".join(your_texts.verdict(able.table, partly, 0.01))
     assert "no time for" not in said and "no time for **a**, **b** and **c**, which were not tried. One of them" in untried
     shown = your_texts.shown_table(able.table, answer)
     assert dict(zip(shown["model"], shown["learned"], strict=True))["standard-2x128"] == "not shown"

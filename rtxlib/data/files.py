@@ -366,7 +366,7 @@ def read_file(
                 "is it the label column?"
             )
         _require_frequent(values, name)
-        notes = _doubtful_labels(values)
+        notes = doubtful_labels(values, "; --labels can join them", "; --labels can leave its rows out")
     texts = {"text": table[text_column]} | ({PAIR: table[text_pair_column]} if text_pair_column else {})
     texts = pd.DataFrame(texts | {"split": "", "domain": ""}).reset_index(drop=True)
     mapping = {label_text(value): str(label).strip() for value, label in mapping.items()}
@@ -375,17 +375,20 @@ def read_file(
     return rows
 
 
-def _doubtful_labels(values: pd.Series) -> list[str]:
-    """A sentence for each set of labels that differ only in case or space, and for each label that may be a missing value."""
+def doubtful_labels(values: pd.Series, join: str = "", leave_out: str = "") -> list[str]:
+    """A sentence for each set of labels that differ only in case or space, and for each label that may be a missing value.
+
+    join, leave_out: what the user can do about either.
+    """
     counts = values.value_counts().sort_index()
     folded = [" ".join(unicodedata.normalize("NFKC", label).casefold().split()) for label in counts.index]
     notes = []
     for key, alike in counts.groupby(folded):
         named = " and ".join(f"'{shortened(label)}' ({n:,} row{'' if n == 1 else 's'})" for label, n in alike.items())
         if len(alike) > 1:
-            notes.append(f"The labels {named} differ only in case or space and are taken for different; --labels can join them.")
+            notes.append(f"The labels {named} differ only in case or space and are taken for different{join}.")
         if key in _MISSING:
-            notes.append(f"{named} may be a missing value and is taken for a label; --labels can leave its rows out.")
+            notes.append(f"{named} may be a missing value and is taken for a label{leave_out}.")
     return notes
 
 

@@ -70,6 +70,11 @@ def sides(text: Text) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else text
 
 
+def cut(text: Text, most: int) -> Text:
+    """The beginning of a text, or of both texts of a pair: at most so many characters."""
+    return text[:most] if isinstance(text, str) else (text[0][:most], text[1][:most])
+
+
 def one_side(texts: Sequence[Text], side: int) -> Sequence[str]:
     """The texts, or the first (0) or second (1) text of each pair."""
     return texts if isinstance(texts[0], str) else [pair[side] for pair in texts]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -53,14 +55,17 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
     """
     need_extra("compare")
-    from rtxstudy.compare.comparison import ANSWER, REPORT, Comparison, folder_name
+    from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, folder_name
 
     folder = Path(out or folder_name(file)).absolute()
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"file": str(Path(file).absolute()), "out": str(folder)}
+    os.environ[CALLED_FROM] = os.getcwd()
     if "test" in given:
         given["test"] = str(Path(given["test"]).absolute())
-    Comparison.open(**given)  # so that whatever is wrong with the file is one sentence, before a kernel starts
+    texts = Comparison.open(**given).texts  # so that whatever is wrong with the file is one sentence, before a kernel starts
+    for sentence in texts.said:
+        click.echo(visible(sentence), err=True)
     (folder / ANSWER).unlink(missing_ok=True)
     outcome = _run(given, folder)
     from rtxstudy.report import html
@@ -128,7 +133,8 @@ def _quiet_watch(progress: Any) -> Any:
 
 def _told(answer: dict[str, Any]) -> str:
     """The answer in a few lines."""
-    lines = []
+    lines = [f"texts: the column '{answer['text_column']}'; labels: the column '{answer['label_column']}'"]
+    lines.append(f"{answer['judged_by']} on {answer['n_test']:,} test texts, time for one text, size")
     for row in answer["candidates"]:
         marked = "→" if row["model"] == answer["take"] else " "
         learned = "" if row["learned"] or row["model"] == "majority class" else "   has not learned"
@@ -136,7 +142,6 @@ def _told(answer: dict[str, Any]) -> str:
             f"{marked} {row['model']:22} {row['test_score']:.3f} ({row['test_low']:.3f} to {row['test_high']:.3f})  "
             f"{row['ms']:8.2f} ms {row['mb']:8.1f} MB{learned}"
         )
-    take = f"take {answer['take']}" if answer["take"] else "take none of these: see the report"
-    lines = [f"{answer['judged_by']} on {answer['n_test']:,} test texts, time for one text, size", *lines, take]
+    lines += [re.sub(r"[*`]+", "", part) for part in answer["verdict"]]
     lines += [f"report   {answer['report']}"] + ([f"model    {answer['model']}"] if answer["model"] else [])
     return "\n".join(visible(line) for line in lines)

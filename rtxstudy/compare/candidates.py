@@ -52,12 +52,22 @@ class Candidate:
 
 CANDIDATES = (  # the cheapest first
     Candidate(MAJORITY, "gives every text the most frequent label", "majority"),
-    Candidate(WORDS, "counts words and word pairs (TF-IDF) under a logistic regression", "words"),
-    Candidate(STATIC, "averages MiniLM's vectors of the word pieces, without its layers", "vectors", True),
-    Candidate(FROZEN, "takes MiniLM's sentence embedding, under a logistic regression", "vectors", True),
+    Candidate(WORDS, "counts words and word pairs (TF-IDF), and learns a weight for each (logistic regression)", "words"),
+    Candidate(
+        STATIC,
+        "looks up a ready-made vector for each word piece (MiniLM's) and averages them, so the order of words is lost",
+        "vectors",
+        True,
+    ),
+    Candidate(
+        FROZEN,
+        "lets MiniLM, unchanged, turn each text into numbers, and learns only the last step from these labels",
+        "vectors",
+        True,
+    ),
     Candidate(
         TUNED,
-        "is MiniLM, taught which of these texts have the same label, under a logistic regression",
+        "is MiniLM, taught which of these texts have the same label, with a last step learned from these labels",
         "tuned",
         True,
     ),
@@ -70,7 +80,7 @@ CANDIDATES = (  # the cheapest first
     Candidate(FINE_TUNED, "is MiniLM, all of its layers trained on these texts", "network", True, MINILM),
     Candidate(
         LOOP,
-        "passes MiniLM's lower three layers twice, fine-tuned",
+        "is the lower half of MiniLM, passed twice, and trained on these texts",
         "network",
         True,
         MINILM,
@@ -81,7 +91,7 @@ CANDIDATES = (  # the cheapest first
     ),
     Candidate(
         "recurrent-3x2x256",
-        "passes three layers twice, trained from nothing",
+        "is a transformer of three layers that are passed twice, trained from nothing",
         "network",
         model="recurrent-3x2x256",
     ),

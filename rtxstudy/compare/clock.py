@@ -18,7 +18,7 @@ class Clock:
 
     Args:
         minutes: that there are
-        stop_file: a file whose presence asks for the end; one that is left from before is removed
+        stop_file: a file whose presence asks for the end
         say: is called with one line of progress at a time
 
     Attributes:
@@ -28,7 +28,6 @@ class Clock:
     def __init__(self, minutes: float, stop_file: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self.started, self.seconds, self.stop_file, self.say = time.monotonic(), 60 * minutes, stop_file, say
         self.ended = ""
-        stop_file.unlink(missing_ok=True)
 
     @property
     def left(self) -> float:

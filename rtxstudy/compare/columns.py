@@ -27,6 +27,7 @@ TEXT_NAMES = (
 )
 LABEL_NAMES = ("label", "labels", "class", "category", "target", "sentiment", "stars", "rating", "topic", "y")
 MOST_LABELS = 1000  # that are compared
+MOST_NUMBERS = 20  # different numbers that are labels without a doubt, such as stars
 FEWEST_WORDS = 1.5  # words that a text has on average; a column of fewer is no column of texts, unless it is named
 SIGNS = 2  # signs of a script without spaces that are about a word
 LOOKED_AT = 5000  # rows that are looked at to guess a column
@@ -58,6 +59,12 @@ def choose(
     if label is None:
         label = _label_column(sample, [column for column in free if column != text], name)
         said.append(f"The column '{shortened(label)}' was taken for the labels; --label-column names another.")
+    for column in dict.fromkeys((text, label)):
+        if (sample[column].astype(str).str.strip() == column.strip()).any():
+            said.append(
+                f"'{shortened(column)}' is the name of a column and one of its values. If the file has no line with the names "
+                "of its columns, add one; its first row was taken for that line."
+            )
     more = [column for column in _like_texts(sample, free) if column not in (text, label)]
     if guessed and more and named.get("--text-pair-column") is None:
         said.append(f"{few(more, 4)} may hold texts too and is not read; --text-pair-column names the second text of a pair.")
@@ -99,6 +106,9 @@ def _label_column(table: pd.DataFrame, columns: list[str], name: str) -> str:
         return (named if len(named) == 1 else fit)[0]
     if named and "label" in [column.strip().lower() for column in named]:
         return next(column for column in named if column.strip().lower() == "label")
+    twice = [c for c in table.columns if c.strip().lower() in LABEL_NAMES and list(table.columns).count(c) > 1]
+    if not fit and twice:
+        raise InputError(f"{name} has more than one column '{shortened(twice[0])}'; rename one.")
     if not fit:
         raise InputError(
             f"No column of {name} looks like labels, with a few values that repeat (it has {few(table.columns, 8)}); name one "
@@ -109,17 +119,22 @@ def _label_column(table: pd.DataFrame, columns: list[str], name: str) -> str:
     )
 
 
-def check_labels(values: pd.Series, column: str, name: str) -> None:
-    """Raise InputError when the values of a label column (text, none empty) are no classes."""
+def check_labels(values: pd.Series, column: str, name: str) -> list[str]:
+    """Raise InputError when the values of a label column (text, none empty) are no classes; else what is doubtful about them."""
     distinct, rows = values.nunique(), len(values)
+    numbers = pd.to_numeric(values, errors="coerce").notna().all()
     if distinct < 2:
         only = f" ('{shortened(values.iloc[0], 40)}')" if rows else ""
         raise InputError(
             f"The column '{shortened(column)}' of {name} has {distinct} label{only}; at least two are needed."
         )
-    if distinct <= max(20, min(MOST_LABELS, rows / 5)):
-        return
-    numbers = pd.to_numeric(values, errors="coerce").notna().all()
+    if distinct <= MOST_NUMBERS or (distinct <= min(MOST_LABELS, rows / 5) and not numbers):
+        return []
+    if distinct <= min(MOST_LABELS, rows / 5):
+        return [
+            f"The labels are {distinct} different numbers. If the column '{shortened(column)}' is a quantity, such as an age or "
+            "a price, join its values into a few classes first: every number is a class of its own here."
+        ]
     what = "numbers, so it is a quantity and no class" if numbers else "values, so it names no classes"
     if not numbers and distinct > MOST_LABELS and distinct <= rows / 5:
         raise InputError(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from rtxlib import paths
+from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, visible
 from rtxlib.process import tune
 from rtxstudy.report import provenance
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 MARK = "comparison.json"  # in the folder of a comparison: what it is about
 TIMED = 24  # texts that are timed one by one
+CALLED_FROM = "RTX_CALLED_FROM"  # the variable that tells the notebook in which folder `rtx compare` was called
 SAMPLE_ROWS = 600  # of generated reviews, where no file is named
 MODEL, ANSWER, REPORT, KEPT = "model", "answer.json", "report.html", "kept"
 
@@ -52,7 +55,7 @@ class Comparison:
 
     texts: Texts
     folder: Path
-    shown: str  # the folder, as the user wrote it
+    shown: str  # the folder, seen from where the user works
     parameters: dict[str, Any]
     minutes: float
     limits: Any
@@ -91,16 +94,23 @@ class Comparison:
         source = file or _sample(folder)
         texts = open_texts(source, text_column, label_column, text_pair_column, group_column, split_column, test)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / MARK).write_text(
-            json.dumps({"file": texts.name, "texts": texts.fingerprint}) + "\n", encoding="utf-8"
-        )
+        _mark(folder, Path(source).absolute(), texts)
         parameters = {
             name: Path(value).name if name in ("file", "test", "out") and value else value
             for name, value in given.items()
         }
-        return cls(texts, folder.absolute(), folder.name, parameters, minutes, limits)
+        shown = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
+        return cls(texts, folder.absolute(), shown, parameters, minutes, limits)
 
     # ------------------------------------------------------------------------------------------------------------ the texts
+
+    @cached_property
+    def minilm(self) -> bool:
+        """Whether MiniLM is within reach."""
+        from rtxlib.models import pretrained
+        from rtxstudy.compare.candidates import MINILM
+
+        return pretrained.out_of_reach(MINILM) is None
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
@@ -109,7 +119,7 @@ class Comparison:
         from rtxlib.models import pretrained
         from rtxstudy.compare.candidates import MINILM
 
-        if pretrained.out_of_reach(MINILM) is None:
+        if self.minilm:
             return tokenization.pretrained_tokenizer(pretrained.find(MINILM))
         return tokenization.train("wordpiece", self.texts.whole(self.texts.rows("train")), 8000)
 
@@ -124,7 +134,7 @@ class Comparison:
         from rtxstudy.compare import look
         from rtxstudy.compare.candidates import MAX_LENGTH
 
-        return look.findings(self.texts, self.lengths, MAX_LENGTH)
+        return look.findings(self.texts, self.lengths, MAX_LENGTH, self.minilm)
 
     # ------------------------------------------------------------------------------------------------------------ the models
 
@@ -157,24 +167,28 @@ class Comparison:
         return self.chosen
 
     def _costs(self) -> pd.DataFrame:
-        """Index model; columns rows, seconds, mb and ms (of one text, on average over some test texts)."""
+        """Index model; columns rows, seconds, mb and ms (of one text, on average over some test texts).
+
+        The time of a cascade follows from those of its members, and from the share of texts that the first one answers.
+        """
         from rtxlib.data.clean import clean_texts
+        from rtxlib.data.rows import cut
+        from rtxstudy.compare.candidates import CASCADE
         from rtxstudy.compare.latency import single_text_seconds
-        from rtxstudy.compare.rows import CLEANING
+        from rtxstudy.compare.rows import CLEANING, LONGEST
 
         test = self.texts.rows("test")
         sample = test[np.linspace(0, len(test) - 1, min(TIMED, len(test))).astype(int)]
-        raw, rows = self.texts.raw(sample), {}
-        entries = self.raced.entries
-        for name in self.entries:
-            members = [entries[name]] if name in entries else [entries[self.joined.first], entries[self.joined.second]]
-            spent = single_text_seconds(self.open_model(name), lambda texts: clean_texts(texts, **CLEANING), raw)
-            rows[name] = {
-                "rows": max(member.rows for member in members),
-                "seconds": sum(member.seconds for member in members),
-                "mb": sum(member.mb for member in members),
-                "ms": 1000 * float(np.mean(spent)),
-            }
+        raw = [cut(text, LONGEST) for text in self.texts.raw(sample)]
+        rows = {}
+        for name, entry in self.raced.entries.items():
+            spent = single_text_seconds(entry.open(), lambda texts: clean_texts(texts, **CLEANING), raw)
+            rows[name] = {"rows": entry.rows, "seconds": entry.seconds, "mb": entry.mb, "ms": 1000 * float(np.mean(spent))}
+        if self.joined is not None:
+            first, second = rows[self.joined.first], rows[self.joined.second]
+            both = {cost: first[cost] + second[cost] for cost in ("seconds", "mb")}
+            ms = first["ms"] + (1 - self.joined.share) * second["ms"]
+            rows[CASCADE] = {"rows": max(first["rows"], second["rows"]), **both, "ms": ms}
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def open_model(self, name: str) -> Classifier:
@@ -199,7 +213,6 @@ class Comparison:
 
     def hand_over(self) -> Path | None:
         """Write the chosen model's folder and the answer as JSON. Returns the folder; None if no model is to be taken."""
-        from rtxlib.atomic import replacing
         from rtxstudy.compare.hand_over import hand_over
 
         chosen, made = self.chosen, None
@@ -210,6 +223,8 @@ class Comparison:
             shown = os.path.join(self.shown, MODEL)
             given = self.texts, chosen.taken, self.open_model(chosen.taken), run, row, len(self.entries)
             made = hand_over(*given, self.folder / MODEL, shown)
+        else:
+            shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
         with replacing(self.folder / ANSWER) as part:
             part.write_text(json.dumps(self.answer(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return made
@@ -222,6 +237,8 @@ class Comparison:
         rows = chosen.table.drop(columns=["behind", "behind_low", "behind_high"]).to_dict("records")
         by_name = {row["model"]: row for row in rows}
         taken = by_name.get(chosen.taken, {})
+        from rtxstudy.words import your_texts
+
         named = {
             "test_accuracy": "accuracy",
             "test_macro_f1": "macro_f1",
@@ -229,8 +246,11 @@ class Comparison:
             "test_low": "low",
             "test_high": "high",
         }
-        return _plain(
+        told = _plain(
             {
+                "text_column": self.texts.columns.text,
+                "label_column": self.texts.columns.label,
+                "said": self.texts.said,
                 "take": chosen.taken,
                 "what": WHAT.get(chosen.taken or ""),
                 "why": chosen.why,
@@ -239,19 +259,26 @@ class Comparison:
                 "judged_by": "macro-F1" if self.texts.unbalanced else "accuracy",
                 "train_rows": taken.get("rows"),
                 "n_test": len(test),
+                "n_judged": len(self.texts.judged),
+                "n_labelled": len(self.texts.table) - len(test),
                 "majority_accuracy": by_name[MAJORITY]["test_accuracy"],
                 "counting_words_accuracy": by_name.get(WORDS, {}).get("test_accuracy"),
+                "majority_score": by_name[MAJORITY]["test_score"],
+                "counting_words_score": by_name.get(WORDS, {}).get("test_score"),
                 "best": chosen.best,
                 "cascade": self.joined
                 and {"first": self.joined.first, "second": self.joined.second, "share": self.joined.share},
                 "ended": self.raced.ended or "all done",
                 "left_out": self.raced.left_out,
                 "not_tried": self.raced.not_tried,
+                "partial": self.raced.partial,
+                "train_texts": len(self.texts.rows("train")),
                 "model": str(self.folder / MODEL) if chosen.taken else None,
                 "report": str(self.folder / REPORT),
                 "candidates": rows,
             }
         )
+        return told | {"verdict": your_texts.verdict(chosen.table, told, self.limits.margin)}
 
     def close(self) -> provenance.Provenance:
         """End the notebook with its provenance."""
@@ -270,6 +297,16 @@ def require_ours(folder: Path) -> None:
         raise InputError(f"{folder} is not a folder; name another with --out.")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise InputError(f"{folder} is there and no comparison wrote it; name another folder with --out.")
+
+
+def _mark(folder: Path, file: Path, texts: Texts) -> None:
+    """Note in the folder what it is about. Raises InputError when it holds the comparison of another file with other texts."""
+    mark = folder / MARK
+    known = json.loads(mark.read_text(encoding="utf-8") or "{}") if mark.is_file() else {}
+    if known.get("path", str(file)) != str(file) and known["texts"] != texts.fingerprint:
+        raise InputError(f"{folder} holds the comparison of another file, {known['path']}; name another folder with --out.")
+    with replacing(mark) as part:
+        part.write_text(json.dumps({"file": texts.name, "path": str(file), "texts": texts.fingerprint}) + "\n", encoding="utf-8")
 
 
 def _sample(folder: Path) -> str:

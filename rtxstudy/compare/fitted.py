@@ -88,7 +88,9 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
     def answer(classifier: Static | Frozen, rows: np.ndarray) -> np.ndarray:
         return classifier.linear.probabilities(found[place[rows]])
 
-    fitted(race, candidate, fit, answer, known)
+    if len(known) < len(race.train):
+        race.partial[candidate.name] = len(known)
+    fitted(race, candidate, fit, answer, known, begun)
     learn(race, candidate.name, len(known), lambda rows: answer(fit(rows), race.curve_judged))
 
 
@@ -98,6 +100,7 @@ def fitted(
     fit: Callable[[np.ndarray], Classifier],
     answer: Callable[[Classifier, np.ndarray], np.ndarray] | None = None,
     train: np.ndarray | None = None,
+    begun: float | None = None,
 ) -> None:
     """Fit a candidate and keep it, in cross-validation once for each fold and once on all. A kept one is found.
 
@@ -105,13 +108,14 @@ def fitted(
         fit: from the rows to learn from to the classifier
         answer: the probabilities of a classifier on rows; None: it reads their texts
         train: the rows to learn from; None: all training rows
+        begun: the time (:func:`time.monotonic`) from which its seconds count; None: now
     """
     texts, train = race.texts, race.train if train is None else train
     entry = race.find(candidate, len(train))
     if entry is None:
         race.clock.progress(candidate.name, f"learning from {len(train):,} texts")
         answer = answer or (lambda classifier, rows: classifier.probabilities(texts.texts(rows)))
-        begun, judged = time.monotonic(), texts.judged
+        begun, judged = time.monotonic() if begun is None else begun, texts.judged
         classifier = fit(train)
         if texts.cross_validated:
             p = np.zeros((len(judged), len(texts.label_names)))
@@ -136,7 +140,7 @@ def learn(race: Race, name: str, most: int, answer: Callable[[np.ndarray], np.nd
     for share in CURVE:
         rows = train[: int(share * len(train))]
         counts = np.bincount(texts.numbers(rows), minlength=len(texts.label_names))
-        if race.clock.asked or counts.min() < 2:
+        if race.clock.asked or race.clock.left < 0 or counts.min() < 2:
             continue
         whole = share == 1 and not texts.cross_validated
         race.point(name, len(rows), race.entries[name].judged if whole else answer(rows))

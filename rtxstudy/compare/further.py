@@ -83,7 +83,7 @@ def _table(texts: Texts, rows: np.ndarray, found: np.ndarray, sure: np.ndarray) 
             "label": [texts.label_names[number] for number in part["label"]],
             "answer": [texts.label_names[number] for number in found],
             "confidence": np.round(sure, 2),
-            "line": part["line"].abs().to_numpy(),
+            "line": [line if line > 0 else f"{-line} of the test file" for line in part["line"]],
         }
     )
 

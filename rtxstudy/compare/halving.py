@@ -50,20 +50,27 @@ class Halving:
                 rows //= 2
             if self.may(candidate, rows, folds):
                 race.left_out.pop(candidate.name, None)
+                if rows < n:
+                    race.partial[candidate.name] = rows
                 self.attempt(candidate, lambda c=candidate, r=rows: self.trained(c, r))
             elif candidate.name in race.entries:
                 race.left_out.pop(candidate.name, None)
 
     def first(self, waiting: list[Candidate]) -> int:
-        """The rows of the first round: a quarter, halved until it takes its share of the time. Later calls take the same."""
+        """The rows of the first round: a quarter, halved until it takes its share of the time.
+
+        Later calls take the same, so that what is finished is found, unless there is time for more than twice as many.
+        """
         race = self.race
         file = race.folder / f"first-{self.texts.fingerprint}.json"
-        if file.is_file():
-            return int(file.read_text(encoding="utf-8"))
+        before = int(file.read_text(encoding="utf-8")) if file.is_file() else 0
         first, most = len(race.train) // 4, FIRST_SHARE * race.clock.left
         while first >= 2 * FEWEST_FIRST and sum(self.estimate.seconds(c, first) for c in waiting) > most:
             first //= 2
-        file.write_text(str(first), encoding="utf-8")
+        if before and first <= 2 * before:
+            return before
+        if race.clock.left > 0:
+            file.write_text(str(first), encoding="utf-8")
         return first
 
     def may(self, candidate: Candidate, rows: int, trainings: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,9 +10,11 @@ import pandas as pd
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from rtxlib.classifiers.words import UNSPACED
 from rtxlib.data.containment import groups as contained
 from rtxlib.data.containment import words_key
 
+SIGN = re.compile(f"[{UNSPACED}]")  # of a script without spaces; each counts as a word
 CONTAINED_WORDS = 3  # a text of more words that lies inside another belongs to it
 MOST_WORDS = 1_500_000  # of all texts; with more, texts inside others are not looked for, because that takes gigabytes
 HASHES, BANDS = 48, 12  # of MinHash: 12 bands of 4 hashes find most pairs of a likeness of 0.8
@@ -25,6 +28,7 @@ def groups(texts: Sequence[str]) -> np.ndarray:
 
     Near-duplicates are found with MinHash and bands (Broder 1997; Leskovec et al. 2014, Mining of Massive Datasets, ch. 3).
     """
+    texts = [SIGN.sub(r" \g<0> ", text) for text in texts]
     keys = [words_key(text) for text in texts]
     if sum(key.count(" ") + 1 for key in keys) <= MOST_WORDS:
         first = contained(texts, CONTAINED_WORDS)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyarrow import parquet
 
 from rtxlib.data.files import existing, read_table, whole
@@ -32,9 +33,11 @@ def read(path: Path | str) -> tuple[pd.DataFrame, str]:
         return read_table(path), ""
     rng = np.random.default_rng(0)
     try:
-        table = pd.concat([piece[rng.random(len(piece)) < share] for piece in _PIECES[kind](path)])
+        table = pd.concat([piece[rng.random(len(piece)) < share] for piece in _PIECES[kind](path)]).fillna("")
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name} is not UTF-8 ({error.reason}); convert the file to UTF-8.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path.name} cannot be read ({str(error).splitlines()[0]}); copy or export it again.") from error
     if table.empty:
         raise InputError(f"{path.name} holds no rows.")
     size = f"{path.stat().st_size / 1e9:.1f} GB"
@@ -45,11 +48,11 @@ def _separated(path: Path) -> Iterator[pd.DataFrame]:
     limit = csv.field_size_limit(sys.maxsize)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
+            first = next((line for line in file if line.strip()), "")
             delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
             file.seek(0)
-            reader = csv.reader(file, delimiter=delimiter)
-            names = [name.strip() for name in next(reader)]
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            names = [name.strip() for name in next(row for row in reader if row)]
             rows: list[list[str]] = []
             lines: list[int] = []
             for row in reader:
@@ -86,9 +89,9 @@ def _lines(path: Path) -> Iterator[pd.DataFrame]:
             rows.append({whole(name): whole(as_text(value)) for name, value in row.items()})
             numbers.append(number)
             if len(rows) == PIECE:
-                yield pd.DataFrame(rows, numbers, dtype=object).fillna("")
+                yield pd.DataFrame(rows, numbers, dtype=object)
                 rows, numbers = [], []
-    yield pd.DataFrame(rows, numbers, dtype=object).fillna("")
+    yield pd.DataFrame(rows, numbers, dtype=object)
 
 
 def _parquet(path: Path) -> Iterator[pd.DataFrame]:

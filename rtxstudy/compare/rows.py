@@ -22,7 +22,7 @@ CLEANING = {
 }  # links stay: they may tell
 RAW = {"text": "raw", PAIR: "raw_pair"}  # column of cleaned texts → column of the texts as they are
 LONGEST = 20_000  # characters of a text that are read
-MOST_ROWS = 100_000  # that are compared; of more, so many are drawn
+MOST_ROWS, MOST_TEST = 100_000, 10_000  # rows to learn and choose from, and given test rows; of more, so many are drawn
 RARE = 5  # a label of fewer rows is left out, because it can be neither learnt nor judged
 
 
@@ -59,7 +59,7 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, said: list[str]) ->
             continue
         raw = table[column].astype(str)
         if cut := int((raw.str.len() > LONGEST).sum()):
-            said.append(f"{cut:,} texts are longer than {LONGEST:,} characters; only the beginning is read.")
+            said.append(f"{cut:,} texts are longer than {LONGEST:,} characters; only the beginning is compared.")
         made |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
     rows = pd.DataFrame(made | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
     empty = np.any([rows[kind].str.strip() == "" for kind in RAW if kind in rows], axis=0)
@@ -76,8 +76,11 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, said: list[str]) ->
 
 
 def without_rare(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
-    """The rows whose label is not too rare to be learnt and judged. Raises InputError when fewer than two labels are left."""
-    counts = rows["name"].value_counts()
+    """The rows whose label is not too rare to be learnt and judged. Raises InputError when fewer than two labels are left.
+
+    Given test rows do not count, because nothing learns from them.
+    """
+    counts = rows.loc[rows["given"] != "test", "name"].value_counts().reindex(rows["name"].unique(), fill_value=0)
     rare = counts[counts < RARE]
     if rare.empty:
         return rows
@@ -93,8 +96,10 @@ def without_rare(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
     return rows[~rows["name"].isin(rare.index)]
 
 
-def with_test(rows: pd.DataFrame, test: Path | str, columns: Columns, said: list[str]) -> pd.DataFrame:
-    """The rows with those of a test file below them, whose lines are negative.
+def with_test(
+    rows: pd.DataFrame, rare: set[str], test: Path | str, columns: Columns, said: list[str]
+) -> pd.DataFrame:
+    """The rows with those of a test file below them, whose lines are negative. rare: labels that were left out.
 
     Raises InputError for labels without training rows.
     """
@@ -103,6 +108,9 @@ def with_test(rows: pd.DataFrame, test: Path | str, columns: Columns, said: list
     columns.require(table, name)
     said += [drawn] * bool(drawn)
     more = usable(table, columns, name, said)
+    if left := int(more["name"].isin(rare).sum()):
+        said.append(f"{left:,} rows of {name} have a label that was left out, so they are left out too.")
+        more = more[~more["name"].isin(rare)]
     unknown = more.loc[~more["name"].isin(rows["name"]), "name"].value_counts()
     if len(unknown):
         many = "1 row with a label" if unknown.sum() == 1 else f"{unknown.sum():,} rows with labels"
@@ -118,10 +126,14 @@ def with_test(rows: pd.DataFrame, test: Path | str, columns: Columns, said: list
 
 
 def drawn(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
-    """At most MOST_ROWS of the rows."""
-    if len(rows) <= MOST_ROWS:
-        return rows
-    said.append(
-        f"{MOST_ROWS:,} of the {len(rows):,} rows were drawn at random; more would not be compared in the time."
-    )
-    return rows.sample(MOST_ROWS, random_state=0).sort_index()
+    """At most MOST_ROWS of the rows, and MOST_TEST of those that are given as test rows."""
+    kept = []
+    for part, most, what in (
+        (rows[rows["given"] != "test"], MOST_ROWS, "rows"),
+        (rows[rows["given"] == "test"], MOST_TEST, "test rows"),
+    ):
+        if len(part) > most:
+            said.append(f"{most:,} of the {len(part):,} {what} were drawn at random; more would not be compared in the time.")
+            part = part.sample(most, random_state=0).sort_index()
+        kept.append(part)
+    return pd.concat(kept)

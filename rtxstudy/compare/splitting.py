@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedGroupKFold
@@ -10,11 +12,9 @@ from rtxlib.errors import InputError, few
 
 CROSS_VALIDATED = 500  # fewer rows are cross-validated
 FOLDS = 5
-MANY, FEW_SHARE, MANY_SHARE = (
-    2000,
-    0.2,
-    0.1,
-)  # share of the rows in validation, and as much in test: below MANY rows, and above
+MANY, FEW_SHARE, MANY_SHARE = 2000, 0.2, 0.1  # share of the rows in validation, and as much in test: below MANY rows, and above
+FEWEST_GROUPS = 3  # of the rows of a split that judges; intervals are over groups
+MOST_SHARE = 1 / 3  # of the rows in test, so that it has so many groups
 MOST_HELD = 3000  # rows of the validation and of the test split, at most
 NAMES = {
     "train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation",
@@ -25,7 +25,8 @@ NAMES = {
 def split(group: np.ndarray, numbers: np.ndarray, given: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
     """ "train", "validation", "test", or "" for a row that is left out, (rows,).
 
-    With fewer than :data:`CROSS_VALIDATED` rows that are not in test there is no validation split, unless one is given.
+    With fewer than :data:`CROSS_VALIDATED` rows that are not in test there is no validation split, unless one is given. There is
+    none either where it would have fewer than :data:`FEWEST_GROUPS` groups.
 
     Args:
         group: (rows,) rows of one number stay together
@@ -33,14 +34,17 @@ def split(group: np.ndarray, numbers: np.ndarray, given: np.ndarray | None = Non
         given: (rows,) the splits that the user gave, "" where there is none
 
     A row of a given training split that is in the group of a given test row is left out; so is one of a given validation row.
-    Raises InputError when the rows are too few.
+    Raises InputError when the rows or their groups are too few.
     """
     where = (
         np.full(len(numbers), "train", dtype=object)
         if given is None
         else np.where(given == "", "train", given).astype(object)
     )
-    share = FEW_SHARE if len(numbers) < MANY else min(MANY_SHARE, MOST_HELD / len(numbers))
+    own = int((where != "test").sum())  # rows that are not a given test split
+    share = FEW_SHARE if own < MANY else min(MANY_SHARE, MOST_HELD / own)
+    if share < (enough := FEWEST_GROUPS / len(np.unique(group))) <= MOST_SHARE:
+        share = enough
     rng = np.random.default_rng(seed)
     if not (where == "test").any():
         where[_held_out(group, numbers, where == "train", share, rng)] = "test"
@@ -49,11 +53,16 @@ def split(group: np.ndarray, numbers: np.ndarray, given: np.ndarray | None = Non
     if (where == "validation").any():
         where[(where == "train") & np.isin(group, group[where == "validation"])] = ""
     elif (where == "train").sum() >= CROSS_VALIDATED:
-        where[_held_out(group, numbers, where == "train", share, rng)] = "validation"
-    for name in ("train", "test"):
-        if not (where == name).any():
+        held = _held_out(group, numbers, where == "train", share, rng)
+        if len(np.unique(group[held])) >= FEWEST_GROUPS:
+            where[held] = "validation"
+    judged = "validation" if (where == "validation").any() else "train"
+    for name in ("train", "test", judged):
+        many = len(np.unique(group[where == name]))
+        if many < (1 if name == "train" != judged else FEWEST_GROUPS):
             raise InputError(
-                f"{len(numbers):,} rows with {len(np.unique(group)):,} different texts are too few for a {name} split; give more."
+                f"{len(numbers):,} rows in {len(np.unique(group)):,} groups of texts that stay together are too few: the {name} "
+                f"split would hold {many}, and {FEWEST_GROUPS} are needed; give more, or name no --group-column."
             )
     return where
 
@@ -87,9 +96,11 @@ def folds(group: np.ndarray, numbers: np.ndarray, seed: int = 0) -> np.ndarray:
     many = min(FOLDS, len(np.unique(group)), int(np.bincount(numbers).max()))
     if many < 2:
         raise InputError("The texts are too few, or too much alike, to be cross-validated; give more.")
-    parts = StratifiedGroupKFold(many, shuffle=True, random_state=seed).split(numbers, numbers, group)
-    for number, (_, held) in enumerate(parts):
-        fold[held] = number
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")  # a label of few rows is in fewer folds
+        parts = StratifiedGroupKFold(many, shuffle=True, random_state=seed).split(numbers, numbers, group)
+        for number, (_, held) in enumerate(parts):
+            fold[held] = number
     return fold
 
 

@@ -14,7 +14,7 @@ from rtxstudy.compare.candidates import Candidate
 from rtxstudy.compare.clock import Clock
 from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.texts import Texts
-from rtxstudy.evaluation.statistics import mean_difference
+from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 
 
 class Race:
@@ -30,6 +30,7 @@ class Race:
         entries: the finished candidates by name
         left_out: name → why, in a sentence
         late: those for which there was no time; some of them may have been trained on fewer rows
+        partial: name → the rows that a finished candidate learned from, where the time was too short for all
         train: (training rows,) in a random order; fewer rows are the first of these
         fold: (rows,) the fold of each row of the texts
     """
@@ -42,6 +43,7 @@ class Race:
         self.entries: dict[str, Entry] = {}
         self.left_out: dict[str, str] = {}
         self.late: set[str] = set()
+        self.partial: dict[str, int] = {}
         self.points: list[tuple[str, int, float, np.ndarray]] = []  # with the found labels of :attr:`curve_judged`
         train = texts.rows("train")
         self.train = train[np.random.default_rng(0).permutation(len(train))]
@@ -50,7 +52,7 @@ class Race:
     @property
     def ended(self) -> str:
         """ "" when all was done, "time" or "asked"."""
-        return self.clock.ended
+        return self.clock.ended or ("time" if self.partial else "")
 
     @property
     def results(self) -> Path:
@@ -91,16 +93,17 @@ class Race:
     def curve(self) -> pd.DataFrame:
         """Columns model, rows (learned from), score, and of each model's last point what it gained over the one before.
 
-        The gain is of accuracy, with its 95 % interval: gain, low, high. It is NaN elsewhere.
+        The gain is of accuracy, with its 95 % interval over groups of texts: gain, low, high. It is NaN elsewhere.
         """
         numbers, rows = self.texts.numbers(self.curve_judged), []
+        group = self.texts.table["group"].to_numpy()[self.curve_judged]
         points = {(name, count): (score, found) for name, count, score, found in self.points}
         for name in dict.fromkeys(name for name, _ in points):
             counts = sorted(count for of, count in points if of == name)
             for count in counts:
                 gain = (np.nan,) * 3
-                if count == counts[-1] and len(counts) > 1:
+                if count == counts[-1] and len(counts) > 1 and len(np.unique(group)) > 1:
                     after, before = (points[name, number][1] == numbers for number in (count, counts[-2]))
-                    gain = mean_difference((after.astype(float) - before)[None])[:3]
+                    gain = mean_difference(by_cluster((after.astype(float) - before)[None], group))[:3]
                 rows.append((name, count, points[name, count][0], *gain))
         return pd.DataFrame(rows, columns=["model", "rows", "score", "gain", "low", "high"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.files import require_column
+from rtxlib.data.files import doubtful_labels, require_column
 from rtxlib.data.rows import PAIR, Text, labelled, sides, texts_of
 from rtxlib.errors import InputError, few
 from rtxstudy.compare import columns, near, reading, rows, splitting
@@ -19,7 +19,7 @@ from rtxstudy.compare.rows import RAW, Columns
 
 FEWEST = 40  # rows, of all labels together
 UNBALANCED = 0.5  # a label with less than this share of an equal part makes the labels unbalanced
-MOST_STARS = 11  # whole numbers that may be a scale, such as stars
+MOST_STARS = 11  # numbers that may be a scale, such as stars or half stars
 
 
 @dataclass
@@ -65,8 +65,8 @@ class Texts:
     @property
     def ordered(self) -> np.ndarray | None:
         """The numbers that the labels are, if these are a scale, such as stars; else None."""
-        whole = all(re.fullmatch(r"[+-]?\d{1,4}", name) for name in self.label_names)
-        return np.array(self.label_names, int) if whole and 2 < len(self.label_names) <= MOST_STARS else None
+        numbers = all(re.fullmatch(r"[+-]?\d{1,4}(\.\d)?", name) for name in self.label_names)
+        return np.array(self.label_names, float) if numbers and 2 < len(self.label_names) <= MOST_STARS else None
 
     def rows(self, split: str) -> np.ndarray:
         return np.flatnonzero(self.table["split"] == split)
@@ -141,13 +141,13 @@ def open_texts(
         "" if split_column is None else splitting.given_splits(table[split_column].loc[found.index], split_column)
     )
     found["of"] = "" if group_column is None else table[group_column].loc[found.index]
-    columns.check_labels(found["name"], label_column, name)
-    found = rows.without_rare(found, said)
+    said += columns.check_labels(found["name"], label_column, name) + doubtful_labels(found["name"])
+    every = set(found["name"])
+    found = rows.without_rare(rows.drawn(found, said), said)
+    if (own := int((found["given"] != "test").sum())) < FEWEST:
+        raise InputError(f"{name} has {own} rows with a text and a label; at least {FEWEST} are needed.")
     if test is not None:
-        found = rows.with_test(found, test, named, said)
-    found = rows.drawn(found, said)
-    if len(found) < FEWEST:
-        raise InputError(f"{name} has {len(found)} rows with a text and a label; at least {FEWEST} are needed.")
+        found = rows.drawn(rows.with_test(found, every - set(found["name"]), test, named, said), said)
     other = table.drop(columns=[text_column, label_column, *([text_pair_column] if text_pair_column else [])])
     other = other.reindex(found.index[found.index.isin(table.index)])
     return _split(found, named, name, said, other)
@@ -179,6 +179,10 @@ def _split(found: pd.DataFrame, named: Columns, name: str, said: list[str], othe
         raise InputError(
             f"No training row is left of the label {few(names[number] for number in lacking)}; give more rows of it."
         )
+    for split in ("validation", "test"):
+        absent = set(range(len(names))) - set(made.loc[made["split"] == split, "label"])
+        if absent and (made["split"] == split).any():
+            said.append(f"No {split} row has the label {few(names[number] for number in absent)}, so nothing is said about it.")
     made["fold"] = -1
     if not (made["split"] == "validation").any():
         train = made["split"] == "train"

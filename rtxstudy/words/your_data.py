@@ -32,7 +32,7 @@ def setting(
     rows = balance.groupby("split", sort=False)["rows"].sum()
     splits = ", ".join(f"{rows[split]:,} {word}" for split, word in SPLITS.items() if split in rows)
     judged = (
-        "There are few rows, so models are chosen by cross-validation on the training texts."
+        "Models are chosen by cross-validation on the training texts."
         if cross_validated
         else "Models are chosen on the validation texts."
     )
@@ -105,7 +105,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "stays on one side of every split."
     ),
     "cut": lambda row: (
-        f"**Long texts.** Of {_texts(row)} the encoders read only the first {row['what']} tokens. Counting words reads all."
+        f"**Long texts.** Of {_texts(row)} the encoders read only the first {row['what']} tokens. Counting words reads more."
     ),
     "unknown": lambda row: (
         f"**Unknown characters.** {row['what']} of all tokens are not in the vocabulary of the pretrained encoder, so it cannot "
@@ -113,7 +113,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "split": lambda row: (
         f"**Another language or script.** A word has {row['what']} word pieces in the vocabulary of the pretrained encoder; in "
-        f"English about 1.3. It was pretrained on English and will know little of these texts.{_example(row)}"
+        f"English about 1.3. It was pretrained on English and may know little of these texts.{_example(row)}"
     ),
     "garbled": lambda row: (
         f"**Wrong encoding.** {_texts(row)} have characters that stand for another encoding read as UTF-8. Export the file again "

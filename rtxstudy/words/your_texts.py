@@ -35,14 +35,14 @@ def megabytes(value: float) -> str:
     return "less than 0.1 MB" if value < 0.1 else f"{value:.2g} MB" if value < 10 else f"{value:,.0f} MB"
 
 
-def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_judged: int) -> str:
-    """The answer in a few sentences: what to take, how good, fast and small it is, what else comes near, what is not settled."""
+def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> list[str]:
+    """The answer in a few paragraphs: what to take, how good, fast and small it is, what else comes near, what is not settled."""
     rows = table.set_index("model")
     by, n = answer["judged_by"], answer["n_test"]
     if answer["take"] is None:
-        return "\n\n".join([_nothing(rows, answer), *_not_tried(answer), *_not_learned(table, answer)])
+        return [_nothing(rows, answer), *_not_tried(answer), *_partial(answer), *_not_learned(table, answer)]
     row = rows.loc[answer["take"]]
-    parts = [_take(row, answer), *_not_tried(answer)]
+    parts = [_take(row, answer), *_not_tried(answer), *_partial(answer)]
     if answer["why"] == "smallest":
         best = rows.loc[answer["best"]]
         parts.append(
@@ -51,17 +51,13 @@ def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_jud
             f"{megabytes(best['mb'])})."
         )
     else:
+        higher_cascade = "cascade" in rows.index and rows.loc["cascade", "score"] > row["score"]
+        but = " but the cascade, which is not shown to be better" if higher_cascade else ""
         parts.append(
-            f"No other model within the limits has a higher {by} on the texts that choose. {_smaller(table, answer)}".strip()
+            f"No other model within the limits{but} has a higher {by} on the texts that choose. {_smaller(table, answer)}".strip()
         )
-    parts += [
-        _floor(rows, answer),
-        *_cheaper(table, answer),
-        *_cascade(rows, answer),
-        *_unsettled(table, answer, margin, n_judged),
-    ]
-    parts += _not_learned(table, answer)
-    return "\n\n".join(part for part in parts if part)
+    parts += [_floor(answer), *_cheaper(table, answer), *_cascade(rows, answer), *_unsettled(table, answer, margin)]
+    return parts + _not_learned(table, answer)
 
 
 def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
@@ -90,6 +86,18 @@ def _not_tried(answer: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _partial(answer: Mapping[str, Any]) -> list[str]:
+    """The models that learned from a part of the texts, because the time was short."""
+    parts = answer.get("partial") or {}
+    if not parts:
+        return []
+    named = ", ".join(f"**{name}** ({rows:,})" for name, rows in parts.items())
+    return [
+        f"The time was short, so these models learned from a part of the {answer['train_texts']:,} training texts: {named}. With "
+        "more `--minutes` they learn from all, and the answer may change."
+    ]
+
+
 def _points(margin: float) -> str:
     return "1 point" if abs(margin - 0.01) < 1e-9 else f"{100 * margin:g} points"
 
@@ -103,15 +111,16 @@ def _nothing(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
         return f"**No model that has learned anything is within --max-ms and --max-mb.** The fastest are {near}."
     return (
         "**Take none of these models.** None is shown to be better than giving every text the most frequent label "
-        f"(accuracy {score(answer['majority_accuracy'], answer['n_test'])}). Either the labels cannot be told from these texts, "
-        "or there are too few of them, or there was too little time."
+        f"({answer['judged_by']} {score(answer['majority_score'], answer['n_test'])}). Either the labels cannot be told from "
+        "these texts, or there are too few of them, or there was too little time."
     )
 
 
-def _floor(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
-    n, words = answer["n_test"], answer["counting_words_accuracy"]
+def _floor(answer: Mapping[str, Any]) -> str:
+    n, words, by = answer["n_test"], answer["counting_words_score"], answer["judged_by"]
     counting = "" if words is None else f", and counting words has {score(words, n)}"
-    return f"For comparison: the most frequent label alone has an accuracy of {score(answer['majority_accuracy'], n)}{counting}."
+    always = score(answer["majority_score"], n)
+    return f"For comparison: giving every text the most frequent label has {by} {always}{counting}."
 
 
 def _smaller(table: pd.DataFrame, answer: Mapping[str, Any]) -> str:
@@ -125,7 +134,7 @@ def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     taken, n = table[table["model"] == answer["take"]].iloc[0], answer["n_test"]
     faster = (CHEAPER * table["ms"] <= taken["ms"]) & (table["mb"] <= taken["mb"])
     smaller = (CHEAPER * table["mb"] <= taken["mb"]) & (table["ms"] <= max(taken["ms"], FAST))
-    cheap = table[table["learned"] & (table["model"] != "cascade") & (faster | smaller)]
+    cheap = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (faster | smaller)]
     if cheap.empty:
         return []
     row = cheap.sort_values("score", ascending=False).iloc[0]
@@ -151,19 +160,23 @@ def _cascade(rows: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float, n_judged: int) -> list[str]:
-    """Models for which the judged texts are too few."""
+def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> list[str]:
+    """The smaller model for which the judged texts are too few, and how many more labelled texts would tell.
+
+    Of further labelled texts the same share is judged as now.
+    """
     taken = table[table["model"] == answer["take"]].iloc[0]
     open_ = table[table["needed"].notna() & (table["mb"] < taken["mb"])].sort_values("needed")
     if open_.empty:
         return []
     row = open_.iloc[0]
-    digits = len(str(int(row["needed"]))) - 2  # two digits of the number are written
-    more = max(10, math.ceil(row["needed"] / 10**digits) * 10**digits)
+    needed = row["needed"] * answer["n_labelled"] / answer["n_judged"]
+    digits = len(str(int(needed))) - 2  # two digits of the number are written
+    more = max(10, math.ceil(needed / 10**digits) * 10**digits)
     return [
-        f"Not settled with {n_judged:,} texts to choose by: **{row['model']}** is smaller, and it may come within "
+        f"{answer['n_judged']:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
         f"{_points(margin)} of the best (measured {signed(row['behind'])} points, 95 % interval {signed(row['behind_low'])} to "
-        f"{signed(row['behind_high'])}). About {int(more):,} more labelled texts to choose by would tell."
+        f"{signed(row['behind_high'])}). About {int(more):,} more labelled texts would tell."
     ]
 
 
@@ -195,7 +208,7 @@ def shown_table(table: pd.DataFrame, answer: Mapping[str, Any]) -> pd.DataFrame:
     if "test_mae" in table:
         columns["mean error"] = [f"{value:.2f}" for value in table["test_mae"]]
     columns |= {
-        "chosen by": [f"{value:.3f}" for value in table["score"]],
+        "score that decides": [f"{value:.3f}" for value in table["score"]],
         "ms a text": [f"{value:.2g}" if value < 10 else f"{value:.0f}" for value in table["ms"]],
         "MB": [f"{value:.1f}" for value in table["mb"]],
         "trained on": [f"{int(value):,}" for value in table["rows"]],
@@ -212,8 +225,9 @@ def columns_told(answer: Mapping[str, Any], cross_validated: bool) -> str:
     by = "in cross-validation" if cross_validated else "on the validation texts"
     scale = " *Mean error* is the mean absolute error of the predicted number." if answer["mae"] is not None else ""
     return (
-        f"The arrow marks the model to take. In brackets stand 95 % intervals. *Chosen by* is the {answer['judged_by']} {by}, "
-        f"which decides.{scale} *Learned* says whether a model is better than the most frequent label, beyond the noise."
+        f"The arrow marks the model to take. In brackets stand 95 % intervals. *Score that decides* is the "
+        f"{answer['judged_by']} {by}.{scale} *Learned* says whether a model is better than the most frequent label, beyond the "
+        "noise."
     )
 
 
@@ -250,7 +264,7 @@ def more_labels(curve: pd.DataFrame) -> str:
             f"- **{row.model}**: {signed(row.gain)} points of accuracy from {rows.iloc[0]:,} to {rows.iloc[1]:,} training texts "
             f"(95 % interval {signed(row.low)} to {signed(row.high)}); {tells}."
         )
-    return "\n".join(sentences) or "There are too few texts for a learning curve."
+    return "\n".join(sentences) or "There were too few texts or too few minutes for a learning curve."
 
 
 def calibration(table: pd.DataFrame, name: str) -> str:
@@ -260,8 +274,7 @@ def calibration(table: pd.DataFrame, name: str) -> str:
     side = float((share * (table["confidence"] - table["accuracy"])).sum())
     way = "about as sure as it should be" if gap < 0.05 else "too sure" if side > 0 else "less sure than it could be"
     return (
-        f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points (the "
-        "expected calibration error)."
+        f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points."
     )
 
 
@@ -271,10 +284,9 @@ def doubtful(table: pd.DataFrame) -> str:
         return (
             "No label looks doubtful: there is no text on which all models agree, with confidence, against its label."
         )
-    rows = f"{len(table)} texts" if len(table) > 1 else "1 text"
     return (
-        f"All models that learned agree, with confidence, on another label for {rows}. Read them first: correcting a label often "
-        "helps more than another model."
+        "All models that learned agree, with confidence, on another label for the texts below. Read them: correcting a label "
+        "often helps more than another model."
     )
 
 
@@ -298,7 +310,7 @@ def passes(table: pd.DataFrame, name: str) -> str:
         + ("" if math.isnan(row.changed) else f", {row.changed:.1%} of the labels changed")
         for row in table.itertuples()
     ]
-    return f"**{name}**. {'. '.join(lines)}. (The head was trained on the states of the last pass.)"
+    return f"**{name}**. {'. '.join(lines)}."
 
 
 def use(folder: str, how: Mapping[str, str]) -> str:
