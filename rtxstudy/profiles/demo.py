@@ -35,13 +35,13 @@ DEMO = Profile(
     small_recipe=RECIPES["demo"],
     pretrained="sentence-transformers/all-MiniLM-L6-v2",
     finetune=named_recipe("finetune", epochs=0.5),
-    finetune_spam=named_recipe("finetune", epochs=1),
+    finetune_spam=RECIPES["finetune"],
     pretrained_seeds=1,
     searched_rows=200,
     loops=(
         LoopStudy(
             _DEMO,
-            named_recipe("demo", epochs=1.5),
+            RECIPES["demo"],
             32,
             passes=3,
             layers=(1, 2, 3),
@@ -57,4 +57,5 @@ DEMO = Profile(
     depth_seeds=3,
     conversions=CONVERSIONS[:2],
     exit_studies=(),
+    least_steps=225,  # as many as three epochs of all rows
 )
