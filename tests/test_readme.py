@@ -18,6 +18,7 @@ from rtxlib.cli.commands import cli
 from rtxstudy import readme
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
+from rtxstudy.readme import front_page, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -68,18 +69,18 @@ def test_a_finding_that_the_tables_no_longer_support_is_refused(
     monkeypatch: pytest.MonkeyPatch, number: int, comparison: str, column: str, value: float
 ) -> None:
     names = ("comparisons", "runs", "classical", "depth_gains", "depth_arms", "predictions")
-    tables = {name: readme.table(name).copy() for name in names}
+    changed = {name: tables.table(name).copy() for name in names}
     for name, of in (("comparisons", "comparison"), ("depth_gains", "data")):
-        tables[name].loc[tables[name][of] == comparison, column] = value
-    monkeypatch.setattr(readme, "table", tables.__getitem__)
+        changed[name].loc[changed[name][of] == comparison, column] = value
+    monkeypatch.setattr(tables, "table", changed.__getitem__)
     with pytest.raises(ValueError, match=f"finding {number} "):
-        readme.findings()
+        front_page.findings()
 
 
 def test_the_table_of_the_readme_holds_means_over_the_seeds_of_the_committed_runs() -> None:
     runs = pd.read_parquet(ROOT / "data" / "results" / "full" / "runs.parquet").query("data == 'sst2'")
     rows = [
-        [cell.strip(" `") for cell in line.strip("|").split("|")] for line in readme.headline_table().splitlines()[2:]
+        [cell.strip(" `") for cell in line.strip("|").split("|")] for line in front_page.headline_table().splitlines()[2:]
     ]
     assert [row[0] for row in rows][:2] == ["standard-6x384", "recurrent-3x2x256"]
     for model, _, accuracy, seeds, parameters, _ in rows:
