@@ -55,7 +55,7 @@ FORMS = {  # a setting in a model's id → what it says; of settings with a valu
     "unshared": "own layers for each pass",
     "frozen": "frozen weights",
     "distilled": "distilled",
-    "pretrained here": "pretrained here",
+    "pretrained here": "own text first",
     "no positions": "no positions",
     "conditioning_size": "a light layer of {} before each later pass",
     "embedding_size": "token table {} wide",
@@ -77,6 +77,7 @@ BRIEF = {  # the same where a figure has little room
     "random_depth": "random passes",
     "unshared": "unshared",
     "frozen": "frozen",
+    "pretrained here": "own text first",
     "conditioning_size": "conditioned",
     "embedding_size": "tokens {} wide",
     "input_injection": "input injection",
@@ -107,8 +108,8 @@ _SETTING = (
 _PART = r"(?: (?:\d+(?:\.\d+)?%|shortest|longest|official test|at \d+ tokens|with \d+% held out|uniform))*"
 _HOW = r"(?: (?:lower|spread|average|rank \d+|own norms|between edges|random depth))*"
 _PATTERNS: dict[str, str] = {
-    "plain": r"(?:^|(?<=\bon )|(?<=\btexts of )|(?<=, )|(?<=: ))(?:embedded|domains)"
-    r"(?: (?:spam|domain|sentiment))?(?=$|[,.:;)]| [(−φ]| ×)",
+    "plain": r"(?:^|(?<=\b[Oo]n )|(?<=\btexts of )|(?<=, )|(?<=: ))(?:embedded|domains)"
+    r"(?: (?:spam|domain|sentiment))?(?=$|[,.:;)]| [(−φ·]| ×)",
     "alone": rf"^(?:{'|'.join(ALONE)})$",
     "composed": r"\bcomposed (?:same|pointer(?: \d+ steps among \d+)?)\b",
     "data": rf"(?<![\w/-])(?:{'|'.join(DATA)})(?![\w/-]){_PART}",

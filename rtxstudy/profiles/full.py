@@ -10,6 +10,7 @@ from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.conversions import CONVERSIONS, READ_EARLY
 from rtxstudy.profiles.profile import (
+    ComposedTask,
     DepthTask,
     EmbeddingStudy,
     ExitStudy,
@@ -119,7 +120,7 @@ FULL = Profile(
     random_depth="recurrent-3x4x256",
     random_depth_seeds=5,
     depth_tasks=(
-        DepthTask(of_source("multi_nli"), RECIPES["medium"], made=_TWO_EPOCHS, lower=_TWO_EPOCHS),
+        DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS, lower=_TWO_EPOCHS),
         DepthTask(
             of_source("cola"),
             RECIPES["small"],
@@ -146,5 +147,18 @@ FULL = Profile(
     exit_studies=(ExitStudy(of_source("multi_nli"), _ONE_EPOCH, READ_EARLY, seeds=3),),
     embeddings=EmbeddingStudy((_SST2, *_UNLABELLED), RECIPES["distill"], 64),
     deployed="taught",
+    composed=(
+        ComposedTask(
+            DataSpec(source="composed", task="same", rows=50_000),
+            named_recipe("finetune", epochs=1, learning_rate=1.5e-4),
+            width=None,
+            layers=3,
+            passes=2,
+            alone=(),
+            loops=(),
+            random_passes=None,
+            seeds=3,
+        ),
+    ),
     not_run=NOT_RUN_YET,
 )
