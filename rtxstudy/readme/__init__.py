@@ -20,7 +20,7 @@ BLOCKS = {
         *(front.drawing, front.findings, front.headline_table),
         *(more.models, more.replacement, more.depth, more.grid, more.counting_words, more.less_data, more.where_depth_pays),
         *(more.passes, more.early_exit, more.composed, more.growth, more.worth, more.carried, more.domains),
-        *(more.pretraining, more.spam),
+        *(more.pretraining, more.own_text, more.spam),
     )
 }
 
