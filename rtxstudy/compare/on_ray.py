@@ -101,7 +101,7 @@ class Cluster:
                 clock.check()
             many = len(tasks)
             while tasks:
-                ended, _ = ray.wait(list(tasks), timeout=LOOK_SECONDS)
+                ended, _ = ray.wait(list(tasks), num_returns=len(tasks), timeout=LOOK_SECONDS)
                 for task in ended:
                     found[tasks.pop(task)] = _outcome(task)
                 clock.progress(f"{len(found)} of {many} trainings have ended on the Ray cluster")
