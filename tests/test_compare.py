@@ -534,7 +534,8 @@ def test_bad_input_is_one_sentence(case: str, csv) -> None:
 
 
 def test_the_command_refuses_before_it_writes(csv, tmp_path: Path) -> None:
-    for options, says in (((), "at least 40"), (("--margin", "-1"), "--margin")):
+    refused = ((), "at least 40"), (("--margin", "-1"), "--margin"), (("--executor", "rya"), "Did you mean 'ray'")
+    for options, says in refused:
         done = rtx("compare", csv(told(30)), *options, "--out", tmp_path / "out")
         assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
         assert not (tmp_path / "out").exists()

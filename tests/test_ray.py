@@ -16,20 +16,28 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import psutil
 import pytest
+import test_compare
 from test_process import metrics_of
 
 from rtxlib import executors, paths, process
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
+from rtxlib.models import pretrained
 from rtxlib.runs import cluster, execute, store, train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.shards import answers, drive
 from rtxlib.shards.job import Job
+from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import RECIPES
+from rtxlib.training.trainer import Trainer
+from rtxstudy.compare import candidates, halving, race
+from rtxstudy.compare.candidates import Candidate
+from rtxstudy.compare.texts import open_texts
 
 PATIENCE = 180  # seconds after which a test gives up waiting
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
@@ -388,6 +396,75 @@ def test_shards_outlive_a_killed_worker_and_a_killed_node(home: Path, nodes, hoo
     assert written["id"].tolist() == list(range(150)) and written["predicted"].notna().all()
     assert told["shards"] == 5 and not list(out.glob("*.tmp"))
     assert len(set(opened())) == len(opened()) < 5 + 3  # a worker opens the model once
+
+
+def test_a_comparison_on_a_cluster_is_the_one_made_here(
+    home: Path, nodes, hooked: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two networks train at once, one worker is killed, and a stop leaves one network for the second call to train."""
+    log, killed, gate, kept = home / "log", home / "killed", home / "gate", home / "kept"
+
+    def begun() -> int:
+        return len(log.read_text().splitlines())
+
+    def hook() -> None:
+        from rtxlib.training.trainer import Trainer
+
+        run = Trainer.run
+
+        def noted(self: Trainer) -> object:
+            after = killed.exists()
+            with log.open("a") as file:
+                file.write("begun\n")
+            if after:  # what was killed begins again, and waits until it was stopped
+                while not gate.exists():
+                    time.sleep(0.05)
+                return run(self)
+            while begun() < 2:  # two at the same time
+                time.sleep(0.05)
+            with contextlib.suppress(FileExistsError):
+                killed.touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return run(self)
+
+        Trainer.run = noted
+
+    def say(line: str) -> None:
+        if line.startswith("1 of 2 trainings"):
+            (kept / "stop").touch()
+
+    tiny = [Candidate(name, "is tiny", "network", model=name) for name in ("standard-1x32", "recurrent-1x2x32")]
+    for module in (race, halving):
+        monkeypatch.setattr(module, "CANDIDATES", (*candidates.CANDIDATES[:2], *tiny))
+    for one in tiny:
+        monkeypatch.setitem(candidates.NAMED, one.name, one)
+    monkeypatch.setattr(Candidate, "recipe", lambda self, rows, unbalanced=False: RECIPES["smoke"])
+    monkeypatch.setattr(pretrained, "out_of_reach", lambda name: f"{name} is out of reach.")
+    monkeypatch.setattr(halving, "FEWEST_FIRST", 100)
+    test_compare.told(700).to_csv(home / "mine.csv", index=False)
+    texts = open_texts(home / "mine.csv")
+    hooked(hook)
+    with training_threads(4), pytest.raises(InputError, match=r"No node .* has 4 cores.* set OMP_NUM_THREADS="):
+        race.run(texts, kept, PATIENCE, executor="ray")
+    with training_threads(1):
+        here = race.run(texts, home / "here", PATIENCE)
+        stopped = race.run(texts, kept, PATIENCE, say, executor="ray")
+        gate.touch()
+        assert stopped.ended == "asked" and len(stopped.not_tried) == 1 and stopped.quiet
+        assert stopped.entries.keys() | stopped.not_tried == here.entries.keys()
+        whole = race.run(texts, kept, PATIENCE, executor="ray")
+        assert begun() == 5  # two, the killed one again, it again after the stop, and the better one on all rows
+        again = race.run(texts, kept, PATIENCE, executor="ray")
+        monkeypatch.setattr(Trainer, "run", lambda self: pytest.fail("trained again"))
+        found = race.run(texts, kept, PATIENCE)
+    assert begun() == 5
+    assert len({entry.rows for entry in here.entries.values()}) == 2  # the better network has learned from all rows
+    for other in (whole, again, found):
+        assert (other.ended, other.left_out, list(other.entries)) == ("", here.left_out, list(here.entries))
+        pd.testing.assert_frame_equal(other.curve, here.curve)
+        for name, entry in here.entries.items():
+            np.testing.assert_array_equal(entry.judged, other.entries[name].judged)
+            np.testing.assert_array_equal(entry.test, other.entries[name].test)
 
 
 DRIVER = """

@@ -68,17 +68,26 @@ def train_all(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None
 
 
 def _train_on_node(spec: RunSpec, runs: Path, mark: Path, on_gpu: bool) -> bool:
-    """In a worker: train a run. False when another process is training it, True when it is in the store.
+    """In a worker: train a run. False when another process is training it, True when it is in the store."""
+    check_node(runs, mark, on_gpu)
+    try:
+        train_run(spec, runs, patience=0)
+    except Timeout:
+        return False
+    return True
+
+
+def check_node(runs: Path, mark: Path, on_gpu: bool, mend: str = "set RTX_HOME to a folder") -> None:
+    """In a worker, before it trains into the store ``runs``: tune the process, and see whether the node can do it.
 
     Raises InputError when this node does not see the driver's lock file ``mark`` in the store, when the driver's lock does not
-    hold on this node, or when torch cannot use the GPU that the node has.
+    hold on this node, or when torch cannot use the GPU that the node has. mend: how the user moves the store.
     """
     process.tune()  # memory; the variables were set when Ray started this process
     here = platform.node()
     if not mark.is_file():
         raise InputError(
-            f"{here} does not see what the driver wrote into {runs}; set RTX_HOME to a folder on a file system that all "
-            "nodes share."
+            f"{here} does not see what the driver wrote into {runs}; {mend} on a file system that all nodes share."
         )
     if not store.taken(mark):
         raise InputError(
@@ -90,11 +99,6 @@ def _train_on_node(spec: RunSpec, runs: Path, mark: Path, on_gpu: bool) -> bool:
 
         if not torch.cuda.is_available():
             raise InputError(f"{here} has a GPU that its torch cannot use; install a build of torch for CUDA there.")
-    try:
-        train_run(spec, runs, patience=0)
-    except Timeout:
-        return False
-    return True
 
 
 def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], mark: Path) -> dict[str, str]:
@@ -148,14 +152,14 @@ def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None],
                 key = tasks.pop(task)
                 try:
                     if ray.get(task):
-                        known.append(_shown(runs, key))
+                        known.append(shown(runs, key))
                         end(key, local.outcome(known[-1]))
                     else:
                         elsewhere.add(key)
                 except (ray.exceptions.RayError, InputError) as error:
                     if not isinstance(error, InputError):
                         say(str(error))  # with the worker's stack trace
-                    failed[key] = _reason(error)
+                    failed[key] = reason(error)
                     end(key, f" failed: {failed[key]}")
             for key in [key for key in elsewhere if not store.taken(store.lock_file(runs, key))]:
                 elsewhere.remove(key)
@@ -183,7 +187,7 @@ def _tell_of_too_many_threads(specs: Iterable[RunSpec], say: Callable[[str], Non
         say(f"No node has {most[0].threads} cores, as {most[0].title} needs; Ray waits until one joins")
 
 
-def _shown(runs: Path, key: str) -> Run:
+def shown(runs: Path, key: str) -> Run:
     """The run that a worker has put into the store, as soon as this machine sees it."""
     deadline = time.monotonic() + SHOWN_SECONDS
     while (run := store.load(runs, key)) is None:
@@ -193,7 +197,7 @@ def _shown(runs: Path, key: str) -> Run:
     return run
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Why a task failed, in a sentence."""
     cause = getattr(error, "cause", error)  # the exception that the task raised
     if isinstance(cause, InputError):

@@ -45,6 +45,9 @@ TITLE = "Which model for these texts?"
 @click.option("--split-column", help="A column that names the split of each row: train, validation or test.")
 @click.option("--test", help="Another file with the same columns, whose rows are the test texts.")
 @click.option("--out", help="The folder for the report and the model.  [default: compare-FILE]")
+@click.option(
+    "--executor", metavar="local|ray", help="What trains the networks: this machine (the default), or a Ray cluster."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")
 def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     """Compare models on the labelled texts of FILE, and hand over the one to take.
@@ -133,6 +136,8 @@ def _quiet_watch(progress: Any) -> Any:
 
 def _told(answer: dict[str, Any]) -> str:
     """The answer in a few lines."""
+    from rtxstudy.words.your_texts import timed
+
     lines = [f"texts: the column '{answer['text_column']}'; labels: the column '{answer['label_column']}'"]
     lines.append(f"{answer['judged_by']} on {answer['n_test']:,} test texts, time for one text, size")
     for row in answer["candidates"]:
@@ -144,4 +149,5 @@ def _told(answer: dict[str, Any]) -> str:
         )
     lines += [re.sub(r"[*`]+", "", part) for part in answer["verdict"]]
     lines += [f"report   {answer['report']}"] + ([f"model    {answer['model']}"] if answer["model"] else [])
+    lines += [] if answer["quiet"] else [timed(answer)]
     return "\n".join(visible(line) for line in lines)

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from rtxlib import paths
+from rtxlib import executors, paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, visible
 from rtxlib.process import tune
@@ -59,6 +59,7 @@ class Comparison:
     parameters: dict[str, Any]
     minutes: float
     limits: Any
+    executor: str = "local"
     started: float = field(default_factory=time.time)
     raced: Race | None = None
     chosen: Choice | None = None
@@ -79,9 +80,11 @@ class Comparison:
         split_column: str | None = None,
         test: str | None = None,
         out: str | None = None,
+        executor: str | None = None,
     ) -> Comparison:
         """Read the file and make the folder. Raises InputError for whatever the user has to mend, before anything is trained."""
         tune()
+        executor = executors.known(executor)
         from rtxstudy.compare.limits import Limits
         from rtxstudy.compare.texts import open_texts
 
@@ -100,7 +103,7 @@ class Comparison:
             for name, value in given.items()
         }
         shown = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
-        return cls(texts, folder.absolute(), shown, parameters, minutes, limits)
+        return cls(texts, folder.absolute(), shown, parameters, minutes, limits, executor)
 
     # ------------------------------------------------------------------------------------------------------------ the texts
 
@@ -145,7 +148,7 @@ class Comparison:
         def report(line: str) -> None:
             print(f"\r{line:<100}", end="", file=sys.stderr, flush=True)
 
-        self.raced = race.run(self.texts, self.folder / KEPT, self.minutes, report)
+        self.raced = race.run(self.texts, self.folder / KEPT, self.minutes, report, self.executor)
         return self.raced
 
     @property
@@ -269,6 +272,8 @@ class Comparison:
                 "cascade": self.joined
                 and {"first": self.joined.first, "second": self.joined.second, "share": self.joined.share},
                 "ended": self.raced.ended or "all done",
+                "executor": self.executor,
+                "quiet": self.raced.quiet,
                 "left_out": self.raced.left_out,
                 "not_tried": self.raced.not_tried,
                 "partial": self.raced.partial,

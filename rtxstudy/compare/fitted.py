@@ -126,7 +126,7 @@ def fitted(
             p = answer(classifier, judged)
         answers = {"judged": p, "test": answer(classifier, texts.rows("test"))}
         record = {"name": candidate.name, "rows": len(train), "seconds": time.monotonic() - begun}
-        entry = kept.put(race.results, race.key(candidate, len(train)), classifier, answers, None, record)
+        entry = kept.put(race.results, race.key(candidate, len(train)), classifier, answers, record)
     race.entries[candidate.name] = entry
 
 

@@ -69,24 +69,26 @@ def find(kept: Path, key: str) -> Entry | None:
 def put(
     kept: Path,
     key: str,
-    classifier: Classifier,
+    classifier: Classifier | Path,
     answers: dict[str, np.ndarray],
-    run: Path | None,
     record: dict[str, Any],
 ) -> Entry:
-    """Keep a finished candidate, whole or not at all. record: its name, rows and seconds."""
+    """Keep a finished candidate, whole or not at all.
+
+    classifier: of a network, the folder of its run, which stays where it is. record: its name, rows and seconds, and of a
+    network its settings.
+    """
     with replacing_folder(kept / key) as aside:
         (aside / "classifier").mkdir()
-        if run is None:
-            classifiers.save(classifier, aside / "classifier")
+        if isinstance(classifier, Path):
+            record = record | {"run": str(classifier.relative_to(kept.parent)), "mb": megabytes(classifier)}
         else:
-            record = record | {"settings": {"max_length": classifier.max_length, "precision": classifier.precision}}
-        size = classifiers.megabytes(aside / "classifier") if run is None else megabytes(run)
+            classifiers.save(classifier, aside / "classifier")
+            record = record | {"run": None, "mb": classifiers.megabytes(aside / "classifier")}
         save_file(
             {name: np.ascontiguousarray(p, dtype=np.float32) for name, p in answers.items()},
             aside / "answers.safetensors",
         )
-        record = record | {"mb": size, "run": run and str(run.relative_to(kept.parent))}
         (aside / "record.json").write_text(json.dumps(record), encoding="utf-8")
     found = find(kept, key)
     assert found is not None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +18,14 @@ from rtxlib.data import audit, prepared, tokenization
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import Rows
 from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.convert import loop_config
 from rtxlib.models.presets import preset
 from rtxlib.runs import cost
 from rtxlib.runs.spec import RunSpec
-from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
+from rtxlib.training.device import training_threads
 from rtxstudy.compare.candidates import MAX_LENGTH, Candidate
 from rtxstudy.compare.rows import CLEANING
 from rtxstudy.compare.texts import Texts
@@ -77,18 +81,71 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, folder: P
     return found
 
 
-def train(
-    candidate: Candidate, texts: Texts, rows: dict[str, np.ndarray], folder: Path, report: Callable[[str], None]
-) -> tuple[Network, Run]:
-    """The trained network of a candidate and its run; a run that is in ``folder`` already is not trained again.
+@dataclass(frozen=True)
+class Training:
+    """A training of a network, complete: every process that sees its two folders can do it.
 
-    rows: of each split. report: is called with lines of progress, and may raise to stop the training, which can then go on.
+    Attributes:
+        spec: the run
+        data: the folder of its prepared data
+        runs: the store
+        rows: how many training rows there are
+        answered: the splits whose texts the network answers in the end
     """
+
+    spec: RunSpec
+    data: Path
+    runs: Path
+    rows: int
+    answered: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What came of a training.
+
+    Attributes:
+        run: the folder of the run
+        settings: how its network is opened: the further arguments of ``Network.load``
+        rows: how many training rows there were
+        answers: of each answered split the probabilities (rows, labels)
+        seconds: of the training, whenever that was
+        spent: seconds until the network was open; few where the run was in the store
+    """
+
+    run: Path
+    settings: dict[str, Any]
+    rows: int
+    answers: dict[str, np.ndarray]
+    seconds: float
+    spent: float
+
+
+def plan(
+    candidate: Candidate, texts: Texts, rows: dict[str, np.ndarray], answered: tuple[str, ...], folder: Path
+) -> Training:
+    """The training of a candidate, with its data prepared. rows: of each split. folder: for the data and the store."""
     data = prepare(texts, rows, candidate.model if candidate.pretrained else "wordpiece", folder / "data")
     recipe = candidate.recipe(len(rows["train"]), texts.unbalanced)
     spec = RunSpec(
         candidate.model, data.spec, recipe, threads=torch.get_num_threads(), conversion=dict(candidate.conversion)
     )
-    run = train_run(spec, folder / "runs", report, data=data)
+    return Training(spec, data.folder, folder / "runs", len(rows["train"]), answered)
+
+
+def train(training: Training, report: Callable[[str], None]) -> Learnt:
+    """Train a network and let it answer; a run that is in the store already is not trained again.
+
+    report: is called with lines of progress, and may raise to stop the training, which can then go on.
+    """
+    begun = time.monotonic()
+    data = prepared.read(training.data, training.spec.data)
+    if data is None:
+        raise InputError(f"The prepared data in {training.data} are not whole; delete the folder and start again.")
+    run = train_run(training.spec, training.runs, report, data=data)
     assert run.path is not None
-    return Network.load(run.path, MAX_LENGTH, recipe.precision), run
+    settings = {"max_length": MAX_LENGTH, "precision": training.spec.recipe.precision}
+    network, spent = Network.load(run.path, **settings), time.monotonic() - begun
+    with training_threads(training.spec.threads):
+        answers = {split: network.probabilities(data.texts(split)) for split in training.answered}
+    return Learnt(run.path, settings, training.rows, answers, run.metrics["train_seconds"], spent)

@@ -6,6 +6,7 @@ minutes goes on from there.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,23 +15,36 @@ from rtxstudy.compare.clock import OutOfTime
 from rtxstudy.compare.estimate import Estimate
 from rtxstudy.compare.fitted import with_minilm, without_layers
 from rtxstudy.compare.halving import Halving
+from rtxstudy.compare.on_ray import connected
 from rtxstudy.compare.state import Race
 from rtxstudy.compare.texts import Texts
 from rtxstudy.compare.tuned import with_pairs
 
 
-def run(texts: Texts, folder: Path, minutes: float, say: Callable[[str], None] = lambda line: None) -> Race:
-    """Train what the time allows. An interrupt or the end of the time leaves what is finished. Arguments: :class:`Race`."""
+def run(
+    texts: Texts,
+    folder: Path,
+    minutes: float,
+    say: Callable[[str], None] = lambda line: None,
+    executor: str = "local",
+) -> Race:
+    """Train what the time allows. An interrupt or the end of the time leaves what is finished.
+
+    executor: what trains the networks, this process ("local") or a Ray cluster ("ray"); all else is done here. Other arguments:
+    :class:`Race`. Raises InputError when there is no cluster.
+    """
     race, estimate = Race(texts, folder, minutes, say), Estimate(texts)
-    try:
-        without_layers(race)
-        if (frozen := with_minilm(race, estimate)) is not None:
-            with_pairs(race, estimate, frozen)
-        Halving(race, estimate).run()
-    except OutOfTime:
-        pass
-    except KeyboardInterrupt:  # in JupyterLab
-        race.clock.ended = "asked"
+    with connected(folder / "runs") if executor == "ray" else contextlib.nullcontext() as cluster:
+        try:
+            without_layers(race)
+            if (frozen := with_minilm(race, estimate)) is not None:
+                with_pairs(race, estimate, frozen)
+            Halving(race, estimate, cluster).run()
+        except OutOfTime:
+            pass
+        except KeyboardInterrupt:  # in JupyterLab
+            race.clock.ended = "asked"
+        race.quiet = cluster is None or cluster.idle()
     if race.ended:
         why = "A stop was asked for before." if race.ended == "asked" else "The minutes were over."
         for candidate in CANDIDATES:

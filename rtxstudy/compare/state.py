@@ -31,6 +31,7 @@ class Race:
         left_out: name → why, in a sentence
         late: those for which there was no time; some of them may have been trained on fewer rows
         partial: name → the rows that a finished candidate learned from, where the time was too short for all
+        quiet: whether no training may still run on this machine, so that a time can be measured on it
         train: (training rows,) in a random order; fewer rows are the first of these
         fold: (rows,) the fold of each row of the texts
     """
@@ -44,6 +45,7 @@ class Race:
         self.left_out: dict[str, str] = {}
         self.late: set[str] = set()
         self.partial: dict[str, int] = {}
+        self.quiet = True
         self.points: list[tuple[str, int, float, np.ndarray]] = []  # with the found labels of :attr:`curve_judged`
         train = texts.rows("train")
         self.train = train[np.random.default_rng(0).permutation(len(train))]

@@ -227,7 +227,19 @@ def columns_told(answer: Mapping[str, Any], cross_validated: bool) -> str:
     return (
         f"The arrow marks the model to take. In brackets stand 95 % intervals. *Score that decides* is the "
         f"{answer['judged_by']} {by}.{scale} *Learned* says whether a model is better than the most frequent label, beyond the "
-        "noise."
+        f"noise.{' ' * (answer['executor'] == 'ray')}{timed(answer)}"
+    )
+
+
+def timed(answer: Mapping[str, Any]) -> str:
+    """Where and when a text was timed; nothing to say where the networks were trained on this machine, one after another."""
+    if answer["executor"] != "ray":
+        return ""
+    if answer["quiet"]:
+        return "The networks were trained on a Ray cluster. A text was timed on this machine after all trainings had ended."
+    return (
+        "The networks were trained on a Ray cluster. The cluster was still computing, maybe on this machine, when a text was "
+        "timed here, so the times may be too long."
     )
 
 
