@@ -466,6 +466,25 @@ def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_n
     assert race.run(found, tmp_path / "kept", 5).ended == "asked"
 
 
+def test_a_network_that_saw_a_part_of_the_rows_is_named(
+    csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch
+) -> None:
+    """The time was too short for it, so the answer may change."""
+    monkeypatch.setattr(halving.Halving, "most_rows", lambda self, candidate, first: 260)
+    raced = race.run(opened(csv, told(1200)), tmp_path / "kept", 5)
+    assert raced.partial == {one_network.name: 260} and raced.ended == "time" and raced.not_tried == []
+
+
+def test_a_short_call_does_not_decide_for_longer_ones(csv, tmp_path: Path) -> None:
+    found, slow = opened(csv, told(5000)), SimpleNamespace(seconds=lambda candidate, rows: 0.02 * rows)
+
+    def first(minutes: float) -> int:
+        return halving.Halving(race.Race(found, tmp_path / "kept", minutes), slow).first([candidates.CANDIDATES[-1]])
+
+    whole = len(found.rows("train")) // 4
+    assert first(0) < whole == first(10) == first(0.5)  # what is finished is found by a shorter call, too
+
+
 def test_no_minutes_still_compare_the_models_that_need_none(csv, tmp_path: Path, no_hub: None) -> None:
     done = race.run(opened(csv, told(560)), tmp_path / "kept", 0)
     assert set(done.entries) == {MAJORITY, WORDS}
