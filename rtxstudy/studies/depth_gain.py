@@ -16,7 +16,9 @@ from rtxstudy.profiles.profile import DepthTask, Profile
 from rtxstudy.studies.loop import shape
 from rtxstudy.studies.standard_and_recurrent import matched
 
-NOTHING, OWN_TEXT, MADE = "from nothing", "own text first", "made from a pretrained encoder"  # names of regimes
+# Names of regimes
+NOTHING, OWN_TEXT = "from nothing", "own text first"
+MADE, MADE_LOWER = "made from a pretrained encoder", "made of its lower layers"
 
 
 class Trio(NamedTuple):
@@ -85,7 +87,7 @@ def _made(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
 
 def _lower(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     """The same with a loop of the encoder's lower layers."""
-    return _around(LOWER, "made of its lower layers", profile, task, recipe)
+    return _around(LOWER, MADE_LOWER, profile, task, recipe)
 
 
 def _around(loop: dict[str, Any], regime: str, profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
