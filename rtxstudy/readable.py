@@ -302,6 +302,24 @@ def pretrainings(table: pd.DataFrame) -> pd.DataFrame:
     return _written(table[["arm", "model", *PRETRAININGS]], PRETRAININGS)
 
 
+def own_text(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.evaluation.depth_gain.own_text_gains`."""
+    return pd.DataFrame(
+        [
+            {
+                "data": row["data"],
+                "encoder": row["arm"],
+                "accuracy": f"{row['accuracy']:.3f}",
+                "compared with the same": row["against"],
+                "difference (points)": _with_ends(row["difference"], row["low"], row["high"]),
+                "seeds": row["n_seeds"],
+                "test texts": f"{row['n_items']:,}",
+            }
+            for row in table.to_dict("records")
+        ]
+    )
+
+
 TRIALS = {  # column of rtxstudy.evaluation.recipe_search.trials → its readable name and its format
     "val_accuracy": ("validation accuracy", "{:.3f}"),
     "standard_error": ("± standard error", "{:.3f}"),

@@ -165,6 +165,7 @@ def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_pat
     found = own_text_gains(arms)
     assert found["difference"].tolist() == pytest.approx([0.2, 0.1, 0.15, -0.1], abs=0.05)
     assert found["comparison"].tolist()[-1] == f"{studies.OWN_TEXT}0 − {studies.MADE}0"
+    assert readable.own_text(found)["compared with the same"].tolist() == [studies.NOTHING] * 3 + [studies.MADE]
     assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}).empty
 
 

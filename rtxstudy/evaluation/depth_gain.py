@@ -161,13 +161,16 @@ def own_text_gains(arms: Mapping[tuple[str, str], Sequence[Runs]]) -> pd.DataFra
     """What a pretraining on the study's own texts gains: rows of :func:`rtxstudy.evaluation.comparisons.compare`.
 
     arms: (regime, data) → the deep, the shallow and the looped encoder. Each encoder is compared with the same one from random
-    weights, and the deep one also with the encoder that others have pretrained. What ``arms`` lacks is left out.
+    weights, and the deep one also with the encoder that others have pretrained. What ``arms`` lacks is left out. Further columns:
+    ``arm``, ``accuracy`` (its mean) and ``against`` (the regime of the other encoder).
     """
     rows = []
     for (regime, data), own in arms.items():
         if regime == OWN_TEXT:
-            others = [*arms.get((NOTHING, data), ()), *arms.get((MADE, data), ())[:1]]
-            rows += [compare(one, other) for one, other in zip([*own, own[0]], others, strict=False)]
+            for against, names in ((NOTHING, ARMS), (MADE, ARMS[:1])):
+                for name, runs, other in zip(names, own, arms.get((against, data), ()), strict=False):
+                    named = {"arm": name, "accuracy": float(correct(runs).mean()), "against": against}
+                    rows.append(named | compare(runs, other))
     return pd.DataFrame(rows)
 
 

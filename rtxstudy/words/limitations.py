@@ -78,11 +78,11 @@ def not_run(table: pd.DataFrame) -> str:
 
 def _origin(runs: pd.DataFrame) -> str:
     """What the models had read before their training here."""
-    pretrained = runs.loc[runs["family"] == "pretrained", "model"].unique()
+    pretrained = runs.loc[runs["family"] == "pretrained", "model"].str.split().str[0].unique()
     if not len(pretrained):
         return "- All encoders are trained from scratch."
     return (
-        f"- {', '.join(pretrained)} start{'s' if len(pretrained) == 1 else ''} from published weights. It is not known "
-        "whether the texts behind these weights include some of the test texts. All other encoders are trained from "
-        "scratch."
+        f"- {', '.join(pretrained)} and the encoders made from {'it' if len(pretrained) == 1 else 'them'} start from published "
+        "weights. It is not known whether the texts behind these weights include some of the test texts. All other encoders are "
+        "trained from scratch."
     )
