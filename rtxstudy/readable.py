@@ -145,7 +145,7 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def not_run(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.not_run.costs`; fields of one experiment share a row."""
+    """A readable table of :func:`rtxstudy.not_run.costs`; fields of one experiment share a row."""
     named = table.assign(experiment=table["field"].map(NOT_RUN))
     last = {"notebooks": "first", "data": "first", "models": "max", "seeds": "max", "runs": "sum", "core_hours": "sum"}
     told = named.groupby("experiment", sort=False).agg(last).reset_index()

@@ -162,11 +162,12 @@ def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_pat
         (regime, "p"): [arm(f"{regime}{n}", rng.random((3, 400)) < level, tmp_path, labels) for n, level in enumerate(each)]
         for regime, each in levels.items()
     }
-    found = own_text_gains(arms)
+    regimes = studies.OWN_TEXT, studies.NOTHING, studies.MADE
+    found = own_text_gains(arms, *regimes)
     assert found["difference"].tolist() == pytest.approx([0.2, 0.1, 0.15, -0.1], abs=0.05)
     assert found["comparison"].tolist()[-1] == f"{studies.OWN_TEXT}0 − {studies.MADE}0"
     assert readable.own_text(found)["compared with the same"].tolist() == [studies.NOTHING] * 3 + [studies.MADE]
-    assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}).empty
+    assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}, *regimes).empty
 
 
 def test_fewer_rows_reach_the_texts_of_the_pretraining_too() -> None:

@@ -28,8 +28,8 @@ from rtxlib.runs.train import fresh_model, train_run
 from rtxlib.runs.use import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
-from rtxstudy import profiles, readable, studies, words
-from rtxstudy.evaluation import comparisons, further_data, longer_texts, not_run
+from rtxstudy import not_run, profiles, readable, studies, words
+from rtxstudy.evaluation import comparisons, further_data, longer_texts
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, standard_error
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET

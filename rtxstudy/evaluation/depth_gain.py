@@ -23,7 +23,6 @@ from rtxlib.runs.counting_words import MAJORITY
 from rtxstudy.evaluation.comparisons import against_fit, compare, correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import by_cluster, error_of_share, mean_difference
-from rtxstudy.studies import MADE, NOTHING, OWN_TEXT
 
 ARMS = ("deep", "shallow", "loop")
 
@@ -157,17 +156,20 @@ def pretrainings(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def own_text_gains(arms: Mapping[tuple[str, str], Sequence[Runs]]) -> pd.DataFrame:
+def own_text_gains(arms: Mapping[tuple[str, str], Sequence[Runs]], own_text: str, nothing: str, made: str) -> pd.DataFrame:
     """What a pretraining on the study's own texts gains: rows of :func:`rtxstudy.evaluation.comparisons.compare`.
 
-    arms: (regime, data) → the deep, the shallow and the looped encoder. Each encoder is compared with the same one from random
-    weights, and the deep one also with the encoder that others have pretrained. What ``arms`` lacks is left out. Further columns:
-    ``arm``, ``accuracy`` (its mean) and ``against`` (the regime of the other encoder).
+    Args:
+        arms: (regime, data) → the deep, the shallow and the looped encoder; what is missing is left out
+        own_text, nothing, made: the regimes of these encoders, of the same ones from random weights, and of those that others
+            have pretrained. With the last, only the deep encoder is compared.
+
+    Further columns: ``arm``, ``accuracy`` (its mean) and ``against`` (the regime of the other encoder).
     """
     rows = []
     for (regime, data), own in arms.items():
-        if regime == OWN_TEXT:
-            for against, names in ((NOTHING, ARMS), (MADE, ARMS[:1])):
+        if regime == own_text:
+            for against, names in ((nothing, ARMS), (made, ARMS[:1])):
                 for name, runs, other in zip(names, own, arms.get((against, data), ()), strict=False):
                     named = {"arm": name, "accuracy": float(correct(runs).mean()), "against": against}
                     rows.append(named | compare(runs, other))

@@ -66,7 +66,7 @@ def limits(runs: pd.DataFrame) -> str:
 
 
 def not_run(table: pd.DataFrame) -> str:
-    """What the experiments of :func:`rtxstudy.evaluation.not_run.costs` would cost together. Empty for an empty table."""
+    """What the experiments of :func:`rtxstudy.not_run.costs` would cost together. Empty for an empty table."""
     if table.empty:
         return ""
     return (
