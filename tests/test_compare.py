@@ -462,6 +462,8 @@ def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_n
         found, tmp_path / "kept", 5, lambda line: (tmp_path / "kept" / "stop").touch() if "epoch" in line else None
     )
     assert stopped.ended == "asked" and WORDS in stopped.entries and stopped.not_tried == [one_network.name]
+    (tmp_path / "kept" / "stop").touch()  # asked for before the race begins
+    assert race.run(found, tmp_path / "kept", 5).ended == "asked" and not (tmp_path / "kept" / "stop").exists()
     monkeypatch.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert race.run(found, tmp_path / "kept", 5).ended == "asked"
 

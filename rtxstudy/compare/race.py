@@ -45,6 +45,7 @@ def run(
         except KeyboardInterrupt:  # in JupyterLab
             race.clock.ended = "asked"
         race.quiet = cluster is None or cluster.idle()
+    race.clock.stop_file.unlink(missing_ok=True)  # the wish is met, and a later call goes on
     if race.ended:
         why = "A stop was asked for before." if race.ended == "asked" else "The minutes were over."
         for candidate in CANDIDATES:
