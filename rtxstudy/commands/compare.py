@@ -102,7 +102,7 @@ def _run(given: dict[str, Any], folder: Path) -> Any:
         signals_as_interrupts(),
         _quiet_watch(progress) as watch,
     ):
-        twice = False
+        asked_before = False
         future = pool.submit(execute, NOTEBOOK, source, parameters, folder, None, watch, stopping)
         while True:
             try:
@@ -110,13 +110,13 @@ def _run(given: dict[str, Any], folder: Path) -> Any:
             except Waiting:
                 continue
             except KeyboardInterrupt as stop:
-                if twice or isinstance(stop, Terminated):
+                if asked_before or isinstance(stop, Terminated):
                     stopping.set()
                     while not future.done():
                         Kernel.kill_all()
                         threading.Event().wait(0.2)
                     raise SystemExit(exit_status(stop)) from None
-                twice = True
+                asked_before = True
                 asked.touch()
                 progress.line("Stopping: the report is made of what is finished. Ctrl-C again ends at once.")
 
