@@ -703,6 +703,10 @@ def test_a_model_that_learned_nothing_is_never_recommended() -> None:
     partly = answer | {"partial": {"MiniLM fine-tuned": 455}, "train_texts": 7290}
     assert "**MiniLM fine-tuned** (455)" in " ".join(your_texts.verdict(able.table, partly, 0.01))
     assert "no time for" not in said and "no time for **a**, **b** and **c**, which were not tried. One of them" in untried
+    sizes = {"n_judged": 100, "n_labelled": 1000, "take": able.table["model"].iloc[-1]}
+    unsettled = able.table.assign(mb=[1.0] * (len(able.table) - 1) + [2.0])
+    for needed, told in ((30.0, "About 300 more labelled texts would tell."), (1000.0, "Many times more labelled texts")):
+        assert told in your_texts._unsettled(unsettled.assign(needed=needed), answer | sizes, 0.01)[0]
     shown = your_texts.shown_table(able.table, answer)
     assert dict(zip(shown["model"], shown["learned"], strict=True))["standard-2x128"] == "not shown"
 

@@ -20,6 +20,7 @@ from rtxstudy.words.numbers import higher, number, signed
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
 CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
+MANY_TIMES = 5  # times the labelled texts; so many more are not to be had
 FAST = 5.0  # milliseconds for a text; with fewer, speed matters to few
 
 
@@ -173,10 +174,11 @@ def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) ->
     needed = row["needed"] * answer["n_labelled"] / answer["n_judged"]
     digits = len(str(int(needed))) - 2  # two digits of the number are written
     more = max(10, math.ceil(needed / 10**digits) * 10**digits)
+    told = f"About {int(more):,} more" if more <= MANY_TIMES * answer["n_labelled"] else "Many times more"
     return [
         f"{answer['n_judged']:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
         f"{_points(margin)} of the best (measured {signed(row['behind'])} points, 95 % interval {signed(row['behind_low'])} to "
-        f"{signed(row['behind_high'])}). About {int(more):,} more labelled texts would tell."
+        f"{signed(row['behind_high'])}). {told} labelled texts would tell."
     ]
 
 
