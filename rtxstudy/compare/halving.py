@@ -124,6 +124,7 @@ class Halving:
             if cross or rows // 2 <= max(first, FEWEST_FIRST):
                 if candidate.name in race.entries:
                     race.left_out.pop(candidate.name, None)
+                    race.partial[candidate.name] = race.entries[candidate.name].rows
                 return None
             rows //= 2
         race.left_out.pop(candidate.name, None)
