@@ -228,8 +228,7 @@ DEPLOYED = {  # column of rtxstudy.evaluation.deployed.compared → its readable
 
 def deployed(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of what each arm costs in each form."""
-    ends = zip(*(table[end] for end in ("difference", "low", "high")), strict=True)
-    lost = [f"{signed(mean)} ({signed(low)} to {signed(high)})" for mean, low, high in ends]
+    lost = _differences(table)
     named = table.assign(megabytes=table["bytes"] / 1e6, **{"minus float32 (points)": lost})
     return _written(named[["arm", "form", "accuracy", "minus float32 (points)", *list(DEPLOYED)[1:]]], DEPLOYED)
 
@@ -249,11 +248,9 @@ _BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected ri
 
 def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of fixed passes and early exits, with the difference to all passes in percentage points."""
-    ends = ("difference", "low", "high")
-    differences = [_with_ends(*each) for each in zip(*(table[end] for end in ends), strict=True)]
     named = table.assign(
         **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
-        **{"accuracy − all passes (points)": differences},
+        **{"accuracy − all passes (points)": _differences(table)},
     )
     return _written(named[["data", "leave by", "kind", "passes", "accuracy − all passes (points)", "risk", "throughput"]], EXITS)
 
@@ -279,6 +276,11 @@ def exits(table: pd.DataFrame) -> pd.DataFrame:
             for row in table.to_dict("records")
         ]
     )
+
+
+def _differences(table: pd.DataFrame) -> list[str]:
+    """The columns difference, low and high of each row as :func:`_with_ends` writes them."""
+    return [_with_ends(*each) for each in zip(table["difference"], table["low"], table["high"], strict=True)]
 
 
 def _with_ends(difference: float, low: float, high: float) -> str:

@@ -65,7 +65,7 @@ def small_vocabulary(table: pd.DataFrame, margin: float = 0.01) -> str:
     table: of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`. margin: the accuracy that a replacement may lose.
     """
     near, far = table[table["low"] > -margin], table[table["high"] < -margin]
-    limit = f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
+    limit = _margin(margin)
     said = f"Of {counted(len(table), 'loop')}, {len(near)} lose less than {limit} to the whole encoder, and {len(far)} lose more."
     if len(table) > len(near) + len(far):
         said += " The others are not settled."
@@ -131,7 +131,7 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
     """Which of the three encoders to take on each task, as a list. margin: the accuracy that a replacement may lose."""
     settled = rows[(rows["n_seeds"] >= FEWEST_SEEDS) & rows["learned"]]
     pays, flat = settled[settled["kept"].notna()], settled[settled["kept"].isna()]
-    limit = f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
+    limit = _margin(margin)
     groups = (
         (f"Take the shallow encoder, because the deep one is less than {limit} better", flat[flat["depth_high"] < margin]),
         (
@@ -153,3 +153,7 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
 
 def _named(rows: pd.DataFrame) -> str:
     return ", ".join(f"{data} ({regime})" for data, regime in zip(rows["data"], rows["regime"], strict=True))
+
+
+def _margin(margin: float) -> str:
+    return f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
