@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-POTION = "minishlab/potion-base-32M"  # the model of model2vec's documentation
+POTION = "minishlab/potion-base-32M"  # the word vectors of model2vec's documentation
 FEW = 64  # rows of a label that SetFit learns from, because its pairs grow with the square of the rows
 
 Rows = tuple[list[str], list[str]]  # texts and labels
@@ -70,13 +70,22 @@ def fasttext(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
 
 
 def model2vec(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
-    """A head on static word vectors, which are trained with it."""
+    """A head on static word vectors, which are trained with it.
+
+    Where a copy of the Hub lacks ``POTION``, the vectors are distilled from MiniLM, as the documentation tells, too.
+    """
+    from huggingface_hub.errors import HfHubHTTPError
+    from model2vec.distill import distill
     from model2vec.train import StaticModelForClassification
 
-    found = StaticModelForClassification.from_pretrained(path=POTION)
+    try:
+        found, vectors = StaticModelForClassification.from_pretrained(path=POTION), POTION
+    except HfHubHTTPError:
+        distill(MINILM, pca_dims=256).save_pretrained(str(work / "vectors"))
+        found, vectors = StaticModelForClassification.from_pretrained(path=str(work / "vectors")), "distilled from MiniLM"
     found.fit(*train)
     found.to_pipeline().save_pretrained(str(work / "model"))
-    return lambda given: [str(label) for label in found.predict(given)], megabytes(work / "model"), POTION
+    return lambda given: [str(label) for label in found.predict(given)], megabytes(work / "model"), f"vectors: {vectors}"
 
 
 def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:

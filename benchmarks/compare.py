@@ -7,7 +7,7 @@ interpreter of that environment. A peer without one is named as not measured. Ho
 
     python -m venv E && E/bin/pip install setfit                            # --setfit E/bin/python
     python -m venv E && E/bin/pip install fasttext-wheel "numpy<2"          # --fasttext E/bin/python
-    python -m venv E && E/bin/pip install "model2vec[train]"                # --model2vec E/bin/python
+    python -m venv E && E/bin/pip install "model2vec[distill,quantization,train]"   # --model2vec E/bin/python
 
 All tools get the same training and test rows, the same minutes and the same number of threads, one after another. The rows of the
 table go to ``reports/benchmark_compare.json``; a call keeps those that it does not measure again. The machine must be quiet.

@@ -105,14 +105,14 @@ _LOOSE += ("embedding_size", "prelude_layers", "coda_layers", "prelude_and_coda"
 _SETTING = (
     rf"(?: (?:{'|'.join(_ONLY_AFTER_A_MODEL)})(?![\w=-])| \w+=[\w.]+| (?:rotary|learned|sinusoidal|alibi) positions)*"
 )
-_PART = r"(?: (?:\d+(?:\.\d+)?%|shortest|longest|official test|at \d+ tokens|with \d+% held out|uniform))*"
+_PARTS = r"with \d+% held out|\d+(?:\.\d+)?%|shortest|longest|official test|[\d,]+ rows|at \d+ tokens|uniform"
 _HOW = r"(?: (?:lower|spread|average|rank \d+|own norms|between edges|random depth))*"
 _PATTERNS: dict[str, str] = {
     "plain": r"(?:^|(?<=\b[Oo]n )|(?<=\btexts of )|(?<=, )|(?<=: ))(?:embedded|domains)"
     r"(?: (?:spam|domain|sentiment))?(?=$|[,.:;)]| [(−φ·]| ×)",
     "alone": rf"^(?:{'|'.join(ALONE)})$",
     "composed": r"\bcomposed (?:same|pointer(?: \d+ steps among \d+)?)\b",
-    "data": rf"(?<![\w/-])(?:{'|'.join(DATA)})(?![\w/-]){_PART}",
+    "data": rf"(?<![\w/-])(?:{'|'.join(DATA)})(?![\w/-])(?: (?:{_PARTS}))*",
     "loop": rf"\brecurrent-(\d+)x(\d+)x(\d+)\b{_SETTING}",
     "stack": rf"\bstandard-(\d+)x(\d+)\b{_SETTING}",
     "mini": rf"(?<![\w/])all-MiniLM-(L\d+)-v2\b(?: (\d+)×(\d+)({_HOW}))?{_SETTING}",
@@ -161,11 +161,12 @@ def column(name: str) -> str:
 
 
 def _data(text: str, brief: bool) -> str:
-    name, _, part = text.partition(" ")
-    part = re.sub(r"(\d+(?:\.\d+)?)%", "\\1\N{NO-BREAK SPACE}%", part)
-    part = re.sub(r"^([\d.]+\s%)$", r"\1 of the texts", part)
-    part = re.sub(r"^(shortest|longest)$", r"\1 texts", part)
-    return f"{DATA[name]} ({part})" if part else DATA[name]
+    name, _, rest = text.partition(" ")
+    parts = [part.replace("%", "\N{NO-BREAK SPACE}%") for part in re.findall(_PARTS, rest)]
+    parts = [part for part in parts if not brief or part != "official test"]
+    if len(parts) == 1:
+        parts = [re.sub(r"^([\d.]+\s%)$", r"\1 of the texts", re.sub(r"^(shortest|longest)$", r"\1 texts", parts[0]))]
+    return f"{DATA[name]} ({', '.join(parts)})" if parts else DATA[name]
 
 
 def _plain(text: str, brief: bool) -> str:

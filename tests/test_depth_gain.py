@@ -146,8 +146,9 @@ def test_the_pretrainings_of_the_arms_differ_in_model_and_learning_rate_alone() 
     alike = {"model": "", "overrides": {}, "recipe": same_rate[0]}
     bare = [dataclasses.replace(what, **alike) for of_arm in first for what in of_arm.values()]
     assert bare[0] == bare[1] == bare[2]
-    evaluated = {task.data.source for task in profile.depth_tasks} | {spec.source for spec in profile.own_text.kept_out}
-    assert {spec.source for spec in bare[0].kept_out} == evaluated
+    evaluated = {*profile.own_text.kept_out, *(task.data for task in profile.depth_tasks if task.own_text)}
+    assert set(bare[0].kept_out) == {dataclasses.replace(data, tokenizer="bert") for data in evaluated}
+    assert {task.data.source for task in profile.depth_tasks} <= {spec.source for spec in bare[0].kept_out}
     assert {spec.tokenizer for spec in (*bare[0].data, *bare[0].kept_out, trio.loop[0].data)} == {"bert"}
     turned = dataclasses.replace(profile, depth_tasks=profile.depth_tasks[::-1])
     assert [spec.pretraining.key for spec in studies.trios(turned, ["own_text"])[0].loop] == list(first[2]) * profile.depth_seeds

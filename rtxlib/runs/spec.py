@@ -226,6 +226,8 @@ def data_label(data: DataSpec) -> str:
         parts.append(data.lengths)
     if data.official_test:
         parts.append("official test")
+        if data.rows is not None:  # other tasks train on all rows that this one could have
+            parts.append(f"{data.rows:,} rows")
     if data.max_length != DataSpec.max_length:
         parts.append(f"at {data.max_length} tokens")
     if data.validation_share is not None:

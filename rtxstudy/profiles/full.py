@@ -29,10 +29,16 @@ _GENERATED = DataSpec(source="embedded", rows=8000, depth=4, vocab_size=2000)
 # Yelp and Amazon have as many rows as the Hub or its mirror holds once the labels are balanced, at most
 # rtxlib.data.sources.POOLED_ROWS of each.
 _REVIEWS = tuple(DataSpec(source=name, tokenizer="bert") for name in ("sst2", "yelp_polarity", "amazon_polarity"))
-# Data on which notebook 09 is going to train; a pretraining leaves their evaluation texts out before it begins.
-_LATER = (
-    *(DataSpec(source=name, official_test=True, rows=8000, max_length=128) for name in ("yelp_polarity", "amazon_polarity")),
-    of_source("yelp_five_stars", rows=8000, max_length=128),
+_SHORT_YELP, _SHORT_AMAZON = (
+    DataSpec(source=name, official_test=True, rows=8000, max_length=128) for name in ("yelp_polarity", "amazon_polarity")
+)
+_FIVE_STARS = of_source("yelp_five_stars", official_test=True, rows=8000, max_length=128)
+_INFERENCE, _SHORT_INFERENCE, _SPAM = of_source("multi_nli"), of_source("snli", rows=20_000), of_source("sms_spam")
+# Tasks on which no pretrained encoder of ours is judged. The pretraining leaves their evaluation texts out all the same. It was
+# done before the official test texts of Yelp with five stars were chosen; it left out 800 texts of their training split.
+_LEFT_OUT = (
+    *(_INFERENCE, _SHORT_INFERENCE, _DOMAINS, _SPAM, _GENERATED, _SHORT_YELP, _SHORT_AMAZON),
+    dataclasses.replace(_FIVE_STARS, official_test=False),
 )
 _UNLABELLED = tuple(DataSpec(source=name, rows=15_000) for name in ("yelp_polarity", "amazon_polarity"))  # to learn embeddings
 _ONE_EPOCH, _TWO_EPOCHS = (named_recipe("finetune", epochs=epochs) for epochs in (1, 2))
@@ -49,14 +55,38 @@ _SEARCH = Search(
     seeds=2,
 )
 
+_DEPTH_TASKS = (
+    DepthTask(_INFERENCE, made=_TWO_EPOCHS, lower=_TWO_EPOCHS),
+    DepthTask(
+        of_source("cola"),
+        RECIPES["small"],
+        made=RECIPES["finetune"],
+        lower=RECIPES["finetune"],
+        taught=_TAUGHT,
+        own_text=dataclasses.replace(_AFTER_OWN_TEXT, epochs=3),
+    ),
+    DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH, own_text=_AFTER_OWN_TEXT),
+    DepthTask(_SHORT_INFERENCE, made=_TWO_EPOCHS),
+    DepthTask(_SHORT_YELP, made=_ONE_EPOCH),
+    DepthTask(_DOMAINS, made=_ONE_EPOCH),
+    DepthTask(_SPAM, made=RECIPES["finetune"]),
+    DepthTask(_GENERATED, named_recipe("demo", epochs=4), one_layer=named_recipe("demo", epochs=4)),
+)
+
 # Yelp and Amazon at the proposal's length, judged on the official test rows. All other rows are for training and validation.
 _YELP, _AMAZON = (
     DataSpec(source=name, official_test=True, max_length=128) for name in ("yelp_polarity", "amazon_polarity")
 )
 _UNIFIED = DataSpec(source="domains", rows=67_000, max_length=128)
-# What the proposal asks for beyond the committed runs: fields of the profile. To run one, move its line into FULL. The report
-# lists what stands here, with its cost.
+# What is asked for beyond the committed runs: fields of the profile. To run one, move its line into FULL. The report lists what
+# stands here, with its cost.
 NOT_RUN_YET: dict[str, Any] = {
+    "depth_tasks": (
+        *_DEPTH_TASKS,
+        DepthTask(_INFERENCE, nothing=RECIPES["medium"]),
+        DepthTask(_SHORT_AMAZON, made=_ONE_EPOCH),
+        DepthTask(_FIVE_STARS, made=_TWO_EPOCHS),
+    ),
     "search": _SEARCH,
     "published": (dataclasses.replace(_SST2, train_fraction=1 / 3), 1),
     "elsewhere": (Task(_YELP, seeds=3), Task(_AMAZON, seeds=3)),
@@ -88,7 +118,7 @@ FULL = Profile(
     grid_passes=(1, 2, 3),
     grid_seeds=1,
     fractions=(1.0, 0.5, 0.1),
-    spam=of_source("sms_spam"),
+    spam=_SPAM,
     small="bert-mini",
     small_recipe=RECIPES["small"],
     pretrained="sentence-transformers/all-MiniLM-L6-v2",
@@ -119,32 +149,17 @@ FULL = Profile(
     variant={},
     random_depth="recurrent-3x4x256",
     random_depth_seeds=5,
-    depth_tasks=(
-        DepthTask(of_source("multi_nli"), made=_TWO_EPOCHS, lower=_TWO_EPOCHS),
-        DepthTask(
-            of_source("cola"),
-            RECIPES["small"],
-            made=RECIPES["finetune"],
-            lower=RECIPES["finetune"],
-            taught=_TAUGHT,
-            own_text=dataclasses.replace(_AFTER_OWN_TEXT, epochs=3),
-        ),
-        DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH, own_text=_AFTER_OWN_TEXT),
-        DepthTask(of_source("snli", rows=20_000), made=_TWO_EPOCHS),
-        DepthTask(_DOMAINS, made=_ONE_EPOCH),
-        DepthTask(of_source("sms_spam"), made=RECIPES["finetune"]),
-        DepthTask(_GENERATED, named_recipe("demo", epochs=4), one_layer=named_recipe("demo", epochs=4)),
-    ),
+    depth_tasks=_DEPTH_TASKS,
     own_text=OwnText(
         _REVIEWS,
         named_recipe("pretrain", epochs=4),
         loop_recipe=named_recipe("pretrain", epochs=4, learning_rate=5e-4),
         embedding_size=128,
-        kept_out=_LATER,
+        kept_out=_LEFT_OUT,
     ),
     depth_seeds=3,
     conversions=CONVERSIONS,
-    exit_studies=(ExitStudy(of_source("multi_nli"), _ONE_EPOCH, READ_EARLY, seeds=3),),
+    exit_studies=(ExitStudy(_INFERENCE, _ONE_EPOCH, READ_EARLY, seeds=3),),
     embeddings=EmbeddingStudy((_SST2, *_UNLABELLED), RECIPES["distill"], 64),
     deployed="taught",
     composed=(

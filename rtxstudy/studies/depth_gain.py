@@ -59,11 +59,11 @@ def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     """The encoders of :func:`_from_nothing` with a factorised token table, pretrained on the study's own texts first.
 
     The three pretrainings have the same words, optimiser steps and seed. The seeds of the runs vary the fine-tuning alone. The
-    evaluation texts of every task are kept out of the words.
+    words leave out the evaluation texts of every task of this regime, and of the data that the profile names for it.
     """
     own, alike = profile.own_text, matched(profile)
     tokenizer, table = own.data[0].tokenizer, {"embedding_size": own.embedding_size}
-    evaluated = (*(each.data for each in profile.depth_tasks), *own.kept_out)
+    evaluated = (*(each.data for each in profile.depth_tasks if each.own_text), *own.kept_out)
     data, *others = (dataclasses.replace(each, tokenizer=tokenizer) for each in (task.data, *evaluated))
     kept_out = tuple(sorted(set(others), key=str))  # in an order of their own: the order of the tasks changes no key
 

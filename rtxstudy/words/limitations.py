@@ -26,6 +26,7 @@ PARTS = {  # study → what it shows; a report names the studies that its profil
 }
 
 NOT_RUN = {  # field of a profile → the experiment that it switches on
+    "depth_tasks": "where depth pays: MultiNLI from nothing, Amazon, and Yelp with five stars",
     "search": "the search for each encoder's recipe",
     "published": "the published protocol",
     "elsewhere": "Yelp and Amazon from nothing",
@@ -70,7 +71,7 @@ def not_run(table: pd.DataFrame) -> str:
     if table.empty:
         return ""
     return (
-        f"{table['runs'].sum():,} trainings that the proposal asks for were not run, because they would take about "
+        f"{table['runs'].sum():,} trainings that belong to this study were not run, because they would take about "
         f"{table['core_hours'].sum():,.0f} hours of one processor core. The table names them. The hours are reckoned from the "
         "operations of each training and from the speed of the trainings of the headline comparison."
     )
