@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rtxlib.data.containment import words_key
 from rtxlib.data.files import doubtful_labels, require_column
 from rtxlib.data.rows import PAIR, Text, labelled, sides, texts_of
 from rtxlib.errors import InputError, few
@@ -162,7 +163,12 @@ def _split(found: pd.DataFrame, named: Columns, name: str, said: list[str], othe
         which = "texts" if named.pair is None else f"texts in the column '{named.text}'"
         raise InputError(f"All {which} of {name} are the same or nearly the same, so there is nothing to compare.")
     if named.pair is not None:
-        said.append("Pairs whose first texts are the same or nearly the same stay on one side of every split.")
+        said.append(
+            "Pairs whose first texts are the same or nearly the same stay on one side of every split. So do pairs of the same "
+            "texts in the other order."
+        )
+        both = zip(found["text"].map(words_key), found[PAIR].map(words_key), strict=True)
+        group = _also(group, np.array(["\0".join(sorted(pair)) for pair in both], dtype=object))
     if named.group is not None:
         group = _also(group, found["of"].to_numpy())
     where = splitting.split(group, numbers, found["given"].to_numpy())
@@ -191,7 +197,7 @@ def _split(found: pd.DataFrame, named: Columns, name: str, said: list[str], othe
 
 
 def _also(group: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Groups joined where the rows have the same value in the user's column. An empty value joins nothing."""
+    """Groups joined where the rows have the same value in ``of`` (rows,). An empty value joins nothing."""
     rows = pd.Series(np.arange(len(group)))[of != ""]
     pairs = [(rows_of[0], other) for rows_of in rows.groupby(of[of != ""]).indices.values() for other in rows_of[1:]]
     index = rows.to_numpy()

@@ -68,6 +68,7 @@ _DEPTH_TASKS = (
     DepthTask(_SST2, RECIPES["default"], made=_ONE_EPOCH, own_text=_AFTER_OWN_TEXT),
     DepthTask(_SHORT_INFERENCE, made=_TWO_EPOCHS),
     DepthTask(_SHORT_YELP, made=_ONE_EPOCH),
+    DepthTask(_SHORT_AMAZON, made=_ONE_EPOCH),
     DepthTask(_DOMAINS, made=_ONE_EPOCH),
     DepthTask(_SPAM, made=RECIPES["finetune"]),
     DepthTask(_GENERATED, named_recipe("demo", epochs=4), one_layer=named_recipe("demo", epochs=4)),
@@ -84,7 +85,6 @@ NOT_RUN_YET: dict[str, Any] = {
     "depth_tasks": (
         *_DEPTH_TASKS,
         DepthTask(_INFERENCE, nothing=RECIPES["medium"]),
-        DepthTask(_SHORT_AMAZON, made=_ONE_EPOCH),
         DepthTask(_FIVE_STARS, made=_TWO_EPOCHS),
     ),
     "search": _SEARCH,
