@@ -60,7 +60,7 @@ def test_a_classifier_repeats_and_leaves_the_random_numbers_of_others_alone(fit:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize(("fit", "settings"), [(nb_svm.fit, {"C"}), (embedding_bag.fit, {"learning_rate", "epochs"})])
+@pytest.mark.parametrize(("fit", "settings"), [(nb_svm.fit, {"C", "beta"}), (embedding_bag.fit, {"learning_rate", "epochs"})])
 def test_settings_are_chosen_by_the_validation_rows(fit: Fit, settings: set[str]) -> None:
     """The first settings stay where no others are better on the validation rows, whatever the test rows say."""
     texts, labels = (GOOD + BAD) * 4, ([1] * 3 + [0] * 3) * 4
@@ -68,10 +68,20 @@ def test_settings_are_chosen_by_the_validation_rows(fit: Fit, settings: set[str]
     assert found["validation_accuracy"] == 0.5  # an unknown text gets one label at every setting
     first = {
         "C": nb_svm.STRENGTHS[0],
+        "beta": nb_svm.INTERPOLATIONS[0],
         "epochs": embedding_bag.TRIALS[0][0],
         "learning_rate": embedding_bag.TRIALS[0][1],
     }
     assert {name: found[name] for name in settings} == {name: first[name] for name in settings}
+
+
+def test_nb_svm_finds_a_rare_label() -> None:
+    """The paper's β, for labels of equal frequency, finds few of these rows."""
+    rng = np.random.default_rng(0)
+    labels = [int(n % 8 == 0) for n in range(400)]
+    texts = [" ".join([f"w{word}" for word in rng.integers(0, 300, 10)] + [f"spam{rng.integers(6)}"] * label) for label in labels]
+    found = fitted(nb_svm.fit, texts, labels, ["ham", "spam"])
+    assert found["recall"] > 0.9, found
 
 
 def test_a_bag_is_a_mean() -> None:

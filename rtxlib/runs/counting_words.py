@@ -23,10 +23,10 @@ MAJORITY = "majority class"
 NAME = "tf-idf + logistic regression"
 SECOND_ALONE = f"{NAME}, second text alone"
 STRENGTHS = (1.0, 3.0, 10.0)  # of logistic regression: C, the inverse of the L2 penalty
-VERSION = 2  # of the table of counting_words; raise it when a classifier is added or changed
+VERSION = 3  # of the table of counting_words; raise it when a classifier is added or changed
 SHOWN = (
     "model", "family", "accuracy", "f1", "precision", "recall", "validation_accuracy", "parameters", "ms_per_text", "seconds",
-    "C", "learning_rate", "epochs",
+    "C", "beta", "learning_rate", "epochs",
 )  # fmt: skip
 
 
@@ -59,9 +59,9 @@ def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.Data
 
     tested_on: the data whose test split is used; None: that of ``data``. The columns model, family, seed, accuracy, f1,
     precision, recall, parameters, ms_per_text and n_test are those of :func:`rtxlib.runs.store.runs_table`. Further columns are
-    validation_accuracy, by which :func:`best` chooses; seconds; C, learning_rate and epochs, which the validation rows chose; and
-    ``correct``: booleans (test rows,), the test rows that were classified correctly. Raises InputError when the two data sets
-    have different labels.
+    validation_accuracy, by which :func:`best` chooses; seconds; C, beta, learning_rate and epochs, which the validation rows
+    chose; and ``correct``: booleans (test rows,), the test rows that were classified correctly. Raises InputError when the two
+    data sets have different labels.
     """
     judge = tested_on or data
     if judge.label_names != data.label_names:
