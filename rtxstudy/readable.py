@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from pandas.io.formats.style import Styler
@@ -89,23 +88,21 @@ def glance(table: pd.DataFrame) -> Styler:
     told = pd.DataFrame(
         {
             "model": table["model"],
-            "id": [f"<code>{html.escape(model)}</code>" for model in table["model"]],
             "accuracy (%)": [
                 f"{100 * mean:.1f}{sd.removeprefix('–')}" for mean, sd in zip(table["mean"], spread, strict=True)
             ],
             "seeds": [f"{int(row.n)}" if row.family != "classical" else "–" for row in table.itertuples()],
             "millions of parameters": [f"{n / 1e6:.1f}" for n in table["parameters"]],
             "… of its layers": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],
-            "one text (ms)": [_time_of(row) for row in table.itertuples()],
+            "one text / in a batch (ms)": [f"{_ms(row.ms_one)} / {_ms(row.ms_in_batch)}" for row in table.itertuples()],
+            "id": [f"<code>{html.escape(model)}</code>" for model in table["model"]],
         }
     )
     return told.style.hide(axis="index")
 
 
-def _time_of(row: Any) -> str:
-    """A time with the kind that it is of, unless it is of one text in bf16."""
-    kind = " (batch)" if row.family == "classical" else "" if row.dtype == "bf16" else f" ({row.dtype})"
-    return "–" if pd.isna(row.ms) else f"{row.ms:.2g}{kind}"
+def _ms(time: float) -> str:
+    return "–" if pd.isna(time) else f"{time:.2g}"
 
 
 FORMS = {  # column of the runs table → its readable name and its format

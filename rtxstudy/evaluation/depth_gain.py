@@ -49,8 +49,9 @@ def depth_gain(
     Columns: ``data``; ``deep``, ``shallow`` and ``loop`` (mean accuracies); ``depth_gain`` with ``depth_low`` and ``depth_high``,
     ``loop_gain`` with ``loop_low`` and ``loop_high``, and ``sharing_gain`` (loop − deep, so what sharing costs if it is below
     zero) with ``sharing_low`` and ``sharing_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
-    :func:`rtxstudy.evaluation.statistics.mean_difference`); ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`);
-    ``n_seeds``, ``n_items`` (texts); ``deep_parameters``, ``shallow_parameters``, ``loop_parameters``, without the token table.
+    :func:`rtxstudy.evaluation.statistics.mean_difference`); ``depth_p``, ``loop_p`` and ``sharing_p``, the p-values of the three;
+    ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`); ``n_seeds``, ``n_items`` (texts); ``deep_parameters``,
+    ``shallow_parameters``, ``loop_parameters``, without the token table, and ``deep_with_table`` … with it.
 
     Raises InputError when the arms differ in their seeds or in their test texts.
     """
@@ -66,7 +67,7 @@ def depth_gain(
     found, row = kept(of_loop, of_depth), {"data": shallow[0].metrics["data"]}
     for name, d in (("depth", of_depth), ("loop", of_loop), ("sharing", of_loop - of_depth)):
         gain = mean_difference(d)
-        row |= {f"{name}_gain": gain.difference, f"{name}_low": gain.low, f"{name}_high": gain.high}
+        row |= {f"{name}_gain": gain.difference, f"{name}_low": gain.low, f"{name}_high": gain.high, f"{name}_p": gain.p}
     return {
         **row,
         "kept": found.share,
@@ -74,6 +75,7 @@ def depth_gain(
         "kept_high": found.high,
         **{name: float(part.mean()) for name, part in zip(arms, right, strict=True)},
         **{f"{name}_parameters": int(arm[0].metrics["non_embedding_parameters"]) for name, arm in arms.items()},
+        **{f"{name}_with_table": int(arm[0].metrics["parameters"]) for name, arm in arms.items()},
         "n_seeds": len(shallow),
         "n_items": right.shape[-1],
     }

@@ -10,39 +10,54 @@ import numpy as np
 import pandas as pd
 
 from rtxlib.runs.counting_words import FITS, MAJORITY
+from rtxlib.runs.spec import RunSpec
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, summarise
 
 STUDIES = ("baseline", "recurrent", "width_vs_depth", "pretraining")  # those with runs on the headline data
-COSTS = ["parameters", "non_embedding_parameters", "ms_median"]
+COSTS = ["parameters", "non_embedding_parameters"]
+TIMES = ["ms_one", "ms_in_batch", "dtype"]
 VERDICTS = ("first", "second", "alike", "open", "few seeds", "not learned")
 
 
-def at_a_glance(found: Mapping[str, pd.DataFrame], data: str) -> pd.DataFrame:
+def at_a_glance(found: Mapping[str, pd.DataFrame], data: str, timed: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row per model on the headline data, the most accurate first; the baselines without a neural network among them.
 
     The encoders that notebook 09 made of a pretrained one are among them, too.
 
-    ``found``: of :func:`rtxstudy.published.findings`. Columns: ``model``, ``family``, ``mean``, ``low``, ``high``, ``sd``, ``n``
-    (accuracy over seeds), ``parameters``, ``non_embedding_parameters``, ``ms`` (for one text; of a baseline in batches),
-    ``dtype`` (the number formats of the times; none for a baseline) and
-    ``learned`` (:func:`above_majority`).
+    ``found``: of :func:`rtxstudy.published.findings`. ``timed``: of :func:`rtxstudy.evaluation.side_by_side.times`; None: no
+    times of encoders. Columns: ``model``, ``family``, ``mean``, ``low``, ``high``, ``sd``, ``n`` (accuracy over seeds),
+    ``validation`` (mean validation accuracy), ``parameters``, ``non_embedding_parameters``, ``ms_one`` (a text by itself; not
+    measured for a baseline), ``ms_in_batch`` (a text in a full batch), ``dtype`` (the number format of the times; none for a
+    baseline) and ``learned`` (:func:`above_majority`).
     """
-    runs = found["runs"]
-    converted = np.array([bool(json.loads(spec).get("conversion")) for spec in runs["spec"]])
-    made = (runs["study"] == "where_depth_pays") & converted
-    own = runs[(runs["study"].isin(STUDIES) | made) & (runs["data"] == data)].drop_duplicates("key")
-    encoders = summarise(own, ["model", "family"], carry=COSTS).rename(columns={"ms_median": "ms"})
-    formats = own.groupby("model")["dtype"].agg(lambda of_model: ", ".join(sorted(set(of_model))))
-    encoders["dtype"] = encoders["model"].map(formats)
+    own = _headline_runs(found["runs"], data)
+    encoders = summarise(own, ["model", "family"], carry=COSTS)
+    encoders["validation"] = encoders["model"].map(own.groupby("model")["val_accuracy"].mean())
+    times = pd.DataFrame(columns=["model", *TIMES]) if timed is None or timed.empty else timed[["model", *TIMES]]
+    encoders = encoders.merge(times, on="model", how="left")
     counted = found["classical"]
     counted = counted[(counted["data"] == data) & counted["model"].isin(FITS)].drop_duplicates("model")
-    baselines = counted[["model", "family", "accuracy", "parameters", "ms_per_text"]]
-    baselines = baselines.rename(columns={"accuracy": "mean", "ms_per_text": "ms"})
+    baselines = counted[["model", "family", "accuracy", "validation_accuracy", "parameters", "ms_per_text"]]
+    names = {"accuracy": "mean", "validation_accuracy": "validation", "ms_per_text": "ms_in_batch"}
+    baselines = baselines.rename(columns=names)
     table = pd.concat([encoders, baselines.assign(n=1)], ignore_index=True)
     least = majority(found["classical"], data)
     texts = own["n_test"].iloc[0]
     table["learned"] = [above_majority(mean, least, texts) for mean in table["mean"]]
     return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+
+
+def encoders(found: Mapping[str, pd.DataFrame], data: str) -> dict[str, RunSpec]:
+    """One run of each encoder of :func:`at_a_glance`, by the encoder's name."""
+    own = _headline_runs(found["runs"], data).drop_duplicates("model")
+    return {name: RunSpec.from_canonical(json.loads(spec)) for name, spec in zip(own["model"], own["spec"], strict=True)}
+
+
+def _headline_runs(runs: pd.DataFrame, data: str) -> pd.DataFrame:
+    """The runs on the headline data, each once: those of :data:`STUDIES`, and the converted ones of notebook 09."""
+    converted = np.array([bool(json.loads(spec).get("conversion")) for spec in runs["spec"]])
+    made = (runs["study"] == "where_depth_pays") & converted
+    return runs[(runs["study"].isin(STUDIES) | made) & (runs["data"] == data)].drop_duplicates("key")
 
 
 def headline(table: pd.DataFrame, arms: Collection[str]) -> pd.DataFrame:

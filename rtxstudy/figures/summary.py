@@ -24,26 +24,21 @@ _CLEAR = "#0072b2"
 def at_a_glance(table: pd.DataFrame, title: str) -> Figure:
     """One row per model: its accuracy with its interval over seeds, and at the right its parameters and its time for a text.
 
-    ``table``: ``model``, ``mean``, ``low``, ``high`` (0..1), ``n`` (seeds), ``parameters``, ``ms``, ``dtype``, ``learned``, in
-    the order of the rows. A time in another number format than most is left out. Hollow: fewer than three seeds, or a
-    baseline, which has none. Pale: not above the majority class. Raises ``InputError`` for a missing column, an empty table,
-    or a model that occurs twice.
+    ``table``: ``model``, ``mean``, ``low``, ``high`` (0..1), ``n`` (seeds), ``parameters``, ``ms_in_batch``, ``learned``, in the
+    order of the rows. Hollow: fewer than three seeds, or a baseline, which has none. Pale: not above the majority class.
+    Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
     """
-    require(table, ("model", "mean", "low", "high", "n", "parameters", "ms", "dtype", "learned"), "at_a_glance")
+    require(table, ("model", "mean", "low", "high", "n", "parameters", "ms_in_batch", "learned"), "at_a_glance")
     one_row_each(table, ("model",), "at_a_glance")
-    formats = table["dtype"].dropna()
-    others = set(formats) - set(formats.mode())
-    told = f"Times in {' and '.join(sorted(others))} are left out; they do not compare with the others." if others else ""
-    figure, axes = canvas(title, told, 0.6 + 0.225 * len(table))
+    figure, axes = canvas(title, "Times are those of a text in a full batch.", 0.6 + 0.225 * len(table))
     ax, look = axes[0, 0], looks(table["model"])
     for y, row in enumerate(table.itertuples(index=False)):
         colour = look[row.model].colour if row.learned else PALE
         _mark(ax, row.mean, row.low, row.high, y, colour, row.n >= FEWEST_SEEDS, look[row.model].marker)
-        time = "–" if np.isnan(row.ms) else f"{row.ms:.2f} ms" if row.ms < 1 else f"{row.ms:.1f} ms"
-        time = "–" if row.dtype in others else time
+        time = "–" if np.isnan(row.ms_in_batch) else f"{row.ms_in_batch:.2f} ms"
         _columns(ax, y, f"{100 * row.mean:.1f} %", count(row.parameters), time)
     bare_rows(ax, table["model"])
-    _columns(ax, -0.95, "accuracy", "size", "one text", GREY)
+    _columns(ax, -0.95, "accuracy", "size", "a text", GREY)
     ax.margins(x=0.06)
     within_shares(ax.xaxis)
     ax.locator_params(axis="x", nbins=4)

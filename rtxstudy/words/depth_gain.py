@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
+from statsmodels.stats.multitest import multipletests
 
-from rtxstudy.evaluation.statistics import FEWEST_SEEDS
+from rtxstudy.evaluation.statistics import CONFIDENCE, FEWEST_SEEDS
 from rtxstudy.words.numbers import counted, number, points, signed
 
 
@@ -111,6 +112,10 @@ def where_depth_pays(rows: pd.DataFrame) -> str:
     settled = enough[enough["learned"]]
     pays = settled[settled["kept"].notna()]
     lines = [f"Depth pays in {len(pays)} of {counted(len(settled), 'comparison')}."]
+    if len(pays):
+        after = pays[multipletests(settled["depth_p"], method="holm")[1][settled["kept"].notna()] < 1 - CONFIDENCE]
+        where = f": {named(after)}" if len(after) else ""
+        lines.append(f"With Holm's correction for the number of comparisons it is shown in {len(after) or 'none'}{where}.")
     some, whole = pays["kept_low"] > 0, pays["kept_high"] >= 1
     for words, chosen in (
         ("The loop keeps a part of the gain, but not all of it", some & ~whole),
@@ -118,11 +123,16 @@ def where_depth_pays(rows: pd.DataFrame) -> str:
         ("These runs do not show that the loop gains anything", ~some),
     ):
         if chosen.any():
-            lines.append(f"{words}: {_named(pays[chosen])}.")
-    if len(settled) > len(pays):
-        lines.append(f"No gain from depth is shown: {_named(settled[settled['kept'].isna()])}.")
+            lines.append(f"{words}: {named(pays[chosen])}.")
+    costs = settled["depth_high"] < 0
+    for words, chosen in (
+        ("No gain from depth is shown", settled["kept"].isna() & ~costs),
+        ("The deep encoder is less accurate than the shallow one", costs),
+    ):
+        if chosen.any():
+            lines.append(f"{words}: {named(settled[chosen])}.")
     if len(enough) > len(settled):
-        not_learned = _named(enough[~enough["learned"]])
+        not_learned = named(enough[~enough["learned"]])
         lines.append(f"Not counted, because no encoder is better than the majority class: {not_learned}.")
     return " ".join(lines)
 
@@ -140,7 +150,12 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
         ),
         (
             f"Take the loop if memory counts, because it loses less than {limit} to the deep encoder",
-            pays[pays["sharing_low"] > -margin],
+            pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)],
+        ),
+        (
+            f"The loop loses less than {limit} to the deep encoder, but it is not shown to be better than the shallow one, which "
+            "takes less time. Take the deep encoder if its gain counts, and the shallow one if not",
+            pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] <= 0)],
         ),
         (f"Take the deep encoder, because the loop loses more than {limit}", pays[pays["sharing_high"] < -margin]),
         (
@@ -148,11 +163,12 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
             pays[(pays["sharing_low"] <= -margin) & (pays["sharing_high"] >= -margin)],
         ),
     )
-    return "\n".join(f"- {words}: {_named(chosen)}." for words, chosen in groups if len(chosen))
+    return "\n".join(f"- {words}: {named(chosen)}." for words, chosen in groups if len(chosen))
 
 
-def _named(rows: pd.DataFrame) -> str:
-    return ", ".join(f"{data} ({regime})" for data, regime in zip(rows["data"], rows["regime"], strict=True))
+def named(rows: pd.DataFrame) -> str:
+    """The tasks of some rows, each with its ways of training: "a (x; y), b (x)"."""
+    return ", ".join(f"{data} ({'; '.join(of['regime'])})" for data, of in rows.groupby("data", sort=False))
 
 
 def _margin(margin: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
+from rtxstudy.words.depth_gain import named
 from rtxstudy.words.numbers import counted, number, points, signed
 
 DEPTH = "09_where_depth_pays.ipynb#Where-does-depth-pay,-and-what-does-a-loop-keep?"
@@ -48,19 +49,19 @@ def _replaces(gains: pd.DataFrame, margin: float) -> str:
     rows = _settled(gains)
     if rows.empty:
         return "Not shown by these runs: no comparison has three seeds and an encoder that learned."
-    pays = rows[rows["kept"].notna()]
+    pays, tasks = rows[rows["kept"].notna()], counted(rows["data"].nunique(), "task")
     if pays.empty:
-        return f"There is nothing to replace: more layers gain nothing in {counted(len(rows), 'comparison')}."
-    where = ", ".join(pays["data"].unique())
-    head = f"Depth pays in {len(pays)} of {counted(len(rows), 'comparison')}, on {where}."
-    as_good = pays[pays["sharing_low"] > -margin]
+        return f"There is nothing to replace: more layers gain nothing on {tasks}."
+    head = f"Depth pays on {pays['data'].nunique()} of {tasks}: {', '.join(pays['data'].unique())}."
+    as_good = pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)]
     if as_good.empty:
-        return f"{head} No loop is shown to stay within {_limit(margin)} of the deep encoder there."
+        return f"{head} No loop is shown to gain and to stay within {_limit(margin)} of the deep encoder there."
     row = as_good.sort_values("sharing_gain").iloc[-1]
     return (
-        f"{head} A loop {row['regime']} replaces the deep encoder on {row['data']}: {points(row['sharing_gain'])} "
+        f"{head} On {row['data']} a loop {row['regime']} replaces the deep encoder: {points(row['sharing_gain'])} "
         f"({signed(row['sharing_low'])} to {signed(row['sharing_high'])}), with "
-        f"{_percent(row['loop_parameters'] / row['deep_parameters'], 0)} of the parameters of its layers."
+        f"{_percent(row['loop_with_table'] / row['deep_with_table'], 0)} of its parameters "
+        f"({_percent(row['loop_parameters'] / row['deep_parameters'], 0)} without the token table)."
     )
 
 
@@ -69,28 +70,32 @@ def _best(glance: pd.DataFrame, verdicts: pd.DataFrame, standard: str, data: str
     if learned.empty:
         return f"On {data} no model is above the most frequent label, so none is the best."
     best = learned.iloc[0]
-    said = f"{best['model']}, {_percent(best['mean'])} on {data}"
+    said = f"{best['model']}, {_percent(best['mean'])} on {data}, as a mean of {counted(int(best['n']), 'seed')}."
+    near = learned.iloc[1:][learned["high"].iloc[1:] >= best["low"]]
+    if len(near):
+        said += f" It is not shown to be the best: its interval over seeds overlaps with that of {', '.join(near['model'])}."
     pair = verdicts[(verdicts["comparison"] == f"{best['model']} − {standard}") & (verdicts["data"] == data)]
     if len(pair) and pair.iloc[0]["verdict"] == "first":
         row = pair.iloc[0]
-        gain, ends = points(row["difference"]), f"{signed(row['low'])} to {signed(row['high'])}"
-        return f"{said}: {gain} ({ends}) compared with {standard}."
-    return f"{said}, as a mean of {counted(int(best['n']), 'seed')}."
+        said += f" Compared with {standard}: {points(row['difference'])} ({signed(row['low'])} to {signed(row['high'])})."
+    return said
+
+
+def _fastest(glance: pd.DataFrame, margin: float) -> pd.Series | None:
+    """Of the models without pretraining, the fastest in batches whose validation accuracy is within the margin of the best."""
+    own = glance[(glance["family"] != "pretrained") & glance["learned"] & glance["ms_in_batch"].notna()]
+    near = own[own["validation"] >= own["validation"].max() - margin]
+    return None if near.empty else near.sort_values("ms_in_batch").iloc[0]
 
 
 def _cheapest(glance: pd.DataFrame, data: str, margin: float) -> str:
-    """Of the models that read nothing else before, the fastest whose mean is within the margin of the best mean."""
-    own = glance[(glance["family"] != "pretrained") & glance["learned"] & glance["ms"].notna()]
-    if own.empty:
-        return "No model without pretraining is above the most frequent label."
-    best = own.iloc[0]
-    row = own[own["mean"] >= best["mean"] - margin].sort_values("ms").iloc[0]
-    time = f"{row['ms']:.2g} ms a text" + (" in a batch" if row["family"] == "classical" else "")
-    said = f"{row['model']}, {_percent(row['mean'])} in {time}"
-    if row["model"] == best["model"]:
-        return f"{said}. No model without pretraining has a higher mean."
-    beside = f"{best['model']}, {_percent(best['mean'])} in {best['ms']:.2g} ms"
-    return f"{said}. The best without pretraining is at most {_limit(margin)} better: {beside}."
+    row = _fastest(glance, margin)
+    if row is None:
+        return "No model without pretraining is above the most frequent label, or none was timed."
+    return (
+        f"{row['model']}, {_percent(row['mean'])} on {data}, in {row['ms_in_batch']:.2g} ms a text in full batches. It is the "
+        f"fastest model without pretraining whose validation accuracy is within {_limit(margin)} of the best one's."
+    )
 
 
 def _open(gains: pd.DataFrame, verdicts: pd.DataFrame, standard: str, recurrent: str, margin: float) -> str:
@@ -98,13 +103,12 @@ def _open(gains: pd.DataFrame, verdicts: pd.DataFrame, standard: str, recurrent:
     unsettled = pair[(pair["n_seeds"] < FEWEST_SEEDS) | ((pair["low"] <= -margin) & (pair["high"] >= -margin))]
     parts = []
     if len(unsettled):
-        where = unsettled["data"].iloc[0] if len(unsettled) == 1 else f"{len(unsettled)} further sets of data"
+        where = ", ".join(unsettled["data"])
         parts.append(f"whether the recurrent encoder is within {_limit(margin)} of the standard one on {where}")
     pays = _settled(gains)
     pays = pays[pays["kept"].notna() & (pays["sharing_low"] <= -margin) & (pays["sharing_high"] >= -margin)]
     if len(pays):
-        named = " and ".join(f"{data} ({regime})" for data, regime in zip(pays["data"], pays["regime"], strict=True))
-        parts.append(f"whether a loop is within {_limit(margin)} of the deep encoder on {named}")
+        parts.append(f"whether a loop is within {_limit(margin)} of the deep encoder on {named(pays)}")
     return f"{'; '.join(parts)[:1].upper()}{'; '.join(parts)[1:]}." if parts else "No comparison of the loop with depth is open."
 
 
@@ -115,19 +119,17 @@ def _use(gains: pd.DataFrame, glance: pd.DataFrame, margin: float) -> str:
     parts = []
     if learned.iloc[0]["family"] == "pretrained":
         parts.append("Fine-tune a pretrained encoder if accuracy counts.")
-    own = learned[(learned["family"] != "pretrained")]
-    if len(own):
-        fast = own[own["mean"] >= own.iloc[0]["mean"] - margin].sort_values("ms").iloc[0]
-        counts = fast["family"] == "classical"
-        parts.append("Count words if time counts." if counts else f"Take {fast['model']} if time counts.")
+    fast = _fastest(glance, margin)
+    if fast is not None:
+        words = "Count words ({})" if fast["family"] == "classical" else "Take {}"
+        parts.append(f"{words.format(fast['model'])} if time counts.")
     rows = _settled(gains)
     pays = rows[rows["kept"].notna()]
-    if len(pays) and (pays["sharing_low"] > -margin).any():
+    if ((pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)).any():
         parts.append("Take a loop where depth pays and memory counts.")
     flat = rows[rows["kept"].isna() & (rows["depth_high"] < margin)]
     if len(flat):
-        where = ", ".join(f"{data}, {regime}" for data, regime in zip(flat["data"], flat["regime"], strict=True))
-        parts.append(f"Take fewer layers where the deeper encoder is less than {_limit(margin)} better ({where}).")
+        parts.append(f"Take fewer layers where the deeper encoder is less than {_limit(margin)} better: {named(flat)}.")
     return " ".join(parts)
 
 
@@ -139,8 +141,8 @@ def glance_title(glance: pd.DataFrame, data: str) -> str:
     own = learned[learned["family"] != "pretrained"]
     if learned.iloc[0]["family"] == "pretrained" and len(own):
         gap = 100 * (learned.iloc[0]["mean"] - own.iloc[0]["mean"])
-        head = f"The best pretrained encoder is {gap:.0f} points above the best other model on {data}"
-        return f"{head}; the others lie within {_spread(own)}"
+        head = f"The best pretrained encoder is {gap:.1f} points above the best model without pretraining, {own.iloc[0]['model']}"
+        return f"{head}; those without lie within {_spread(own)}"
     return f"The models lie within {_spread(learned)} on {data}"
 
 

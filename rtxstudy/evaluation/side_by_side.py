@@ -1,0 +1,52 @@
+"""Times of several encoders from one session, so that they can be divided by each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from rtxlib.data.batching import collate
+from rtxlib.data.prepared import Prepared
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.runs.cost import latency
+from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.train import model_config
+from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision, training_threads
+
+TEXTS = 64  # most test texts: each is timed by itself, and all of them in one batch
+THREADS, ROUNDS = 2, 5
+
+
+def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:
+    """One row per encoder of ``runs`` (name → a run and its data): the time for a text by itself, and in a batch of ``TEXTS``.
+
+    The encoders take turns, ``ROUNDS`` times. Their weights are random, because weights do not change the time. A trained run
+    keeps a time, too, but that of another day on a shared machine is not comparable.
+
+    Columns: ``model``; ``ms_one`` and ``ms_in_batch``, medians over the rounds, with ``ms_one_low``, ``ms_one_high``,
+    ``ms_in_batch_low`` and ``ms_in_batch_high``, the fastest and the slowest round; ``dtype``, ``device``, ``rounds``, ``n``
+    (texts). The time of the tokenizer is not in them.
+    """
+    device = pick_device()
+    precision = pick_precision("auto", device)
+    ready = {}
+    for name, (spec, data) in runs.items():
+        test, pad = data.splits["test"], data.tokenizer.pad_token_id
+        rows = np.linspace(0, len(test) - 1, min(TEXTS, len(test))).astype(int)
+        model = EncoderForSequenceClassification(model_config(spec, data))
+        ready[name] = model, [collate(test, rows[at : at + 1], pad) for at in range(len(rows))], [collate(test, rows, pad)]
+    autocast = None if precision == "fp32" else DTYPES[precision]
+    with training_threads(THREADS):
+        found = [
+            {"model": name} | latency(model, single, full, device, rounds=1, autocast=autocast)
+            for _ in range(ROUNDS)
+            for name, (model, single, full) in ready.items()
+        ]
+        machine = device_name(device)
+    named = {"ms_one": "ms_median", "ms_in_batch": "ms_per_text"}
+    ways = {"": "median", "_low": "min", "_high": "max"}
+    columns = {f"{to}{end}": (column, how) for to, column in named.items() for end, how in ways.items()}
+    table = pd.DataFrame(found).groupby("model", sort=False).agg(**columns).reset_index()
+    return table.assign(dtype=precision, device=machine, rounds=ROUNDS, n=len(rows))
