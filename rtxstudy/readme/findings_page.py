@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rtxstudy import names
+from rtxstudy.evaluation.depth_gain import ARMS
 from rtxstudy.evaluation.statistics import mean_interval
 from rtxstudy.readme.tables import (
     DEEP,
@@ -20,6 +22,7 @@ from rtxstudy.readme.tables import (
     markdown,
     percent,
     runs,
+    side_by_side,
     starts_without_a_seed,
     table,
     words_counted,
@@ -55,8 +58,8 @@ def models() -> str:
                 f"{size['parameters']:,}",
                 f"{size['non_embedding_parameters']:,}",
                 f"{size['forward_flops'] / 1e9:.3f}",
-                f"{own['ms_median'].median():.1f}",
-                f"{own['ms_per_text'].median():.2f}",
+                f"{side_by_side(model, 'ms_one'):.1f}",
+                f"{side_by_side(model, 'ms_in_batch'):.2f}",
                 f"{own['train_cpu_seconds'].median() / 60:.1f}",
             ]
         )
@@ -90,9 +93,12 @@ def where_depth_pays() -> str:
         gains = [f"{signed(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})" for of in GAINS]
         share, low, high = (percent(row[name]) for name in ("kept", "kept_low", "kept_high"))
         kept = "–" if np.isnan(row["kept"]) else f"{share} ({low} to {high})"
-        lines.append([row["data"], row["regime"], *gains, kept, row["n_seeds"], f"{row['n_items']:,}"])
-    header = ["task", "encoders", "depth gain", "loop gain", "loop − deep", "kept", "seeds", "test texts"]
-    return markdown(header, lines) + f"\n\n{wrapped(depth_gain.where_depth_pays(table('depth_gains')))}"
+        reached = ", ".join(f"{row[arm]:.3f}" for arm in ARMS)
+        lines.append([row["data"], row["regime"], reached, *gains, kept, f"{row['n_seeds']} × {row['n_items']:,}"])
+    header = ["task", "encoders", "accuracy: deep, shallow, loop", "depth gain", "loop gain", "loop − deep", "kept"]
+    header.append("seeds × texts")
+    lines_of_words = wrapped(names.said(depth_gain.where_depth_pays(table("depth_gains"))))
+    return f"{names.said(markdown(header, lines))}\n\n{lines_of_words}"
 
 
 def grid() -> str:
@@ -211,7 +217,7 @@ def own_text() -> str:
     """What predicting hidden words of the study's own texts gains, for each of three encoders, and beside MiniLM."""
     rows = table("own_text").to_dict("records")
     lines = ([row["arm"], f"{row['accuracy']:.3f}", row["against"], signed(row["difference"]), interval(row)] for row in rows)
-    header = ["encoder, own text first", "accuracy on SST-2", "compared with the same", "difference in points", "95 % interval"]
+    header = ["encoder, own text first", "accuracy on SST-2", "compared with", "difference in points", "95 % interval"]
     return markdown(header, lines)
 
 

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STANDARD, RECURRENT, ONCE, DEEP = "standard-6x384", "recurrent-3x2x256", "standard-3x256", "standard-6x256"
 WORDS, MINILM = "tf-idf + logistic regression", "all-MiniLM-L6-v2"
+LOOP = f"{MINILM} 2×2 lower between edges"
 MARGIN = 0.01  # of accuracy that a replacement may lose
 
 
@@ -46,10 +47,15 @@ def words_counted(data: str = "sst2") -> pd.DataFrame:
     return every[(every["model"] == WORDS) & (every["data"] == data)]
 
 
-def on_pairs(name: str, regime: str = MADE) -> pd.DataFrame:
-    """The rows of a table of notebook 09 that are of MultiNLI and of one regime."""
+def of_task(name: str, data: str, regime: str = MADE) -> pd.Series:
+    """The row of a table of notebook 09 that is of one task and one regime."""
     every = table(name)
-    return every[(every["data"] == "multi_nli") & (every["regime"] == regime)]
+    return every[(every["data"] == data) & (every["regime"] == regime)].iloc[0]
+
+
+def side_by_side(model: str, column: str) -> float:
+    """A time of the table ``side_by_side``, whose encoders were timed in one session."""
+    return float(table("side_by_side").set_index("model").loc[model, column])
 
 
 def correct(model: str) -> np.ndarray:
