@@ -40,15 +40,25 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     """An empty temporary folder, which takes the name ``path`` when the block ends without an error.
 
     Missing parent folders are made. A folder that has the name already is then removed. An error leaves the old folder as it
-    was, and nothing of the new one.
+    was, and nothing of the new one. Two folders cannot be exchanged at once, so a kill may come when the old one is set aside and
+    the new one is not yet in its place; the next call brings the old one back.
     """
-    temporary = _beside(path)
+    temporary, old = _beside(path), path.with_name(f".{path.name[:40]}.old")
+    if old.exists() and not path.exists():
+        os.replace(old, path)
     temporary.mkdir()
     try:
         yield temporary
+        shutil.rmtree(old, ignore_errors=True)
         if path.exists():
-            shutil.rmtree(path)
-        os.replace(temporary, path)
+            os.replace(path, old)
+        try:
+            os.replace(temporary, path)
+        except OSError:
+            if old.exists():
+                os.replace(old, path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

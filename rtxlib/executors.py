@@ -37,7 +37,7 @@ def connect(most_threads: int) -> None:
     common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "runtime_env": environment()}
     address = os.environ.get("RAY_ADDRESS")
     if not address:
-        cores = max(os.cpu_count() or 1, most_threads)
+        cores = max(process.cores(), most_threads)
         try:
             ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=OBJECT_STORE, **common)
         except Exception as error:  # Ray raises a bare Exception when its processes take half a minute to start

@@ -8,21 +8,16 @@ from rtxlib.errors import InputError, disk_full
 
 
 @cache
-def _commit(repo: str, kind: str) -> str:
-    from huggingface_hub import HfApi
-
-    return HfApi().repo_info(repo, repo_type=kind, timeout=10).sha
-
-
 def revision(repo: str, kind: str = "dataset") -> str | None:
-    """The latest commit of a repo on the Hub; None if the Hub does not answer. The Hub is asked once per process.
+    """The latest commit of a repo on the Hub; None if the Hub does not answer. The Hub is asked once per process and repo.
 
     Raises InputError if the Hub answers that it has no such repo or does not allow to read it.
     """
+    from huggingface_hub import HfApi
     from huggingface_hub.errors import RepositoryNotFoundError
 
     try:
-        return _commit(repo, kind)
+        return HfApi().repo_info(repo, repo_type=kind, timeout=10).sha
     except RepositoryNotFoundError as error:
         raise InputError(f"The Hub (HF_ENDPOINT) has no {kind} {repo}, or does not let you read it.") from error
     except Exception:  # refused, timed out, unknown host, offline mode, a proxy's error page: the Hub is out of reach

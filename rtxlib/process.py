@@ -188,6 +188,11 @@ def exit_status(stop: BaseException) -> int:
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
+def cores() -> int:
+    """How many processor cores this process may use: those of its affinity mask, which schedulers such as Slurm set."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def require_limits() -> None:
     """Raise InputError when the shell's limits (``ulimit``) leave too few files or too little memory to load torch.
 

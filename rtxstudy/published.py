@@ -32,24 +32,25 @@ def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFra
     with store.lock(results, "publish"):
         if here:
             records = store.runs_table(here).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in here])
-            _replace(results / "runs.parquet", records, "key")
+            _replace(results / "runs.parquet", records, "key", records["key"])
         if runs:
             members = pd.DataFrame({"study": study, "key": [run.key for run in runs]})
-            _replace(results / "studies.parquet", members, "study")
+            _replace(results / "studies.parquet", members, "study", [study])
         for name in store.TABLES:
             holders = [run for run in here if (run.path / f"{name}.parquet").is_file()]
             if parts := [store.part(run, name) for run in holders]:  # compared with their checksums
-                _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key")
+                _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key", [run.key for run in holders])
         for name, table in tables.items():
-            _replace(results / f"{name}.parquet", table.assign(study=study), "study")
+            _replace(results / f"{name}.parquet", table.assign(study=study), "study", [study])
 
 
-def _replace(file: Path, new: pd.DataFrame, column: str) -> None:
-    """Write ``new`` among the rows of ``file``, in place of those with the same value in ``column``."""
+def _replace(file: Path, new: pd.DataFrame, column: str, values: Iterable[str]) -> None:
+    """Write ``new`` among the rows of ``file``, in place of those that have one of ``values`` in ``column``."""
     if file.is_file():
         old = store.read_table(file)
-        kept = old[~old[column].isin(new[column])]
-        new = pd.concat([kept, new], ignore_index=True) if len(kept) else new  # the types of no rows do not count
+        kept = old[~old[column].isin(list(values))]
+        parts = [part for part in (kept, new) if len(part)]  # the types of no rows do not count
+        new = pd.concat(parts, ignore_index=True) if parts else new
     store.write_table(file, new.sort_values(column, kind="stable", ignore_index=True))
 
 

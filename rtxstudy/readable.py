@@ -84,13 +84,11 @@ def claims(table: pd.DataFrame) -> pd.DataFrame:
 
 def glance(table: pd.DataFrame) -> Styler:
     """A readable table of :func:`rtxstudy.evaluation.glance.at_a_glance`: each model with its id, which stays an id."""
-    spread = ["–" if pd.isna(sd) else f" ± {100 * sd:.1f}" for sd in table["sd"]]
+    spread = ["" if pd.isna(sd) else f" ± {100 * sd:.1f}" for sd in table["sd"]]
     told = pd.DataFrame(
         {
             "model": table["model"],
-            "accuracy (%)": [
-                f"{100 * mean:.1f}{sd.removeprefix('–')}" for mean, sd in zip(table["mean"], spread, strict=True)
-            ],
+            "accuracy (%)": [f"{100 * mean:.1f}{sd}" for mean, sd in zip(table["mean"], spread, strict=True)],
             "seeds": [f"{int(row.n)}" if row.family != "classical" else "–" for row in table.itertuples()],
             "millions of parameters": [f"{n / 1e6:.1f}" for n in table["parameters"]],
             "… of its layers": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],

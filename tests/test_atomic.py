@@ -43,6 +43,28 @@ def test_a_folder_replaces_the_old_one_when_it_is_whole(tmp_path: Path) -> None:
     assert [file.name for file in folder.iterdir()] == ["second"] and list(folder.parent.iterdir()) == [folder]
 
 
+def test_an_old_folder_survives_when_the_new_one_cannot_take_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "first").touch()
+    rename = os.replace
+
+    def fails(source: Path, to: Path) -> None:
+        if to == folder and source.suffix == ".tmp":
+            raise PermissionError("in use")
+        rename(source, to)
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(PermissionError), replacing_folder(folder):
+        pass
+    monkeypatch.undo()
+    assert [file.name for file in folder.iterdir()] == ["first"] and list(tmp_path.iterdir()) == [folder]
+    os.replace(folder, tmp_path / ".folder.old")  # as a kill between the two renames leaves it
+    with pytest.raises(ValueError, match="broken off"), replacing_folder(folder):
+        raise ValueError("broken off")
+    assert [file.name for file in folder.iterdir()] == ["first"] and list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_folder_may_be_read_as_the_umask_says(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:

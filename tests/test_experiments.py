@@ -28,7 +28,7 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import EncoderForSequenceClassification, build
 from rtxlib.runs import counting_words as classical
-from rtxlib.runs import execute, store, train, use
+from rtxlib.runs import execute, local, store, train, use
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import profiles, published, readable, studies, words
@@ -268,7 +268,7 @@ def test_data_are_prepared_once_for_all_runs_of_a_list(home, monkeypatch) -> Non
         prepared.append(spec)
         return prepare(spec, cache)
 
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # so that they are trained in this process
+    monkeypatch.setattr(local, "cores", lambda: 1)  # so that they are trained in this process
     for room in (execute, train):
         monkeypatch.setattr(room, "prepare", counted)
     data = {}
@@ -288,7 +288,7 @@ def test_side_by_side_equals_one_after_another(run, tmp_path, monkeypatch) -> No
     """The workers of the pool give the numbers of a run that was trained in this process on one thread."""
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     lines: list[str] = []
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(local, "cores", lambda: 2)
     both = execute.run([SPEC, dataclasses.replace(SPEC, seed=1)], report=lines.append)
     same = ("accuracy", "test_loss", "val_loss", "fingerprint")
     assert {name: both[0].metrics[name] for name in same} == {name: run.metrics[name] for name in same}
@@ -297,7 +297,7 @@ def test_side_by_side_equals_one_after_another(run, tmp_path, monkeypatch) -> No
 
 
 def test_a_failing_run_stops_the_pool_with_its_own_sentence(home, monkeypatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(local, "cores", lambda: 2)
     bad = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, learning_rate=1e30, clip_norm=1e30), seed=5)
     with pytest.raises(InputError, match="diverged"):
         execute.run([bad, dataclasses.replace(bad, seed=6)], report=lambda line: None)
@@ -315,6 +315,13 @@ def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) ->
     pd.testing.assert_frame_equal(store.part(record, "curves", results), store.part(run, "curves"))
     with pytest.raises(InputError, match="not its weights"):
         use.open_run(record)
+
+
+def test_a_study_that_finds_nothing_leaves_none_of_its_earlier_rows(tmp_path) -> None:
+    published.publish("one", [], tmp_path, gains=pd.DataFrame({"gain": [0.1]}))
+    published.publish("two", [], tmp_path, gains=pd.DataFrame({"gain": [0.2]}))
+    published.publish("one", [], tmp_path, gains=pd.DataFrame())
+    assert published.read(tmp_path, "gains")["study"].tolist() == ["two"]
 
 
 def test_transfer_is_computed_once_and_kept(run, tmp_path) -> None:

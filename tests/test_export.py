@@ -138,6 +138,15 @@ def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
     assert np.abs(eight_bits.rounded(np.random.default_rng(0).normal(size=(8, 4)), axis=0)[0]).max() == 63
 
 
+def test_every_map_of_a_classifier_gets_eight_bits() -> None:
+    """The last layer of an encoder that reads [CLS] computes one query alone; its map has eight-bit weights all the same."""
+    model = filled(EncoderForSequenceClassification(preset("standard-2x64", **TINY)))
+    calibration = eight_bits.Calibration(eight_bits.largest_inputs(model, [batch(model.config)]), 0.5)
+    stored = network(model, calibration=calibration).graph.initializer
+    rounded = {tensor.name.removesuffix(".smooth") for tensor in stored if tensor.name.endswith(".smooth")}
+    assert rounded == {name for name, _ in model.named_modules() if eight_bits.is_rounded(name)} and len(rounded) == 8
+
+
 @torch.inference_mode()
 def test_eight_bits_of_a_loop_are_read_in_every_pass() -> None:
     model, given = filled(EncoderForSequenceClassification(LOOP)), batch(LOOP)

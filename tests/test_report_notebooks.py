@@ -337,7 +337,7 @@ def test_notebooks_run_side_by_side_when_none_of_them_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: bool
 ) -> None:
     """02 and 03 wait for each other, which only two that run at once survive; both find 01, which they need, ended."""
-    monkeypatch.setattr(notebooks.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(notebooks, "cores", lambda: 2)
     last = "import time, pathlib; time.sleep(0.5); pathlib.Path('01_ended').touch()"
     write(tmp_path, "01_data_preparation", last)
     first = dict(patience=1, met=False) if training else dict(patience=60, met=True)

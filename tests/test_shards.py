@@ -101,14 +101,16 @@ def test_two_processes_write_every_shard_with_all_columns(home: Path, processes:
 def test_a_line_keeps_what_it_holds(home: Path, tmp_path: Path) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
-    lines = ['{"id": 1e400, "text": "half \\ud800 a pair"}', '{"text": null, "z": [1, {"a": 2}] }', '{"z": 12345678901234567890}']
+    lines = ["{}", '{"id": 1e400, "text": "half \\ud800 a pair"}']
+    lines += ['{"text": null, "z": [1, {"a": 2}] }', '{"z": 12345678901234567890}']
     (source / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + "\n\n".join(lines).encode())
     (source / "b.jsonl").touch()
     done = rtx("predict", (home / "run").read_text(), source, "--out", out, "--passes", "1", home=home)
     assert done.returncode == 0, done.stderr
     written = (out / "a.jsonl").read_text().splitlines()
     for line, answered in zip(lines, written, strict=True):
-        assert answered.startswith(line.removesuffix("}").rstrip() + ', "predicted": "')
+        comma = "" if line == "{}" else ", "
+        assert answered.startswith(line.removesuffix("}").rstrip() + comma + '"predicted": "')
         row = json.loads(answered)
         assert row["p_negative"] + row["p_positive"] == pytest.approx(1, abs=1e-6)
     assert (out / "b.jsonl").read_bytes() == b""

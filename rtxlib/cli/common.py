@@ -65,7 +65,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON; 
 
 def data_spec(data: str, **fields: Any) -> Any:
     """The DataSpec of a source's name or of a file. A field that is None keeps its default."""
-    from rtxlib.data.files import existing
+    from rtxlib.data.files import SUFFIXES, existing
     from rtxlib.data.sources import HUB
     from rtxlib.data.spec import of_source
 
@@ -73,8 +73,8 @@ def data_spec(data: str, **fields: Any) -> Any:
     known = ("embedded", "domains", "composed", *HUB)
     if data in known:
         return of_source(data, **given)
-    if Path(data).suffix.lower() in (".csv", ".tsv", ".jsonl", ".parquet") or os.path.exists(data):
-        return of_source("file", path=str(existing(data).resolve()), **given)
+    if Path(data).suffix.lower() in SUFFIXES or os.path.exists(data):
+        return of_source("file", path=existing(data).resolve().as_posix(), **given)
     shown = shortened(data)
     raise InputError(f"There is no data '{shown}'; name a file, or one of {', '.join(known)}.{nearest(shown, known)}")
 
@@ -130,7 +130,7 @@ def show(record: dict[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(record))
         return
     for name, value in record.items():
-        click.echo(f"{name:26} {value:.4f}" if isinstance(value, float) else f"{name:26} {visible(str(value))}")
+        click.echo(f"{name:26} {value:.4g}" if isinstance(value, float) else f"{name:26} {visible(str(value))}")
 
 
 def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: bool, train: Callable[..., Path]) -> None:

@@ -54,7 +54,7 @@ def distill(
 
     def named(encoder: str) -> str:
         folder = Path(encoder).expanduser()
-        return str(folder.resolve()) if folder.is_dir() else encoder
+        return folder.resolve().as_posix() if folder.is_dir() else encoder
 
     def spec(data: str) -> Any:
         columns = {"text_column": text_column, "label_column": label_column} if Path(data).suffix else {}

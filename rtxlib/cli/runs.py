@@ -104,7 +104,7 @@ def train(
     check_weights(model, named_recipe(recipe or "default", **of_recipe))  # a mistake is reported before any data are fetched
     if is_pretrained(model):  # its own tokenizer comes with it
         folder = Path(model).expanduser()
-        model = of_data["tokenizer"] = str(folder.resolve()) if folder.is_dir() else model
+        model = of_data["tokenizer"] = folder.resolve().as_posix() if folder.is_dir() else model
         read_config(model, **settings)
     else:
         preset(model, **settings)  # so that a mistyped name is reported before any data are fetched

@@ -221,7 +221,7 @@ def read_composed(spec: DataSpec) -> Rows:
     pool, notes = read_phrases(spec.seed)
     rows = COMPOSED_ROWS if spec.rows is None else spec.rows
     table = compose.compose(spec.task, pool, rows, spec.depth if spec.task == "pointer" else 0, spec.seed, spec.items)
-    composed = Rows(table, list(compose.LABELS[spec.task]), notes=notes)
+    composed = Rows(table, list(compose.LABELS[spec.task]), notes=list(notes))  # the phrases are kept for others
     composed.changed(f"composed of {len(pool):,} phrases of {HUB[PHRASES].repo}", 0)
     return composed
 

@@ -105,7 +105,8 @@ def check(spec: DataSpec) -> None:
         raise InputError(f"validation_share belongs to sources with a published test set; '{spec.source}' has none.")
     for name, owners in _ONLY.items():
         if spec.source not in owners and getattr(spec, name) != DataSpec.__dataclass_fields__[name].default:
-            raise InputError(f"{name} belongs to source='{owners[0]}'; '{spec.source}' has no use for it.")
+            which = " or ".join(f"'{owner}'" for owner in owners)
+            raise InputError(f"{name} is for source={which}; '{spec.source}' has no use for it.")
     one_domain = spec.domain is not None
     for wrong, sentence in (
         (spec.source == "file" and not spec.path, "source='file' needs path, the file to read."),

@@ -58,7 +58,7 @@ def largest_inputs(model: nn.Module, batches: Iterable[Mapping[str, Tensor]]) ->
     hooks = [module.register_forward_pre_hook(see(name)) for name, module in maps]
     try:
         for batch in batches:
-            model(**batch)
+            model(**batch, output_hidden_states=True)  # so that the last layer computes every position, not [CLS] alone
     finally:
         for hook in hooks:
             hook.remove()

@@ -78,7 +78,7 @@ def export(source: Source, out: Path, eight: bool, report: Callable[[str], None]
     if out.exists():
         raise InputError(f"{out} exists already; name a new folder.")
     model = source.model.eval()
-    data = prepare(source.spec, paths.prepared_dir(), report)
+    data = prepare(source.spec, paths.prepared_dir(), progress=False)
     texts = data.texts("test")
     tokens = check.tokens_of(texts, source.tokenizer, source.max_length, source.pairs)
     with replacing_folder(out) as aside:

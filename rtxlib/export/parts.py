@@ -57,7 +57,7 @@ class Weights:
 def linear(x: str, at: Weights) -> str:
     """x·Wᵀ + b, with eight-bit weights where the model is calibrated and the map is one of those that get them."""
     name = at.names[0].removesuffix(".")
-    if at.calibration is not None and at.number is None and name in at.calibration.largest:
+    if at.calibration is not None and at.number is None and eight_bits.is_rounded(name):
         product = eight_bits.product(at.graph, x, name, at.state[f"{name}.weight"].t().float().numpy(), at.calibration)
     else:
         product = at.graph.op("MatMul", x, at.value("weight", matrix=True))

@@ -38,7 +38,8 @@ class Embeddings(nn.Module):
         super().__init__()
         self.config = config
         width = config.embedding_size or config.hidden_size
-        self.token = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
+        padding = None if config.pad_token_id == -1 else config.pad_token_id  # torch takes −1 for the last token
+        self.token = nn.Embedding(config.vocab_size, width, padding_idx=padding)
         self.token.initial_std = config.embedding_initializer_range
         self.widen = nn.Identity() if width == config.hidden_size else Linear(width, config.hidden_size, bias=False)
         if config.type_vocab_size:

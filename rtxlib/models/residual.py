@@ -6,7 +6,7 @@ To add a form:
 2. Here: a row in the table, a case in ``forward``, and its parameters, if any, in ``__init__`` and ``reset_parameters``.
 3. ``forward_flops`` (runs/cost.py), if it multiplies matrices.
 4. ``_coefficients`` (rtxstudy/evaluation/gradients.py): how a pass weighs h and F(h), for the bound and the gain of the
-   gradient. ``forms`` (rtxstudy/studies.py) and ``FORMS`` (rtxstudy/figures/shared/looks.py), if the study compares it and
+   gradient. ``forms`` (rtxstudy/studies/loop.py) and ``FORMS`` (rtxstudy/figures/shared/looks.py), if the study compares it and
    draws it. ``configuration`` (rtxstudy/pages/weights.py) must
    refuse it as long as the transformer page does not compute it.
 5. tests/test_recurrence.py: its formula in ``by_hand`` and its word in ``VARIANTS``, which other tests go through too.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -13,7 +12,7 @@ from pathlib import Path
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.process import end_workers, start_worker
+from rtxlib.process import cores, end_workers, start_worker
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -29,8 +28,8 @@ def train_all(
     On a CPU as many runs train at once as there are cores for their threads, which is faster for small models than one run on
     all cores. On a GPU they train one after another, on the prepared ``data``. The first failure stops the others.
     """
-    cores = (os.cpu_count() or 1) // max(spec.threads for spec in missing.values())
-    jobs = 1 if pick_device().type == "cuda" else min(max(1, cores), len(missing))
+    at_once = cores() // max(spec.threads for spec in missing.values())
+    jobs = 1 if pick_device().type == "cuda" else min(max(1, at_once), len(missing))
     if jobs > 1:
         _in_workers(missing, runs, say, jobs)
         return

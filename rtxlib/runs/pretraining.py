@@ -125,7 +125,7 @@ def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Ca
         "texts": len(texts),
         "words": sum(len(text.split()) for text in texts),
         "rows": len(training),
-        "tokens_seen": int(trained.curve["step"].iloc[-1]) * what.recipe.batch_rows * what.length,
+        "tokens_seen": trained.tokens,
         "val_loss": float(trained.curve["val_loss"].iloc[-1]),
         "val_accuracy": float(trained.curve["val_accuracy"].iloc[-1]),
         "seconds": trained.seconds,

@@ -215,7 +215,8 @@ def find(runs: Path, name: str) -> Run:
         return load(runs, matching[0])  # type: ignore[return-value]
     if matching:
         raise InputError(
-            f"'{name}' is the start of {len(matching)} runs ({', '.join(matching[:4])} …); write more of it."
+            f"'{name}' is the start of {len(matching)} runs ({', '.join(matching[:4])}{' …' * (len(matching) > 4)}); "
+            "write more of it."
         )
     if partial(runs, name).is_dir() or (folder.suffix == PARTIAL and folder.is_dir()):
         raise InputError(f"'{name}' is no finished run ({MARK} is missing); train it again and it will go on.")

@@ -87,7 +87,8 @@ class JsonlShard:
                 for (number, line, row), *values in zip(piece, *map(_plain, added.values()), strict=True):
                     require_free(row, added, f"Line {number} of {self.path.name}")
                     object_ = json.dumps(dict(zip(added, values, strict=True)), ensure_ascii=False)
-                    file.write(f"{line[:-1].rstrip()}, {object_[1:]}\n")
+                    comma = ", " if row else ""
+                    file.write(f"{line[:-1].rstrip()}{comma}{object_[1:]}\n")
 
             yield write
 

@@ -21,7 +21,7 @@ def outcomes(job: Job, names: Sequence[str], workers: int | None) -> Iterator[Ou
     workers: how many processes; None: one for each core or shard, and one alone if it computes on a GPU. The cores are shared
     among them.
     """
-    cores = os.cpu_count() or 1
+    cores = process.cores()
     count = max(1, min(workers or (1 if _on_gpu(job) else cores), len(names)))
     threads = max(1, cores // count)
     pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_start, initargs=(threads,))

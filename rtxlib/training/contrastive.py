@@ -92,6 +92,7 @@ def tune(
     model = SentenceEncoder(encoder).to(device).train()
     torch.manual_seed(seed)
     optimizer, precision = make_optimizer(model, tuning.recipe), pick_precision(tuning.recipe.precision, device)
+    precision = "fp32" if precision == "fp16" else precision  # fp16 needs scaled losses, and these few steps are quick
     batches = label_batches(tokens.labels, tuning.recipe.batch_rows, seed)
     for step in range(tuning.steps):
         for group in optimizer.param_groups:

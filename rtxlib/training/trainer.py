@@ -45,6 +45,7 @@ class Trained:
     seconds: float  # spent training and validating, before and after each resumption
     cpu_seconds: float  # CPU seconds; they do not depend on other load
     rows_per_second: float  # training rows over the time spent in training steps alone
+    tokens: int  # of the training steps, without padding
     padding_share: float  # padding tokens over all tokens of the training steps
     precision: str
 
@@ -187,6 +188,7 @@ class Trainer:
             seconds=now.seconds,
             cpu_seconds=now.cpu_seconds,
             rows_per_second=now.rows / now.training_seconds,
+            tokens=now.tokens,
             padding_share=1 - now.tokens / now.computed if now.computed else 0.0,
             precision=self.precision,
         )

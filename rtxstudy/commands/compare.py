@@ -131,7 +131,7 @@ def _quiet_watch(progress: Any) -> Any:
 
         def status(self) -> str:
             said = " ".join((self.messages.rest or self.heading).replace("\r", "").split())
-            return f"{said}"
+            return said
 
     return Quiet(progress)
 

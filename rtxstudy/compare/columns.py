@@ -135,13 +135,13 @@ def check_labels(values: pd.Series, column: str, name: str) -> list[str]:
             f"The labels are {distinct} different numbers. If the column '{shortened(column)}' is a quantity, such as an age or "
             "a price, join its values into a few classes first: every number is a class of its own here."
         ]
-    what = "numbers, so it is a quantity and no class" if numbers else "values, so it names no classes"
+    kind, so = ("numbers", "so it is a quantity and no class") if numbers else ("values", "so they are no classes")
     if not numbers and distinct > MOST_LABELS and distinct <= rows / 5:
         raise InputError(
             f"The column '{shortened(column)}' of {name} has {distinct:,} different labels, and at most {MOST_LABELS:,} are "
             "compared; join the rare ones, or take the rows of the frequent ones."
         )
     raise InputError(
-        f"The column '{shortened(column)}' of {name} has {distinct:,} different {what} in {rows:,} rows; name another with "
-        "--label-column, or join its values into a few."
+        f"The column '{shortened(column)}' of {name} has {distinct:,} different {kind} in {rows:,} rows, {so}; name another "
+        "column with --label-column, or join its values into a few."
     )

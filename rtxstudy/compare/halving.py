@@ -7,12 +7,14 @@ a round do not depend on one another: here they are trained one after another, o
 from __future__ import annotations
 
 import heapq
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rtxlib.atomic import replacing
 from rtxlib.errors import InputError
 from rtxstudy.compare import kept, networks
 from rtxstudy.compare.candidates import CANDIDATES, NAMED, Candidate
@@ -51,7 +53,10 @@ class Halving:
                 self.attempt(candidate, lambda c=candidate, r=rows: scores.update({c.name: learn(c, r)}))
             better = sorted(scores, key=scores.__getitem__, reverse=True)[: -(-len(scores) // 2)]
             for name in scores.keys() - set(better) - race.entries.keys():
-                race.left_out[name] = f"After one fold of the rows ({scores[name]:.3f}) it was in the lower half."
+                race.left_out[name] = (
+                    f"Its score after one fold, {scores[name]:.3f}, was in the lower half of the networks, so it was not trained "
+                    "on the others."
+                )
         folds = [*np.unique(race.fold[race.train]).tolist(), None] if cross else [None]
         for candidate, rows in self.round(map(NAMED.__getitem__, better), lambda c: self.most_rows(c, first), folds):
             if rows < n:
@@ -103,7 +108,7 @@ class Halving:
         """
         race = self.race
         file = race.folder / f"first-{self.texts.fingerprint}.json"
-        before = int(file.read_text(encoding="utf-8")) if file.is_file() else 0
+        before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else 0
         first, most = len(race.train) // 4, FIRST_SHARE * race.clock.left
         while first >= 2 * FEWEST_FIRST:
             seconds = [self.estimate.seconds(c, first) for c in waiting]
@@ -113,7 +118,8 @@ class Halving:
         if before and first <= 2 * before:
             return before
         if race.clock.left > 0:
-            file.write_text(str(first), encoding="utf-8")
+            with replacing(file) as part:
+                part.write_text(json.dumps(first), encoding="utf-8")
         return first
 
     def most_rows(self, candidate: Candidate, first: int) -> int | None:

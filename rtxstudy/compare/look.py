@@ -88,7 +88,7 @@ def _first(table: pd.DataFrame, mask: pd.Series, column: str = "text") -> str:
 
 
 def _by_length(texts: Texts) -> list[tuple[str, str, int, float]]:
-    """A label that the length of a text gives away: ("length", "", label, macro-F1 of a small tree), or nothing."""
+    """A label that the length of a text gives away: ("length", "", label, F1 of a small tree), or nothing."""
     train, judged = texts.rows("train")[::2], texts.rows("train")[1::2]
     length = np.stack([texts.table[column].str.len() for column in texts.text_columns], axis=1)
     tree = DecisionTreeClassifier(
@@ -102,8 +102,19 @@ def _by_length(texts: Texts) -> list[tuple[str, str, int, float]]:
         average=None,
         zero_division=0,
     )
+    share = np.bincount(texts.numbers(judged), minlength=len(scores)) / len(judged)
+    scores = np.where(_tells(scores, share), scores, 0)
     best = int(np.argmax(scores))
-    return [("length", "", best, float(scores[best]))] if scores[best] >= TELLS and len(judged) >= 20 else []
+    return [("length", "", best, float(scores[best]))] if scores[best] > 0 and len(judged) >= 20 else []
+
+
+def _tells(f1: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Whether a rule gives a label away: its F1 is high, and halves what is missing to 1 where every text is given this label.
+
+    f1: of the rules. share: of the rows, how many have the label.
+    """
+    always = 2 * share / (1 + share)  # F1 of giving every text this label
+    return (f1 >= TELLS) & (1 - f1 <= (1 - always) / 2)
 
 
 def _by_word(texts: Texts) -> list[tuple[str, str, int, float]]:
@@ -118,11 +129,10 @@ def _by_word(texts: Texts) -> list[tuple[str, str, int, float]]:
     both = has @ of_label
     f1 = 2 * both / (np.asarray(has.sum(axis=1)) + of_label.sum(axis=0))
     best, words, share = f1.argmax(axis=0), counter.get_feature_names_out(), of_label.mean(axis=0)
-    always = 2 * share / (1 + share)  # F1 of giving every text this label
     return [
         ("word", words[word], label, float(f1[word, label]))
         for label, word in enumerate(best)
-        if f1[word, label] >= TELLS and 1 - f1[word, label] <= (1 - always[label]) / 2
+        if _tells(f1[word, label], share[label])
     ]
 
 

@@ -73,7 +73,7 @@ class Kernel(AsyncKernelManager):
         for kernel in list(cls.known):
             if kernel.has_kernel and kernel.provisioner.pid:
                 with suppress(ProcessLookupError):
-                    os.kill(kernel.provisioner.pid, signal.SIGKILL)
+                    os.kill(kernel.provisioner.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # SIGKILL: not on Windows
 
     @default("kernel_spec_manager")
     def _kernel_spec_manager_default(self) -> KernelSpecManager:

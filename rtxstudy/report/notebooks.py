@@ -26,7 +26,7 @@ from typing import Any, TextIO
 
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest, shortened
-from rtxlib.process import exit_status, signals_as_interrupts
+from rtxlib.process import cores, exit_status, signals_as_interrupts
 from rtxstudy.report.execution import Kernel, RunningInterpreter, execute
 from rtxstudy.report.outcomes import Outcome, read_outcomes, save_outcomes
 from rtxstudy.report.parameters import Parameter, check, pairs, read_parameters
@@ -140,7 +140,7 @@ def run(
     sources = find(names, folder)
     plans = plan(sources, profile, parameters)
     progress = Progress(stream or sys.stderr)
-    lanes = 1 if training else min(os.cpu_count() or 1, MOST_AT_ONCE, len(sources))
+    lanes = 1 if training else min(cores(), MOST_AT_ONCE, len(sources))
     variables = {
         "TQDM_NCOLS": "60",
         "RTX_HOME": str(paths.root()),  # a kernel's working directory is the folder of its notebook

@@ -62,7 +62,7 @@ def further_passes(table: pd.DataFrame) -> str:
         if own["n"].min() < FEWEST_SEEDS:
             shown = f"Fewer than {FEWEST_SEEDS} seeds settle nothing."
         elif not (ends["low"] > AT_CHANCE).any():
-            shown = "With no number of steps is that shown to be above chance."
+            shown = "It is not shown to be above chance for any number of steps."
         else:
             clear = ", ".join(str(k) for k in ends.loc[ends["low"] > AT_CHANCE, "steps"])
             shown = f"It is above chance for k = {clear}."

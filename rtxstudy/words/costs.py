@@ -23,14 +23,15 @@ def cost_ratio(runs: pd.DataFrame, model: str, other: str) -> str:
 
 
 def _range(runs: pd.DataFrame, model: str, other: str, cost: str) -> str:
-    """The least and the largest ratio over the seeds that both have; where they lie far apart, other work disturbed the clock."""
+    """The least and the largest ratio over the seeds that both have; where they lie far apart, the sentence says so."""
     if "seed" not in runs:
         return ""
     a, b = (runs[runs["model"] == name].drop_duplicates("seed").set_index("seed")[cost] for name in (model, other))
     ratios = (a / b).dropna()
     if len(ratios) < 2:
         return ""
-    disturbed = ", so other work disturbed the clock" if ratios.max() > DISTURBED * ratios.min() else ""
+    far = ratios.max() > DISTURBED * ratios.min()
+    disturbed = "; they lie so far apart that other work, or another machine, probably changed the times" if far else ""
     return f" ({ratios.min():.0%} to {ratios.max():.0%} over seeds{disturbed})"
 
 

@@ -89,7 +89,7 @@ def known_by_depth(table: pd.DataFrame) -> str:
         first, end = trained.loc[[0, last], "accuracy"]
         lines.append(
             f"- {said(model)}, **{task}**: {first:.0%} at the embedding and {end:.0%} after {by} {last}. "
-            f"That is {signed(gain.iloc[0])} and {signed(gain.loc[last])} points against random weights, "
+            f"That is {signed(gain.iloc[0])} and {signed(gain.loc[last])} points compared with random weights, "
             f"on {int(trained.loc[last, 'n']):,} texts."
         )
     return "\n".join(lines)

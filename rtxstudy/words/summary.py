@@ -51,7 +51,7 @@ def _replaces(gains: pd.DataFrame, margin: float) -> str:
         return "Not shown by these runs: no comparison has three seeds and an encoder that learned."
     pays, tasks = rows[rows["kept"].notna()], counted(rows["data"].nunique(), "task")
     if pays.empty:
-        return f"There is nothing to replace: more layers gain nothing on {tasks}."
+        return f"There is nothing to replace: no gain from more layers is shown on {tasks}."
     head = f"Depth pays on {pays['data'].nunique()} of {tasks}: {', '.join(pays['data'].unique())}."
     as_good = pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)]
     if as_good.empty:

@@ -41,7 +41,7 @@ def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> li
     rows = table.set_index("model")
     by, n = answer["judged_by"], answer["n_test"]
     if answer["take"] is None:
-        return [_nothing(rows, answer), *_not_tried(answer), *_partial(answer), *_not_learned(table, answer)]
+        return [_nothing(rows, answer), *_not_tried(answer), *_partial(answer)]
     row = rows.loc[answer["take"]]
     parts = [_take(row, answer), *_not_tried(answer), *_partial(answer)]
     if answer["why"] == "smallest":
@@ -184,7 +184,7 @@ def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) ->
 
 def _not_learned(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     idle = table[~table["learned"] & (table["model"] != "majority class")]["model"].tolist()
-    if not idle or answer["take"] is None:
+    if not idle:
         return []
     names = ", ".join(f"**{name}**" for name in idle)
     verb = "is" if len(idle) == 1 else "are"
