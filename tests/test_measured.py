@@ -21,7 +21,7 @@ from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import published
 from rtxstudy.evaluation import bounded_exits as bounded
-from rtxstudy.evaluation import deployed, measured
+from rtxstudy.evaluation import deployed, measured, side_by_side
 from rtxstudy.evaluation.exits import exit_differences
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.worth import by_composition
@@ -91,6 +91,16 @@ def test_a_run_known_from_the_committed_tables_alone_needs_neither_weights_nor_d
     assert known.path is None
     for name, table in tables(known, None, tmp_path).items():
         pd.testing.assert_frame_equal(table, first[name])
+
+
+def test_encoders_are_timed_in_turns_without_their_weights(data, monkeypatch) -> None:
+    monkeypatch.setattr(side_by_side, "ROUNDS", 2)
+    wide = dataclasses.replace(RANDOM, model="recurrent-1x6x128")
+    table = side_by_side.times({"small": (RANDOM, data), "large": (wide, data)}).set_index("model")
+    assert list(table.index) == ["small", "large"] and (table["n"] == len(data.splits["test"])).all()
+    assert table.loc["large", "ms_in_batch"] > table.loc["small", "ms_in_batch"] > 0
+    for column in ("ms_one", "ms_in_batch"):
+        assert (table[f"{column}_low"] <= table[column]).all() and (table[column] <= table[f"{column}_high"]).all()
 
 
 def test_a_deployed_encoder_keeps_its_labels_in_float32_and_a_quarter_of_its_bytes_in_eight_bits(run, data) -> None:
