@@ -140,8 +140,11 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def not_run(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.not_run.costs`; fields of one experiment share a row."""
-    named = table.assign(experiment=table["field"].map(NOT_RUN))
+    """A readable table of :func:`rtxstudy.not_run.costs`; fields of one experiment share a row.
+
+    An experiment on runs of the rows above has none of its own and is left out.
+    """
+    named = table[table["runs"] > 0].assign(experiment=table["field"].map(NOT_RUN))
     last = {"notebooks": "first", "data": "first", "models": "max", "seeds": "max", "runs": "sum", "core_hours": "sum"}
     told = named.groupby("experiment", sort=False).agg(last).reset_index()
     told["core_hours"] = told["core_hours"].map("{:.1f}".format)

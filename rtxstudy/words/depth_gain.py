@@ -10,7 +10,7 @@ import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
 from rtxstudy.evaluation.statistics import CONFIDENCE, FEWEST_SEEDS
-from rtxstudy.words.numbers import counted, number, points, signed
+from rtxstudy.words.numbers import counted, margin_points, number, points, signed
 
 
 def kept(row: Mapping[str, Any]) -> str:
@@ -66,7 +66,7 @@ def small_vocabulary(table: pd.DataFrame, margin: float = 0.01) -> str:
     table: of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`. margin: the accuracy that a replacement may lose.
     """
     near, far = table[table["low"] > -margin], table[table["high"] < -margin]
-    limit = _margin(margin)
+    limit = margin_points(margin)
     said = f"Of {counted(len(table), 'loop')}, {len(near)} lose less than {limit} to the whole encoder, and {len(far)} lose more."
     if len(table) > len(near) + len(far):
         said += " The others are not settled."
@@ -141,7 +141,7 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
     """Which of the three encoders to take on each task, as a list. margin: the accuracy that a replacement may lose."""
     settled = rows[(rows["n_seeds"] >= FEWEST_SEEDS) & rows["learned"]]
     pays, flat = settled[settled["kept"].notna()], settled[settled["kept"].isna()]
-    limit = _margin(margin)
+    limit = margin_points(margin)
     groups = (
         (f"Take the shallow encoder, because the deep one is less than {limit} better", flat[flat["depth_high"] < margin]),
         (
@@ -169,7 +169,3 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
 def named(rows: pd.DataFrame) -> str:
     """The tasks of some rows, each with its ways of training: "a (x; y), b (x)"."""
     return ", ".join(f"{data} ({'; '.join(of['regime'])})" for data, of in rows.groupby("data", sort=False))
-
-
-def _margin(margin: float) -> str:
-    return f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"

@@ -26,7 +26,7 @@ PARTS = {  # study → what it shows; a report names the studies that its profil
 }
 
 NOT_RUN = {  # field of a profile → the experiment that it switches on
-    "depth_tasks": "where depth pays: MultiNLI from nothing, Amazon, and Yelp with five stars",
+    "depth_tasks": "where depth pays: MultiNLI from nothing, and Yelp with five stars",
     "search": "the search for each encoder's recipe",
     "published": "the published protocol",
     "elsewhere": "Yelp and Amazon from nothing",

@@ -21,6 +21,12 @@ def points(difference: float) -> str:
     return f"{signed(difference)} points"
 
 
+def margin_points(margin: float) -> str:
+    """A margin of accuracy: "1 point", "0.5 points"."""
+    size = number(round(100 * margin, 6), "g")
+    return f"{size} point{'' if size == '1' else 's'}"
+
+
 def higher(difference: float) -> str:
     """A difference of accuracies for "its accuracy is …": "0.1 points lower", or "the same to 0.1 points"."""
     size = f"{100 * abs(difference):.1f} points"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from rtxstudy.words.numbers import between, counted, number, points
+from rtxstudy.words.numbers import between, counted, margin_points, number, points
 
 
 def chosen_recipe(finals: pd.DataFrame) -> str:
@@ -81,7 +81,7 @@ def _rises(table: pd.DataFrame) -> str:
 def converged(row: Mapping[str, Any]) -> str:
     """One sentence on a row of :func:`rtxstudy.evaluation.convergence.convergence`."""
     share = row["steps"] / row["all_steps"]
-    near = f"{100 * row['near']:g} point{'' if row['near'] == 0.01 else 's'}"
+    near = margin_points(row["near"])
     return (
         f"**{row['model']}** on {row['data']} (recipe {row['recipe']}, {counted(row['n'], 'seed')}) comes within "
         f"{near} of its best validation accuracy, {row['best']:.3f}, after "

@@ -6,7 +6,7 @@ import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.depth_gain import named
-from rtxstudy.words.numbers import counted, number, points, signed
+from rtxstudy.words.numbers import counted, margin_points, points, signed
 
 DEPTH = "09_where_depth_pays.ipynb#Where-does-depth-pay,-and-what-does-a-loop-keep?"
 FOREST = "99_report.ipynb#Which-differences-are-larger-than-the-noise?"
@@ -41,10 +41,6 @@ def _percent(share: float, decimals: int = 1) -> str:
     return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"
 
 
-def _limit(margin: float) -> str:
-    return f"{number(100 * margin, 'g')} point{'' if margin == 0.01 else 's'}"
-
-
 def _replaces(gains: pd.DataFrame, margin: float) -> str:
     rows = _settled(gains)
     if rows.empty:
@@ -55,7 +51,7 @@ def _replaces(gains: pd.DataFrame, margin: float) -> str:
     head = f"Depth pays on {pays['data'].nunique()} of {tasks}: {', '.join(pays['data'].unique())}."
     as_good = pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)]
     if as_good.empty:
-        return f"{head} No loop is shown to gain and to stay within {_limit(margin)} of the deep encoder there."
+        return f"{head} No loop is shown to gain and to stay within {margin_points(margin)} of the deep encoder there."
     row = as_good.sort_values("sharing_gain").iloc[-1]
     return (
         f"{head} On {row['data']} a loop {row['regime']} replaces the deep encoder: {points(row['sharing_gain'])} "
@@ -94,7 +90,7 @@ def _cheapest(glance: pd.DataFrame, data: str, margin: float) -> str:
         return "No model without pretraining is above the most frequent label, or none was timed."
     return (
         f"{row['model']}, {_percent(row['mean'])} on {data}, in {row['ms_in_batch']:.2g} ms a text in full batches. It is the "
-        f"fastest model without pretraining whose validation accuracy is within {_limit(margin)} of the best one's."
+        f"fastest model without pretraining whose validation accuracy is within {margin_points(margin)} of the best one's."
     )
 
 
@@ -104,11 +100,11 @@ def _open(gains: pd.DataFrame, verdicts: pd.DataFrame, standard: str, recurrent:
     parts = []
     if len(unsettled):
         where = ", ".join(unsettled["data"])
-        parts.append(f"whether the recurrent encoder is within {_limit(margin)} of the standard one on {where}")
+        parts.append(f"whether the recurrent encoder is within {margin_points(margin)} of the standard one on {where}")
     pays = _settled(gains)
     pays = pays[pays["kept"].notna() & (pays["sharing_low"] <= -margin) & (pays["sharing_high"] >= -margin)]
     if len(pays):
-        parts.append(f"whether a loop is within {_limit(margin)} of the deep encoder on {named(pays)}")
+        parts.append(f"whether a loop is within {margin_points(margin)} of the deep encoder on {named(pays)}")
     return f"{'; '.join(parts)[:1].upper()}{'; '.join(parts)[1:]}." if parts else "No comparison of the loop with depth is open."
 
 
@@ -129,7 +125,7 @@ def _use(gains: pd.DataFrame, glance: pd.DataFrame, margin: float) -> str:
         parts.append("Take a loop where depth pays and memory counts.")
     flat = rows[rows["kept"].isna() & (rows["depth_high"] < margin)]
     if len(flat):
-        parts.append(f"Take fewer layers where the deeper encoder is less than {_limit(margin)} better: {named(flat)}.")
+        parts.append(f"Take fewer layers where the deeper encoder is less than {margin_points(margin)} better: {named(flat)}.")
     return " ".join(parts)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
-from rtxstudy.words.numbers import higher, number, signed
+from rtxstudy.words.numbers import higher, margin_points, number, signed
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
@@ -47,7 +47,7 @@ def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> li
     if answer["why"] == "smallest":
         best = rows.loc[answer["best"]]
         parts.append(
-            f"It is the smallest model whose {by} is shown to be less than {_points(margin)} below that of the best, "
+            f"It is the smallest model whose {by} is shown to be less than {margin_points(margin)} below that of the best, "
             f"**{answer['best']}** ({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
             f"{megabytes(best['mb'])})."
         )
@@ -97,10 +97,6 @@ def _partial(answer: Mapping[str, Any]) -> list[str]:
         f"The time was short, so these models learned from a part of the {answer['train_texts']:,} training texts: {named}. With "
         "more `--minutes` they learn from all, and the answer may change."
     ]
-
-
-def _points(margin: float) -> str:
-    return "1 point" if abs(margin - 0.01) < 1e-9 else f"{100 * margin:g} points"
 
 
 def _nothing(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
@@ -177,8 +173,8 @@ def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) ->
     told = f"About {int(more):,} more" if more <= MANY_TIMES * answer["n_labelled"] else "Many times more"
     return [
         f"{answer['n_judged']:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
-        f"{_points(margin)} of the best (measured {signed(row['behind'])} points, 95 % interval {signed(row['behind_low'])} to "
-        f"{signed(row['behind_high'])}). {told} labelled texts would tell."
+        f"{margin_points(margin)} of the best (measured {signed(row['behind'])} points, 95 % interval "
+        f"{signed(row['behind_low'])} to {signed(row['behind_high'])}). {told} labelled texts would tell."
     ]
 
 
