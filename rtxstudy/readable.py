@@ -119,11 +119,11 @@ def forms(runs: pd.DataFrame) -> pd.DataFrame:
 def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     """A readable table of rows of :func:`rtxstudy.evaluation.comparisons.compare`, in percentage points.
 
-    "p (Holm)" is adjusted for the number of rows (Holm 1979). The power of a comparison is
+    "p (Holm)" is adjusted for the number of rows (Holm 1979). The smallest detectable difference is
     the smallest difference that its seeds and texts would show four times in five.
     """
     points = {"difference": "difference (points)", "low": "low", "high": "high"}
-    shows = "power (points)"  # tables of earlier reports do not have this column
+    shows = "smallest detectable (points)"  # tables of earlier reports do not have this column
     rows = rows.assign(**{shows: [f"{100 * v:.1f}" if pd.notna(v) else "–" for v in rows.get("smallest", [None] * len(rows))]})
     counts = {"n_seeds": "seeds", "n_items": "texts"}
     holm = multipletests(rows["p"], method="holm")[1]

@@ -29,15 +29,15 @@ def verdict(row: Mapping[str, Any]) -> str:
 
 
 def smallest(row: Mapping[str, Any]) -> str:
-    """One sentence on the power of a comparison, which stands before its result; a row of the functions that also compare.
+    """One sentence on the smallest difference that a comparison could detect; it stands before the result.
 
-    It is computed from the spread over seeds (or blocks) and texts, and not from the difference itself. Without a spread there is
+    row: of the functions that also compare. The difference is computed from the spread over seeds (or blocks) and texts, and not from the difference itself. Without a spread there is
     no estimate, and no difference of accuracies is larger than 100 points.
     """
     unit = counted(row["n_seeds"], "seed") if "n_seeds" in row else counted(row["blocks"], "block")
     name = row["comparison"] if "comparison" in row else f"{row['passes']} passes − {row['against']}"
     if row["smallest"] == 0:
-        shown = "the difference is the same for every seed and text, so its power cannot be estimated"
+        shown = "the difference is the same for every seed and text, so the smallest detectable difference cannot be estimated"
     elif row["smallest"] > 1:
         shown = "no difference would be shown four times in five"
     else:
