@@ -277,7 +277,7 @@ def test_simulated_experiments_show_the_smallest_difference_four_times_in_five(s
     assert 0.72 < shown < 0.88
 
 
-def test_the_power_of_a_comparison_stands_in_its_row_its_sentence_and_its_table(
+def test_the_smallest_detectable_difference_stands_in_its_row_its_sentence_and_its_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     labels = np.arange(200) % 2
@@ -290,9 +290,9 @@ def test_the_power_of_a_comparison_stands_in_its_row_its_sentence_and_its_table(
     )
     assert words.smallest(row).startswith(expected)
     shown = readable.comparisons(table.assign(study="s")).iloc[0]
-    assert shown["power (points)"] == f"{100 * row['smallest']:.1f}"
+    assert shown["smallest detectable (points)"] == f"{100 * row['smallest']:.1f}"
     before = readable.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
-    assert before["power (points)"] == "–"
+    assert before["smallest detectable (points)"] == "–"
     assert words.smallest(row | {"smallest": 0.0}).endswith("so its power cannot be estimated.")
     assert words.smallest(row | {"smallest": 1.2}).endswith("no difference would be shown four times in five.")
     blocks = {"passes": 2, "against": "one pass", "blocks": 9, "n_items": 872, "data": "d", "smallest": 0.012}

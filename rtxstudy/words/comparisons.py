@@ -31,8 +31,9 @@ def verdict(row: Mapping[str, Any]) -> str:
 def smallest(row: Mapping[str, Any]) -> str:
     """One sentence on the smallest difference that a comparison could detect; it stands before the result.
 
-    row: of the functions that also compare. The difference is computed from the spread over seeds (or blocks) and texts, and not from the difference itself. Without a spread there is
-    no estimate, and no difference of accuracies is larger than 100 points.
+    row: of the functions that also compare. The smallest detectable difference is computed from the spread over seeds (or blocks)
+    and texts, and not from the difference itself. Without a spread there is no estimate, and no difference of accuracies is
+    larger than 100 points.
     """
     unit = counted(row["n_seeds"], "seed") if "n_seeds" in row else counted(row["blocks"], "block")
     name = row["comparison"] if "comparison" in row else f"{row['passes']} passes − {row['against']}"
