@@ -293,7 +293,7 @@ def test_the_smallest_detectable_difference_stands_in_its_row_its_sentence_and_i
     assert shown["smallest detectable (points)"] == f"{100 * row['smallest']:.1f}"
     before = readable.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
     assert before["smallest detectable (points)"] == "–"
-    assert words.smallest(row | {"smallest": 0.0}).endswith("so its power cannot be estimated.")
+    assert words.smallest(row | {"smallest": 0.0}).endswith("so the smallest detectable difference cannot be estimated.")
     assert words.smallest(row | {"smallest": 1.2}).endswith("no difference would be shown four times in five.")
     blocks = {"passes": 2, "against": "one pass", "blocks": 9, "n_items": 872, "data": "d", "smallest": 0.012}
     assert words.smallest(blocks).startswith(
