@@ -540,7 +540,7 @@ MANY = [f"a text of words number {n}" for n in range(400)]
 HAN = "的一是不了人我在有他这为之大来以个中上们"
 REFUSED = {  # name → table, options, what the sentence says
     "a quantity": (pd.DataFrame({"text": MANY, "price": np.arange(400) * 1.5}), {"label_column": "price"}, "is a quantity"),
-    "names": (pd.DataFrame({"text": MANY, "who": MANY}), {"label_column": "who"}, "names no classes"),
+    "names": (pd.DataFrame({"text": MANY, "who": MANY}), {"label_column": "who"}, "so they are no classes"),
     "too many labels": (
         pd.DataFrame({"text": np.repeat(MANY, 15), "c": [f"c{n % 1200}" for n in range(6000)]}),
         {"text_column": "text", "label_column": "c"},

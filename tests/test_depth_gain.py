@@ -70,7 +70,7 @@ def test_a_loop_that_is_the_deep_encoder_keeps_all() -> None:
 
 def gains(**changes) -> dict:
     row = {"regime": "from nothing", "data": "x", "depth_gain": 0.04, "depth_low": 0.03, "depth_high": 0.05, "loop_gain": 0.03}
-    row |= {"loop_low": 0.02, "loop_high": 0.04, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98}
+    row |= {"loop_low": 0.02, "loop_high": 0.04, "depth_p": 0.001, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98}
     row |= {"n_seeds": 3, "n_items": 900, "learned": True, "sharing_gain": -0.002, "sharing_low": -0.005, "sharing_high": 0.001}
     return row | changes
 
@@ -94,12 +94,14 @@ def test_the_words_follow_from_the_intervals() -> None:
 def test_the_advice_follows_from_what_sharing_costs() -> None:
     nothing, unclear = gains(data="y", kept=np.nan, depth_high=0.005), gains(data="v", kept=np.nan, depth_high=0.02)
     worse = gains(data="z", sharing_low=-0.03, sharing_high=-0.02)
-    open_ = gains(data="u", sharing_low=-0.02, sharing_high=0.01)
-    said = words.what_to_use(pd.DataFrame([gains(), nothing, unclear, worse, open_, gains(data="few", n_seeds=2)])).splitlines()
+    open_, idle = gains(data="u", sharing_low=-0.02, sharing_high=0.01), gains(data="t", loop_low=-0.001)
+    rows = [gains(), nothing, unclear, worse, open_, idle, gains(data="few", n_seeds=2)]
+    said = words.what_to_use(pd.DataFrame(rows)).splitlines()
     taken = dict(line.removeprefix("- ").split(": ") for line in said)
-    assert list(taken.values()) == [f"{task} (from nothing)." for task in "yvxzu"]
+    assert list(taken.values()) == [f"{task} (from nothing)." for task in "yvxtzu"]
     starts = ("Take the shallow encoder,", "No gain from depth is shown, but", "Take the loop if memory counts,")
-    starts += ("Take the deep encoder,", "These runs do not")
+    starts += ("The loop loses less than 1 point to the deep encoder, but it is not shown", "Take the deep encoder,")
+    starts += ("These runs do not",)
     assert all(words.startswith(start) for words, start in zip(taken, starts, strict=True)) and "less than 1 point to" in said[2]
 
 
