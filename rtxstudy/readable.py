@@ -240,6 +240,7 @@ def neighbours(table: pd.DataFrame) -> pd.DataFrame:
 
 EXITS = {  # column of rtxstudy.evaluation.bounded_exits.against_all_passes → its readable name and its format
     "passes": ("passes", "{:.2f}"),
+    "accuracy": ("accuracy", "{:.3f}"),
     "risk": ("risk", "{:.2%}"),
     "throughput": ("throughput (all passes = 1)", "{:.2f}"),
 }
@@ -247,12 +248,13 @@ _BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected ri
 
 
 def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of fixed passes and early exits, with the difference to all passes in percentage points."""
+    """A readable table of fixed passes and early exits: accuracy, its difference to all passes in percentage points, and risk."""
     named = table.assign(
         **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
         **{"accuracy − all passes (points)": _differences(table)},
     )
-    return _written(named[["data", "leave by", "kind", "passes", "accuracy − all passes (points)", "risk", "throughput"]], EXITS)
+    shown = ["data", "leave by", "kind", "passes", "accuracy", "accuracy − all passes (points)", "risk", "throughput"]
+    return _written(named[shown], EXITS)
 
 
 def exits(table: pd.DataFrame) -> pd.DataFrame:
