@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from rtxlib.errors import InputError
-from rtxstudy import profiles, readable, studies, words
+from rtxlib.runs.spec import RunSpec
+from rtxstudy import profiles, published, readable, studies, words
 from rtxstudy.evaluation import bounded_exits
 from rtxstudy.evaluation.exit_risk import certified, check_bound, controlled, exit_losses
 from rtxstudy.evaluation.exits import Decoded, leave
+from rtxstudy.evaluation.finished import Runs
 
+FULL = Path(__file__).resolve().parents[1] / "data" / "results" / "full"
 THRESHOLDS = np.append(np.linspace(0.3, 1.0, 71), 1.01)
 
 
@@ -159,6 +164,26 @@ def test_fixed_passes_do_as_well_only_if_they_meet_the_bound_on_the_risk(measure
 def test_the_table_of_exits_shows_the_accuracy(measured: pd.DataFrame) -> None:
     shown = readable.bounded_exits(measured)
     assert list(shown["accuracy"]) == [f"{accuracy:.3f}" for accuracy in measured["accuracy"]]
+
+
+def published_runs(model: str) -> Runs:
+    found = sorted((run for run in published.runs(FULL) if run.metrics["model"] == model), key=lambda run: run.metrics["seed"])
+    found = [run for run in found if run.metrics["data"] == "multi_nli"]
+    return Runs(tuple(found), tuple(RunSpec.from_canonical(run.spec) for run in found), FULL)
+
+
+def test_the_encoder_that_texts_leave_stands_beside_the_plain_loop_of_its_layers() -> None:
+    name = "all-MiniLM-L6-v2"
+    leaving, plain = published_runs(f"{name} 3×4 lower random depth"), published_runs(f"{name} 3×2 lower")
+    others = [published_runs(f"{name} 2×2 lower between edges"), published_runs(name), plain[:0]]
+    (row,) = bounded_exits.beside_plain_loop(leaving, [*others, plain]).to_dict("records")
+    assert (row["passes"], row["plain_passes"], row["epochs"], row["plain_epochs"]) == (4, 2, 1, 2)
+    assert row["difference"] == pytest.approx(leaving.table["accuracy"].mean() - plain.table["accuracy"].mean())
+    assert row["low"] < row["difference"] < row["high"] < -0.03
+    assert bounded_exits.beside_plain_loop(leaving, others).empty
+    said = words.beside_plain_loop(row)
+    assert "66.8 % at full depth" in said and "has 71.0 %" in said and "for one epoch with one to four passes" in said
+    assert "this weaker encoder" in said and "weaker" not in words.beside_plain_loop(row | {"high": 0.01})
 
 
 def test_a_study_of_exits_trains_each_seed_at_random_depth_with_four_passes() -> None:

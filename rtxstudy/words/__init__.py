@@ -43,6 +43,7 @@ from rtxstudy.words.depth_gain import rounding as rounding
 from rtxstudy.words.depth_gain import small_vocabulary as small_vocabulary
 from rtxstudy.words.depth_gain import what_to_use as what_to_use
 from rtxstudy.words.depth_gain import where_depth_pays as where_depth_pays
+from rtxstudy.words.exits import beside_plain_loop as beside_plain_loop
 from rtxstudy.words.exits import bounded_exit as bounded_exit
 from rtxstudy.words.exits import may_leave as may_leave
 from rtxstudy.words.format_control import format_control as format_control

@@ -21,12 +21,23 @@ def bounded_exit(row: Mapping[str, Any]) -> str:
     leaves = f"**{row['data']}**, leaving by {row['criterion']} {_CHOSEN[row['bound']]}"
     if row["passes"] >= row["most"]:
         return f"{leaves}: no text leaves early."
-    interval = "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
     return (
         f"{leaves}: {row['passes']:.2f} of {row['most']} passes on average, {row['throughput']:.2f} times the throughput of all "
         f"passes ({row['throughput_least']:.2f} times in the slowest seed). "
-        f"The accuracy is {higher(row['difference'])}{interval}."
+        f"The accuracy is {higher(row['difference'])}{_ends(row)}."
     )
+
+
+def beside_plain_loop(row: Mapping[str, Any]) -> str:
+    """A row of :func:`rtxstudy.evaluation.bounded_exits.beside_plain_loop` in words: how good the encoder is that texts leave."""
+    accuracy, of_plain = (f"{number(100 * row[name], '.1f')} %" for name in ("accuracy", "plain_accuracy"))
+    said = (
+        f"**{row['data']}**: this encoder has an accuracy of {accuracy} at full depth. The loop of the same layers that "
+        f"was trained for {_passes(row['plain_passes'])} has {of_plain}. The accuracy of this encoder is "
+        f"{higher(row['difference'])}{_ends(row)}. It was trained for {_epochs(row['epochs'])} with one to "
+        f"{_passes(row['passes'])}, and that loop for {_epochs(row['plain_epochs'])}."
+    )
+    return f"{said} What is said below holds for this weaker encoder." if row["high"] < 0 else said
 
 
 def may_leave(rows: pd.DataFrame) -> str:
@@ -116,10 +127,10 @@ def _instead(fixed: pd.Series, loss: str) -> str:
     if fixed["passes"] >= fixed["most"]:
         return f"On validation texts fewer than {_passes(fixed['most'])} lose more than {loss}, so fixed passes save nothing."
     verb = "loses" if fixed["passes"] == 1 else "lose"
-    ends = "" if math.isnan(fixed["low"]) else f" (95 % interval {signed(fixed['low'])} to {signed(fixed['high'])})"
     said = (
         f"On validation texts {_passes(fixed['passes'])} {verb} at most {loss}. On test texts that gives "
-        f"{fixed['throughput']:.2f} times the throughput of all passes, and the accuracy is {higher(fixed['difference'])}{ends}."
+        f"{fixed['throughput']:.2f} times the throughput of all passes, and the accuracy is {higher(fixed['difference'])}"
+        f"{_ends(fixed)}."
     )
     admits = fixed["low"] < -fixed["at_most"] <= fixed["difference"]
     return f"{said} A loss of more than {loss} is not excluded." if admits else said
@@ -150,6 +161,15 @@ def _passes(number_of: float) -> str:
     if number_of % 1:
         return f"{number(number_of, '.1f')} passes on average"
     return f"{_WORDS.get(int(number_of), int(number_of))} {'pass' if number_of == 1 else 'passes'}"
+
+
+def _ends(row: Mapping[str, Any]) -> str:
+    """The interval of a difference in brackets, if it has one."""
+    return "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
+
+
+def _epochs(number_of: float) -> str:
+    return f"{_WORDS.get(number_of, number(number_of, 'g'))} {'epoch' if number_of == 1 else 'epochs'}"
 
 
 def _percent(share: float) -> str:
