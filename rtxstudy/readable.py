@@ -11,7 +11,7 @@ from pandas.io.formats.style import Styler
 from statsmodels.stats.multitest import multipletests
 
 from rtxstudy import names
-from rtxstudy.words.claims import measured
+from rtxstudy.words.claims import measured, region
 from rtxstudy.words.depth_gain import kept
 from rtxstudy.words.limitations import NOT_RUN
 from rtxstudy.words.numbers import signed
@@ -77,10 +77,18 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def claims(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.claims.claims`: claim, where, how, what was measured, outcome."""
-    written = [measured(row) for row in table.to_dict("records")]
-    named = {"where": "where it stands", "how": "what is measured"}
-    return table[["claim", *named]].rename(columns=named).assign(measured=written, outcome=table["outcome"])
+    """A readable table of :func:`rtxstudy.evaluation.claims.claims`; the outcome stands second, where a phone still shows it."""
+    rows = table.to_dict("records")
+    return pd.DataFrame(
+        {
+            "claim": table["claim"],
+            "outcome": table["outcome"],
+            "measured": [measured(row) for row in rows],
+            "counts as true if": [region(row) for row in rows],
+            "what is measured": table["how"],
+            "where it stands": table["where"],
+        }
+    )
 
 
 def glance(table: pd.DataFrame) -> Styler:
