@@ -36,6 +36,7 @@ from rtxstudy.words.costs import cost_ratio as cost_ratio
 from rtxstudy.words.costs import frontiers as frontiers
 from rtxstudy.words.data import overlap as overlap
 from rtxstudy.words.data import setting as setting
+from rtxstudy.words.data import validation as validation
 from rtxstudy.words.depth_gain import chosen_conversion as chosen_conversion
 from rtxstudy.words.depth_gain import deployed as deployed
 from rtxstudy.words.depth_gain import found_by_embeddings as found_by_embeddings
