@@ -10,7 +10,7 @@ from pandas.io.formats.style import Styler
 from statsmodels.stats.multitest import multipletests
 
 from rtxstudy import names
-from rtxstudy.words.claims import measured
+from rtxstudy.words.claims import measured, region
 from rtxstudy.words.depth_gain import kept
 from rtxstudy.words.limitations import NOT_RUN
 from rtxstudy.words.numbers import signed
@@ -76,10 +76,18 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def claims(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.claims.claims`: claim, where, how, what was measured, outcome."""
-    written = [measured(row) for row in table.to_dict("records")]
-    named = {"where": "where it stands", "how": "what is measured"}
-    return table[["claim", *named]].rename(columns=named).assign(measured=written, outcome=table["outcome"])
+    """A readable table of :func:`rtxstudy.evaluation.claims.claims`; the outcome stands second, where a phone still shows it."""
+    rows = table.to_dict("records")
+    return pd.DataFrame(
+        {
+            "claim": table["claim"],
+            "outcome": table["outcome"],
+            "measured": [measured(row) for row in rows],
+            "counts as true if": [region(row) for row in rows],
+            "what is measured": table["how"],
+            "where it stands": table["where"],
+        }
+    )
 
 
 def glance(table: pd.DataFrame) -> Styler:
@@ -238,6 +246,7 @@ def neighbours(table: pd.DataFrame) -> pd.DataFrame:
 
 EXITS = {  # column of rtxstudy.evaluation.bounded_exits.against_all_passes → its readable name and its format
     "passes": ("passes", "{:.2f}"),
+    "accuracy": ("accuracy", "{:.3f}"),
     "risk": ("risk", "{:.2%}"),
     "throughput": ("throughput (all passes = 1)", "{:.2f}"),
 }
@@ -245,12 +254,13 @@ _BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected ri
 
 
 def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of fixed passes and early exits, with the difference to all passes in percentage points."""
+    """A readable table of fixed passes and early exits: accuracy, its difference to all passes in percentage points, and risk."""
     named = table.assign(
         **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
         **{"accuracy − all passes (points)": _differences(table)},
     )
-    return _written(named[["data", "leave by", "kind", "passes", "accuracy − all passes (points)", "risk", "throughput"]], EXITS)
+    shown = ["data", "leave by", "kind", "passes", "accuracy", "accuracy − all passes (points)", "risk", "throughput"]
+    return _written(named[shown], EXITS)
 
 
 def exits(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,7 @@ from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 from rtxstudy.figures import composed as draw
 from rtxstudy.profiles import ComposedTask
+from rtxstudy.report.levels import levels
 from rtxstudy.words import composed as words
 
 
@@ -204,3 +207,38 @@ def test_a_loop_is_followed_on_longer_texts_with_the_answers_of_as_many_passes(h
         assert (own["right"].to_numpy() == (labels == longer.splits["test"].labels)).mean() > 0.95
     assert json.loads((run.path / "metrics.json").read_text())["recurrent_depth"] == 2
     assert set(longer.rows("test")["sentence"]).isdisjoint(data.rows("train")["sentence"])
+
+
+def test_the_section_answers_its_question_from_the_gains(tables) -> None:
+    arms, texts = tables
+    gains = composed.gains(arms, texts).assign(learned=True)
+    row = gains.iloc[0]
+    said = words.answered(gains)
+    assert f"gains {100 * row['depth_gain']:+.1f} points (95 % interval" in said
+    assert said.endswith("So depth pays here, and the loop keeps at least a part of its gain.")
+    assert "is not shown to keep any" in words.answered(gains.assign(kept_low=-0.1))
+    assert words.answered(gains.assign(depth_low=-0.01)).endswith("So depth is not shown to pay here.")
+    assert words.answered(gains.assign(n_seeds=2)).endswith("Fewer than 3 seeds settle nothing.")
+    assert "says nothing about depth" in words.answered(gains.assign(learned=False))
+    assert words.answered(gains, words.NO_POINTERS).endswith(f"\n\n{words.NO_POINTERS}")
+
+
+def test_the_log_has_the_pointers_that_were_not_learned() -> None:
+    log = (Path(__file__).resolve().parents[1] / "LOG.md").read_text(encoding="utf-8")
+    assert "## 2026-11-23 · Composed texts: MiniLM compares two phrases, and does not follow pointers" in log
+    assert "2026-11-23" in words.NO_POINTERS
+
+
+def test_a_section_without_pointers_is_left_out_of_the_report_and_the_answer_stays() -> None:
+    """Notebook 09 has the pointers in sections of their own, of which the report leaves out those that show "Skipped" alone."""
+    book = nbformat.read(Path(__file__).resolve().parents[1] / "notebooks" / "09_where_depth_pays.ipynb", as_version=4)
+    start = next(n for n, cell in enumerate(book.cells) if "## Does depth pay where the answer" in cell.source)
+    end = next(n for n, cell in enumerate(book.cells) if "## What does a pretraining on" in cell.source)
+    cells = book.cells[start:end]
+    for cell in cells:
+        shown = "*Skipped. This profile has no pointer task.*" if "if steps.empty" in cell.source else None
+        shown = "On **x** depth pays." if "words_composed.answered" in cell.source else shown
+        if shown:
+            cell.outputs = [nbformat.v4.new_output("display_data", {"text/markdown": shown})]
+    left = "\n".join(cell.source for cell in levels(cells).chapter if cell.cell_type == "markdown")
+    assert "Does depth pay where the answer" in left and "pointer" not in left.split("### Do more")[0]

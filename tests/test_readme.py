@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import re
 import shlex
@@ -15,10 +16,11 @@ import pandas as pd
 import pytest
 
 from rtxlib.cli.commands import cli
+from rtxlib.training.recipe import RECIPES
 from rtxstudy import readme
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
-from rtxstudy.readme import front_page, tables
+from rtxstudy.readme import front_page, method_page, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -46,6 +48,22 @@ def test_every_generated_part_stands_on_one_page() -> None:
         name for page in readme.PAGES for name, _ in readme.BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     ]
     assert sorted(found) == sorted(readme.BLOCKS)
+
+
+def test_the_table_of_recipes_follows_the_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe that changes makes docs/method.md differ from what is generated, which the test of the generated parts finds."""
+    page = (ROOT / "docs/method.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in method_page.recipes().splitlines()[2:]}
+    assert {"default", "small", "demo", "finetune", "pretrain"} <= set(rows) and all(row in page for row in rows.values())
+    assert "| 0.0005 | cosine, 6 % warm-up | 128 | 1 |" in rows["default"] and "40,000 rows or more" in rows["default"]
+    assert "| the last |" in rows["finetune"] and "2,000 to 10,000 rows" in rows["small"]
+    for field, value in {"learning_rate": 7e-4, "schedule": "linear", "batch_rows": 64, "epochs": 2, "dropout": 0.3}.items():
+        changed = dataclasses.replace(RECIPES["default"], **{field: value})
+        monkeypatch.setitem(RECIPES, "default", changed)
+        assert readme.filled(page) != page, field
+        monkeypatch.undo()
+    monkeypatch.setitem(RECIPES, "small", dataclasses.replace(RECIPES["small"], keep="last"))
+    assert readme.filled(page) != page
 
 
 def test_the_drawing_is_the_one_its_code_draws(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ threshold has its own bound; none covers several thresholds at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +14,18 @@ import pandas as pd
 
 from rtxlib.models.early_exit import CRITERIA, EarlyExit
 from rtxstudy.evaluation import exit_risk
+from rtxstudy.evaluation.comparisons import compare
 from rtxstudy.evaluation.exits import Decoded, leave
+from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import paired_difference
 
 RISK = 0.005  # the bound, and what a fixed number of passes may lose on validation texts
 BOUNDS = {"controlled": exit_risk.controlled, "certified": exit_risk.certified}
 # The bounds need thresholds that do not depend on the texts. They are denser near 1, where scores of a trained model lie.
 THRESHOLDS = np.append(1 - np.logspace(0, -4, 400), 1.0)
+
+
+_OF_PASSES = ("passes", "depth_sampling")  # arguments of rtxlib.models.convert.to_loop; the others say what the layers are
 
 
 class Way(NamedTuple):
@@ -118,3 +124,35 @@ def against_all_passes(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.Dat
                 }
             )
     return pd.DataFrame(rows)
+
+
+def beside_plain_loop(leaving: Runs, loops: Sequence[Runs]) -> pd.DataFrame:
+    """The encoders that texts may leave, at full depth, beside the loop of the same layers that has a fixed number of passes.
+
+    leaving: runs of one or more data sets. loops: arms; those of other data or layers, and those with a teacher, are left out.
+    One row per data set and loop: ``accuracy``, ``passes`` and ``epochs`` of the first, the same with ``plain_`` of the loop, and
+    the columns of :func:`rtxstudy.evaluation.comparisons.compare` (first minus loop, over the seeds that both have).
+    """
+    rows = []
+    for loop in loops:
+        own = leaving.where(data=loop[0].metrics["data"]) if len(loop) else loop
+        if not len(own) or _layers(own) != _layers(loop) or loop.specs[0].teacher is not None:
+            continue
+        seeds = range(min(len(own), len(loop)))
+        first, plain = (runs.where(seed=seeds) for runs in (own, loop))
+        rows.append(compare(first, plain) | _trained(first) | {f"plain_{name}": of for name, of in _trained(plain).items()})
+    return pd.DataFrame(rows)
+
+
+def _layers(runs: Runs) -> dict[str, Any]:
+    """Which layers of the pretrained encoder a loop is made of: its conversion without what says how often they are passed."""
+    return {name: value for name, value in runs.specs[0].conversion.items() if name not in _OF_PASSES}
+
+
+def _trained(runs: Runs) -> dict[str, float]:
+    spec = runs.specs[0]
+    return {
+        "accuracy": float(runs.table["accuracy"].mean()),
+        "passes": spec.conversion["passes"],
+        "epochs": spec.recipe.epochs,
+    }

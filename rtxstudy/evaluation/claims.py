@@ -40,7 +40,7 @@ class Claim:
     where: str  # the document that says it, and its section
     how: str  # what is measured
     unit: str  # "" (a ratio), "million", "points", "minutes"
-    least: float  # the region of the claim, in the unit (points: 0.01 is one point) …
+    least: float  # the region of the claim, in the unit (points: 0.01 is one point); −∞ and ∞ where it has no end
     most: float
     measure: Callable[[Tables], Measured | None]  # None: the tables do not have it
 
@@ -113,10 +113,13 @@ def outcome(claim: Claim, found: Measured | None) -> str:
 
 
 def claims(every: list[Claim], tables: Tables) -> pd.DataFrame:
-    """One row per claim: claim, where, how, unit, value, low, high, n_seeds, n_items, outcome. NaN where nothing is measured."""
+    """One row per claim: claim, where, how, unit, least, most, value, low, high, n_seeds, n_items, outcome.
+
+    NaN where nothing is measured. An end of the region that is open is infinite.
+    """
     rows: list[dict[str, Any]] = []
     for claim in every:
         found = claim.measure(tables)
-        named = {"claim": claim.claim, "where": claim.where, "how": claim.how, "unit": claim.unit}
+        named = {name: getattr(claim, name) for name in ("claim", "where", "how", "unit", "least", "most")}
         rows.append(named | (found or Measured(np.nan))._asdict() | {"outcome": outcome(claim, found)})
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""Which of several pretrained encoders to take: their size, their speed, and how well they find similar texts."""
+"""Several pretrained encoders: their size, their speed, and how well they find similar texts."""
 
 from __future__ import annotations
 
@@ -100,9 +100,8 @@ def at_hand(name: str, fetch: bool) -> Embedder | None:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The guide as a reader sees it, with seven columns."""
-    missing = table["nearest"].isna()
-    return pd.DataFrame(
+    """The guide as a reader sees it. The quality has a column only if it was measured for two encoders at least."""
+    written = pd.DataFrame(
         {
             "encoder": table["model"],
             "layers × width": table["layers"].astype(str) + " × " + table["width"].astype(str),
@@ -110,6 +109,9 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             "weights": table["mb"].map("{:,.0f} MB".format),
             "one text": table["ms_median"].map("{:.1f} ms".format),
             f"a text in a batch of {BATCH}": table["ms_per_text"].map("{:.1f} ms".format),
-            "neighbour of the same kind": (100 * table["nearest"]).map("{:.1f} %".format).mask(missing, "not measured"),
         }
     )
+    if table["nearest"].notna().sum() > 1:
+        quality = (100 * table["nearest"]).map("{:.1f} %".format)
+        written["neighbour of the same kind"] = quality.where(table["nearest"].notna(), "not measured")
+    return written

@@ -1,8 +1,8 @@
-"""The generated parts of README.md and docs/findings.md: every number in them comes from the committed tables.
+"""The generated parts of README.md and of pages in docs/: their numbers come from the committed tables and from the recipes.
 
     python -m rtxstudy.readme
 
-draws the README's drawing and writes what stands between ``<!-- begin: NAME -->`` and ``<!-- end -->`` on both pages.
+draws the README's drawing and writes what stands between ``<!-- begin: NAME -->`` and ``<!-- end -->`` on each page.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import re
 
 from rtxstudy.readme import findings_page as more
 from rtxstudy.readme import front_page as front
+from rtxstudy.readme import method_page as method
 
-PAGES = ("README.md", "docs/findings.md")
+PAGES = ("README.md", "docs/findings.md", "docs/method.md")
 BLOCK = re.compile(r"(?<=<!-- begin: )([\w -]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 BLOCKS = {
     block.__name__.replace("_", " "): block
@@ -21,6 +22,7 @@ BLOCKS = {
         *(more.models, more.replacement, more.depth, more.grid, more.counting_words, more.less_data, more.where_depth_pays),
         *(more.passes, more.early_exit, more.composed, more.growth, more.worth, more.carried, more.domains),
         *(more.pretraining, more.own_text, more.spam),
+        method.recipes,
     )
 }
 

@@ -1,4 +1,4 @@
-"""``python -m rtxstudy.readme``: draw the README's drawing, and write the generated parts of both pages."""
+"""``python -m rtxstudy.readme``: draw the README's drawing, and write the generated parts of the pages."""
 
 from __future__ import annotations
 

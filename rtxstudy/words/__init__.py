@@ -36,6 +36,7 @@ from rtxstudy.words.costs import cost_ratio as cost_ratio
 from rtxstudy.words.costs import frontiers as frontiers
 from rtxstudy.words.data import overlap as overlap
 from rtxstudy.words.data import setting as setting
+from rtxstudy.words.data import validation as validation
 from rtxstudy.words.depth_gain import chosen_conversion as chosen_conversion
 from rtxstudy.words.depth_gain import deployed as deployed
 from rtxstudy.words.depth_gain import found_by_embeddings as found_by_embeddings
@@ -43,6 +44,7 @@ from rtxstudy.words.depth_gain import rounding as rounding
 from rtxstudy.words.depth_gain import small_vocabulary as small_vocabulary
 from rtxstudy.words.depth_gain import what_to_use as what_to_use
 from rtxstudy.words.depth_gain import where_depth_pays as where_depth_pays
+from rtxstudy.words.exits import beside_plain_loop as beside_plain_loop
 from rtxstudy.words.exits import bounded_exit as bounded_exit
 from rtxstudy.words.exits import may_leave as may_leave
 from rtxstudy.words.format_control import format_control as format_control

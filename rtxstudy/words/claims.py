@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,18 @@ def measured(row: Mapping[str, Any]) -> str:
     if pd.isna(row["low"]):
         return f"{points(row['value'])} ({n}; no interval)"
     return f"{points(row['value'])} (95 % interval {signed(row['low'])} to {points(row['high'])}, {n})"
+
+
+def region(row: Mapping[str, Any]) -> str:
+    """Where the measured value must lie for the claim to hold: "at most 30 minutes", "3.23 to 3.57 million".
+
+    row: of :func:`rtxstudy.evaluation.claims.claims`.
+    """
+    least, most = (signed(end) if row["unit"] == "points" else number(end, ".4g") for end in (row["least"], row["most"]))
+    if math.isinf(row["most"]):
+        return f"at least {least} {row['unit']}".strip()
+    ends = f"at most {most}" if math.isinf(row["least"]) else f"{least} to {most}"
+    return f"{ends} {row['unit']}".strip()
 
 
 def claims(table: pd.DataFrame) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.numbers import points, signed
 
 AT_CHANCE = 0.5  # of two labels that are equally frequent
+NO_POINTERS = (  # for a profile whose composed tasks have no pointers
+    "A second composed task asks a model to follow pointers from phrase to phrase. It was tried once, with one seed, and it was "
+    "not learned: [LOG.md](../LOG.md) has the result (2026-11-23)."
+)
 
 
 def by_steps(accuracy: pd.DataFrame, gains: pd.DataFrame) -> str:
@@ -30,6 +37,30 @@ def by_steps(accuracy: pd.DataFrame, gains: pd.DataFrame) -> str:
         gained = f"{points(row['depth_gain'])} ({signed(row['depth_low'])} to {signed(row['depth_high'])})"
         lines.append(f"- **{row['data']}**, k = {row['steps']}: {reached}; deep − shallow {gained}: {shown}.")
     return "\n".join(lines)
+
+
+def answered(gains: pd.DataFrame, untried: str = "") -> str:
+    """Whether depth pays on each composed task, and whether the loop does: a paragraph each, and ``untried`` as the last one.
+
+    ``gains``: of :func:`rtxstudy.evaluation.composed.gains`, with the column ``learned``.
+    """
+    return "\n\n".join([*(_answer(row) for row in gains.to_dict("records")), *([untried] if untried else [])])
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    if not row["learned"]:
+        return f"On **{row['data']}** no encoder is shown to beat the most frequent label, so the task says nothing about depth."
+    depth, loop = (
+        f"{points(row[f'{of}_gain'])} (95 % interval {signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})"
+        for of in ("depth", "loop")
+    )
+    said = f"On **{row['data']}** the deep encoder gains {depth} over the shallow one, and the loop {loop}."
+    if row["n_seeds"] < FEWEST_SEEDS:
+        return f"{said} Fewer than {FEWEST_SEEDS} seeds settle nothing."
+    if row["depth_low"] <= 0:
+        return f"{said} So depth is not shown to pay here."
+    kept = "the loop keeps at least a part of its gain"
+    return f"{said} So depth pays here, and {kept if row['kept_low'] > 0 else 'the loop is not shown to keep any of its gain'}."
 
 
 def same_level(reached: pd.DataFrame, p: float, bound: float) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from rtxstudy.words.limitations import SPLITS
-from rtxstudy.words.numbers import counted
+from rtxstudy.words.numbers import counted, number
+
+if TYPE_CHECKING:  # loads torch
+    from rtxlib.training.recipe import Recipe
+
+_SEARCHED = ("default",)  # recipes whose rate was searched on the validation split of the headline data (LOG.md)
 
 
 def setting(source: Mapping[str, Any], recipe: str, seeds: int) -> str:
@@ -18,6 +24,26 @@ def setting(source: Mapping[str, Any], recipe: str, seeds: int) -> str:
         f"Data: **{source['data']}** ({source['source']}), {rows} texts. "
         f"Recipe: **{recipe}**, {counted(seeds, 'seed')} per model, unless a section below says otherwise."
     )
+
+
+def validation(source: Mapping[str, Any], accuracy: float, recipe: Recipe) -> str:
+    """How coarse the validation split is, and what was chosen with it.
+
+    source: as for :func:`setting`. accuracy: p, of a classifier on that split. recipe: of the runs.
+    """
+    n = source["validation rows"]
+    error = math.sqrt(accuracy * (1 - accuracy) / n)
+    chosen = {
+        "the learning rates of the recipes `default` and `finetune` (docs/method.md)": recipe.name in _SEARCHED,
+        "the weights that each run keeps": recipe.keep == "best",
+        "the constants of the baselines, and the best baseline": True,
+        "the thresholds of early exit in notebook 03": True,
+    }
+    return (
+        f"The validation split of **{source['data']}** has {n:,} texts. At an accuracy of {accuracy:.3f}, the standard error is "
+        f"√(p(1 − p)/n) = {number(100 * error, '.1f')} points. Differences of this size are noise, so the following choices are "
+        "coarse:\n\n"
+    ) + "\n".join(f"- {what}" for what, holds in chosen.items() if holds)
 
 
 def overlap(audit: pd.DataFrame, data: str, leak_words: int) -> str:

@@ -24,7 +24,7 @@ def traced(steps: pd.DataFrame, model: str) -> str:
 
 
 def guided(table: pd.DataFrame) -> str:
-    """What a larger pretrained encoder costs, and whose quality is known; ``table``: as ``guide.guide`` gives it."""
+    """What a larger pretrained encoder costs, and what quality was measured; ``table``: as ``guide.guide`` gives it."""
     by_time = table.sort_values("ms_median")
     quick, slow = by_time.iloc[0], by_time.iloc[-1]
     lines = [
@@ -33,17 +33,21 @@ def guided(table: pd.DataFrame) -> str:
         f"{slow['parameters'] / quick['parameters']:.1f} times the parameters. The times are of random weights in float32 on the "
         f"CPU, with {int(table['threads'].iloc[0])} thread{'s' if table['threads'].iloc[0] > 1 else ''}."
     ]
-    known = table.dropna(subset="nearest")
-    unknown = list(table.loc[table["nearest"].isna(), "model"])
-    if len(known):
-        best = known.loc[known["nearest"].idxmax()]
-        finds = f"{best['model']} finds a neighbour of the same kind for {best['nearest']:.1%} of the texts"
-        lines.append(
-            f"- {finds}, {'the most of those measured' if len(known) > 1 else 'and it is the only one measured'}."
-        )
+    return "\n".join([*lines, f"- {_quality(table)}"])
+
+
+def _quality(table: pd.DataFrame) -> str:
+    """How often the nearest neighbour is of the same kind, for the encoders whose weights were at hand."""
+    known, unknown = table.dropna(subset="nearest"), list(table.loc[table["nearest"].isna(), "model"])
+    if known.empty:
+        return "No quality was measured, because the weights were out of reach."
+    best = known.loc[known["nearest"].idxmax()]
+    finds = f"{best['model']} finds a neighbour of the same kind for {best['nearest']:.1%} of the texts"
+    if len(known) == 1 and unknown:
+        return f"{finds}. The quality of the others was not measured, because their weights were out of reach."
     if unknown:
-        lines.append(f"- The quality of {_listed(unknown)} is not measured: the weights are not on this machine.")
-    return "\n".join(lines)
+        return f"{finds}, the most of those measured. The weights of {_listed(unknown)} were out of reach."
+    return f"{finds}, the most of all."
 
 
 def looked_at(heads: pd.DataFrame) -> str:
