@@ -21,7 +21,7 @@ from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import published
 from rtxstudy.evaluation import bounded_exits as bounded
-from rtxstudy.evaluation import deployed, measured, side_by_side
+from rtxstudy.evaluation import deployed, exits, measured, side_by_side
 from rtxstudy.evaluation.exits import exit_differences
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.worth import by_composition
@@ -161,7 +161,7 @@ def test_exits_of_bounded_risk_are_those_of_the_model(run, data, monkeypatch) ->
     model, test = use.open_model(run), data.splits["test"]
     assert predictions["label"].tolist() == test.labels.tolist()
     for row in ways.itertuples():
-        way = bounded.Way(row.way, row.criterion, row.bound, row.setting).arguments()
+        way = exits.arguments(row.criterion, row.setting)
         for text in range(0, len(test), 5):
             label = int(model(torch.tensor(test.row(text)[None].astype("int64")), **way).logits.argmax())
             assert label == predictions[row.way].iloc[text]

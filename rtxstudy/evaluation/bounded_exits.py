@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rtxlib.models.early_exit import CRITERIA, EarlyExit
+from rtxlib.models.early_exit import CRITERIA
 from rtxstudy.evaluation import exit_risk
 from rtxstudy.evaluation.comparisons import compare
 from rtxstudy.evaluation.exits import Decoded, leave
@@ -35,12 +35,6 @@ class Way(NamedTuple):
     criterion: str  # "fixed", or one of CRITERIA
     bound: str  # one of BOUNDS; "validated": the fixed passes chosen on validation texts; "": fixed passes that nobody chose
     setting: float  # the number of passes, or the threshold
-
-    def arguments(self) -> dict[str, Any]:
-        """The model's keyword arguments that make it run this way."""
-        if self.criterion == "fixed":
-            return {"recurrent_depth": int(self.setting)}
-        return {"early_exit": EarlyExit(self.criterion, self.setting)}
 
 
 def ways(validated: Decoded, labels: np.ndarray) -> list[Way]:

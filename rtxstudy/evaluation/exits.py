@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from rtxlib.errors import InputError
-from rtxlib.models.early_exit import CRITERIA, Settling
+from rtxlib.models.early_exit import CRITERIA, EarlyExit, Settling
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.cost import Batch, inputs, synchroniser
 from rtxstudy.evaluation.statistics import paired_difference
@@ -94,6 +94,11 @@ def calibrate(scores: np.ndarray, predictions: np.ndarray, tolerance: float) -> 
 
 
 @torch.inference_mode()
+def arguments(criterion: str, setting: float) -> dict[str, Any]:
+    """The model's keyword arguments for one way to run it. setting: the number of passes if "fixed", else the threshold."""
+    return {"recurrent_depth": int(setting)} if criterion == "fixed" else {"early_exit": EarlyExit(criterion, setting)}
+
+
 def outcome(
     model: EncoderForSequenceClassification, batches: Sequence[Batch], way: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:

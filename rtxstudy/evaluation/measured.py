@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from rtxlib.data.compose import MOST_STEPS
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.errors import InputError
-from rtxlib.models.early_exit import CRITERIA, EarlyExit
+from rtxlib.models.early_exit import CRITERIA
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.cost import Batch, inputs
 from rtxlib.runs.spec import RunSpec
@@ -163,12 +163,6 @@ class _Way(NamedTuple):
     setting: float  # the number of passes, or the threshold
     chosen: bool = False  # whether the threshold is the calibrated one
 
-    def arguments(self) -> dict[str, Any]:
-        """The model's keyword arguments that make it run this way."""
-        if self.criterion == "fixed":
-            return {"recurrent_depth": self.setting}
-        return {"early_exit": EarlyExit(self.criterion, self.setting)}
-
 
 def _measure_exits(
     run: Run, model: EncoderForSequenceClassification, data: Prepared
@@ -184,7 +178,7 @@ def _measure_exits(
     timed, _ = _batches(data.splits["test"], pad, spread)
     with autocast(precision, device):
         ways = _ways(exits.decode_passes(model, validation), passes)
-        arguments = [way.arguments() for way in ways]
+        arguments = [exits.arguments(way.criterion, way.setting) for way in ways]
         test = [inputs(batch, device) for batch in test]
         outcomes = [exits.outcome(model, test, each) for each in arguments]
         milliseconds = exits.milliseconds(model, [inputs(batch, device) for batch in timed], arguments)
@@ -251,7 +245,7 @@ def _measure_bounded(
             decoded[split] = exits.decode_passes(model, texts), data.splits[split].labels[order]
         ways = bounded.ways(*decoded["validation"])
         with training_threads(THREADS):
-            milliseconds = exits.milliseconds(model, timed, [way.arguments() for way in ways])
+            milliseconds = exits.milliseconds(model, timed, [exits.arguments(way.criterion, way.setting) for way in ways])
             machine = f"{device_name(device)}, {precision}"
     table, predictions = bounded.judged(ways, *decoded["test"])
     return (
