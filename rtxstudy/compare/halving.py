@@ -1,7 +1,12 @@
 """Networks by successive halving: every one on a part of the rows, and the better half on all (Jamieson and Talwalkar 2016).
 
-In cross-validation the first round is one fold. The second round takes all rows, or as many as the time allows. The networks of
-a round do not depend on one another: here they are trained one after another, on a Ray cluster at the same time.
+                    first round                     second round, for the better half
+    one split       the first rows, a quarter       all rows, or as many as the time allows
+    few rows        all folds but the first         every fold, and a last fit on all training rows
+
+The networks of a round do not depend on one another. In this process they are trained one after another, and before each the
+time that is left is looked at. On a Ray cluster all of a round are trained at the same time, so what there is time for is decided
+before the round begins.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 FIRST_SHARE = 0.4  # of the time that is left, for the first round
 FEWEST_FIRST = 250  # rows of the first round; where a quarter of the rows is fewer, there is none
 
-Fold = int | None  # the fold that is held out of a training; None: it learns from the first training rows
+Fold = int | None  # the fold that is held out of a training; None: none is, and it learns from the first training rows
 
 
 class Halving:
