@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import path as outlines
 from scipy import stats
 from test_composed import arm
 
@@ -16,10 +18,12 @@ from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
-from rtxstudy import Study, profiles, readable, studies, words
+from rtxstudy import Study, names, profiles, readable, studies, words
+from rtxstudy.evaluation import converted_embeddings
 from rtxstudy.evaluation.converted_embeddings import differences, means
 from rtxstudy.evaluation.depth_gain import conversions, kept, own_text_gains
 from rtxstudy.evaluation.finished import Runs
+from rtxstudy.evaluation.pretraining import Embedder
 from rtxstudy.figures.depth_gain import depth_gains
 
 BASE = {"layers": 3, "passes": 2, "start": "lower"}
@@ -110,6 +114,21 @@ def test_marks_are_filled_where_depth_pays() -> None:
     figure = depth_gains(table)
     faces = [line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
     assert [face == "white" for face in faces] == [False, True, False]
+
+
+def test_a_label_keeps_clear_of_every_mark_and_of_the_ends_of_intervals() -> None:
+    ends = ("loop_gain", "loop_low", "loop_high")
+    rows = [gains(data=f"task {n}", depth_gain=0.01, **dict.fromkeys(ends, 0.004 * n)) for n in range(3)]
+    rows += [gains(data="far", depth_gain=0.12, depth_low=0.11, depth_high=0.13, loop_gain=0.1)]
+    figure = depth_gains(pd.DataFrame(rows).assign(depth_low=lambda t: t["depth_gain"] - 0.008))
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        marks = [line.get_xydata()[0] for line in ax.lines if len(line.get_xdata()) == 1]
+        bars = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 2 and line.get_alpha() == 0.4]
+        for text in (text for text in ax.texts if text.get_text()):
+            box = text.get_window_extent()
+            assert not any(box.contains(*ax.transData.transform(mark)) for mark in marks)
+            assert not any(outlines.Path(ax.transData.transform(bar)).intersects_bbox(box) for bar in bars)
 
 
 def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
@@ -262,7 +281,7 @@ def test_a_wide_interval_is_cut_by_the_frame_and_the_figure_says_so() -> None:
     wide = pd.concat([narrow, narrow.assign(data="b", loop_low=-0.4, loop_high=0.4)])
     drawn = [depth_gains(table) for table in (narrow, wide)]
     said = [" ".join(text.get_text() for text in figure.texts).replace("\n", " ") for figure in drawn]
-    assert ["goes on beyond it" in words for words in said] == [False, True]
+    assert ["cut at the frame" in words for words in said] == [False, True]
     low, high = drawn[1].axes[0].get_ylim()
     assert -0.03 < low < -0.02 and 0.02 < high < 0.03  # the mark is at zero; the frame holds two points on each side of it
 
@@ -274,5 +293,17 @@ def test_marks_near_zero_are_enlarged_where_another_is_far() -> None:
     assert [len(figure.axes) for figure in (one, two)] == [1, 2]
     near, whole = ([text.get_text() for text in axes.texts] for axes in two.axes)
     assert sorted(near) == list("0123") and whole == ["far"]
+    note = two.texts[1].get_text()
+    assert "enlarged" in note and note.count("\n") <= 1
     (shade,) = two.axes[1].patches
     assert two.axes[0].get_xlim() == (shade.get_x(), shade.get_x() + shade.get_width())
+
+
+def test_a_student_has_the_name_of_its_whole_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(converted_embeddings, "distil", lambda what, folder: folder)
+    monkeypatch.setattr(converted_embeddings.pretrained, "load", lambda folder: None)
+    conversion = {"layers": 2, "passes": 2, "start": "lower", "edges": True}
+    what = SimpleNamespace(conversion=conversion, student=lambda: None, folder=Path("x"))
+    found = [one.name for one in converted_embeddings.encoders(Embedder("all-MiniLM-L6-v2", None, None), [what])]
+    assert found[1:] == [f"all-MiniLM-L6-v2 2×2 lower between edges{end}" for end in ("", " distilled")]
+    assert names.said(found[1]) == "MiniLM-L6, layers 2 and 3 passed twice between the first and the last"

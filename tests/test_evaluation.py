@@ -60,12 +60,14 @@ def test_confusion_counts_pool_seeds_and_keep_models_apart():
 # --- statistics
 
 
-def test_mean_interval_agrees_with_scipy_and_one_seed_has_none():
+def test_mean_interval_agrees_with_scipy_and_one_or_two_seeds_have_none():
     values = [0.81, 0.83, 0.80, 0.82]
     expected = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
     assert statistics.mean_interval(values)[1:3] == pytest.approx(expected)
     single = statistics.mean_interval([0.8])
     assert single.mean == 0.8 and single.n == 1 and np.isnan([single.low, single.high]).all()
+    pair = statistics.mean_interval([0.8, 0.9])  # its interval would reach from 0.21 to 1.49
+    assert pair.mean == pytest.approx(0.85) and pair.n == 2 and np.isnan([pair.low, pair.high]).all()
     with pytest.raises(InputError, match="finite"):
         statistics.mean_interval([0.8, np.nan])
 

@@ -341,7 +341,7 @@ def test_baselines_without_data_join_the_only_data_there_are_and_a_far_one_is_na
     ax = accuracy.accuracy_intervals(runs).axes[0]
     assert "Most frequent label" in [label.get_text() for label in ax.get_yticklabels()]
     assert ax.get_xlim()[0] > 0.7 and any("far below" in text.get_text() for text in ax.texts)
-    assert any(text.get_text() == "50.0  (n = 1)" for text in ax.texts)
+    assert any(text.get_text() == "50.0, n = 1" for text in ax.texts)
     with pytest.raises(InputError, match="without 'data'"):
         accuracy.accuracy_intervals(pd.concat([runs, runs_of(TWO, 3, ("yelp",))]))
 
@@ -402,8 +402,11 @@ def test_numbers_are_written_as_people_read_them():
     ]
     assert [notes.share(s) for s in (0, 0.00003, 0.0006, 0.0257, 1)] == ["0.0%", "<0.01%", "0.06%", "2.6%", "100.0%"]
     assert notes.interval_note([5, 5]) == "bars: 95%\xa0interval over seeds (n\xa0=\xa05)"
-    assert notes.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03 to 5), none for a single run")
+    assert notes.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03 to 5), none for fewer than 3 seeds")
     assert notes.interval_note([1]) == "one seed each, so no interval"
+    assert notes.interval_note([2, 2]) == "2 seeds each, so no interval"
+    assert notes.with_interval(0.809, 0.8049, 0.8131) == "80.9 (80.5 to 81.3)"
+    assert notes.with_interval(0.96, 0.92, 1.003) == "96.0 (92.0 to 100.0)" and notes.with_interval(0.9, np.nan, np.nan) == "90.0"
 
 
 @pytest.mark.parametrize(("most", "kind", "mime"), [(10**9, "svg", "svg+xml"), (10, "png", "png")])

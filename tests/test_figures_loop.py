@@ -324,6 +324,21 @@ def test_accuracy_by_pass_marks_the_passes_trained_and_has_no_tick_above_a_hundr
     assert near.get_ylim()[1] > 1 and max(near.get_yticks()) <= 1 + 1e-9
 
 
+def test_two_seeds_draw_their_mean_alone_and_no_interval_leaves_the_shares() -> None:
+    table = read_out(["a"], [SHARED], 2)
+    apart = table.assign(accuracy=0.7 + 0.1 * table["seed"])  # Student's interval of these two would be 0.11 to 1.39
+    figure = depth.accuracy_by_pass(apart, trained_depth=4)
+    low, high = figure.axes[0].get_ylim()
+    assert low > 0.6 and high < 0.9 and "2 seeds each, so no interval" in words_of(figure)
+    wide = read_out(["a"], [SHARED], 3)
+    wide["accuracy"] = 0.5 + 0.45 * wide["seed"] / 2
+    (bars,) = depth.accuracy_by_pass(wide, trained_depth=4).axes[0].collections
+    assert np.concatenate(bars.get_segments())[:, 1].max() <= 1
+    entropy = states([SHARED], 3).assign(entropy=lambda t: 0.5 + 0.25 * t["seed"])
+    (band,) = loop.states_by_pass(entropy).axes[-1].collections
+    assert band.get_paths()[0].vertices[:, 1].max() <= 1
+
+
 def test_lines_of_composition_darken_with_the_passes_and_are_named_after_what_varies() -> None:
     table = composed([1, 2, 4, 8], 3)
     parameters, arithmetic = depth.composition(table).axes

@@ -75,6 +75,10 @@ def test_the_sentences_say_what_the_table_says(tables: dict) -> None:
     said = words.format_control(tables["format"])
     assert "label 100.0% of the 40 test texts correctly" in said and "can be solved without reading a word" in said
     assert "keep 100% of what counting words gains" in words.format_control(tables["words"])
+    warned = words.format_tells(tables["format"], "x")
+    assert "on **x** with care" in warned and "tells its label for 100% of the texts" in warned
+    told = tables["format"].assign(low=0.0)
+    assert words.format_tells(told, "x").startswith("On **x**, the format of a text does not tell")
 
 
 def test_the_figure_marks_every_input_once(tables: dict) -> None:

@@ -182,25 +182,25 @@ class RunSpec:
     def name(self) -> str:
         """The model's name in tables and figures: the preset, and the settings that differ from it."""
         words = (_setting(field, value) for field, value in self.overrides.items())
-        parts = [self.model.rstrip("/").rsplit("/", 1)[-1], *self._conversion_words(), *words]
+        parts = [self.model.rstrip("/").rsplit("/", 1)[-1], *conversion_words(self.conversion), *words]
         parts += ["pretrained here"] * (self.pretraining is not None)
         parts += ["frozen"] * self.recipe.freeze_encoder + ["distilled"] * (self.teacher is not None)
         return " ".join(parts)
-
-    def _conversion_words(self) -> list[str]:
-        """What the conversion made, in words: "3×2", and what is not usual about it."""
-        if not self.conversion:
-            return []
-        others = {name: value for name, value in self.conversion.items() if name not in ("layers", "passes")}
-        words = {"start": "{}", "rank": "rank {}", "pass_norms": "own norms", "edges": "between edges"}
-        words |= {"depth_sampling": "random depth"}
-        shape = f"{self.conversion['layers']}×{self.conversion['passes']}"
-        return [shape, *(words[name].format(value) for name, value in others.items())]
 
     @property
     def title(self) -> str:
         """The run's name in messages: model, data and seed."""
         return f"{self.name} on {data_label(self.data)}, seed {self.seed}"
+
+
+def conversion_words(conversion: Mapping[str, Any]) -> list[str]:
+    """What a conversion made, in words: its shape, "3×2", and each of its other settings; empty without a conversion."""
+    if not conversion:
+        return []
+    others = {name: value for name, value in conversion.items() if name not in ("layers", "passes")}
+    words = {"start": "{}", "rank": "rank {}", "pass_norms": "own norms", "edges": "between edges"}
+    words |= {"depth_sampling": "random depth"}
+    return [f"{conversion['layers']}×{conversion['passes']}", *(words[name].format(value) for name, value in others.items())]
 
 
 def _setting(field: str, value: Any) -> str:

@@ -7,7 +7,7 @@ An arm is a :class:`rtxstudy.evaluation.finished.Runs`: the runs of one model on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,15 @@ import pandas as pd
 
 from rtxlib.errors import InputError
 from rtxlib.runs import store
-from rtxlib.runs.counting_words import NAME, best
+from rtxlib.runs.counting_words import MAJORITY, NAME, best
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_difference, paired_difference, smallest_shown
+from rtxstudy.evaluation.statistics import (
+    FEWEST_SEEDS,
+    mean_difference,
+    mean_interval,
+    paired_difference,
+    smallest_shown,
+)
 
 
 def correct(runs: Runs) -> np.ndarray:
@@ -103,6 +109,47 @@ def against_fit(runs: Runs, fit: pd.Series) -> dict[str, Any]:
     of_fit = np.broadcast_to(np.asarray(fit["correct"], dtype=bool), right.shape)
     row = {"comparison": f"{runs.model} − {fit['model']}", "data": runs[0].metrics["data"]}
     return row | paired_difference(right, of_fit)._asdict() | {"smallest": smallest_shown(right.astype(float) - of_fit)}
+
+
+def two_best(runs: Runs, counting: pd.DataFrame) -> dict[str, Any]:
+    """The most accurate model minus the next one, by mean accuracy, for the title of a figure of both tables.
+
+    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data; the majority class takes no part.
+    Columns: ``comparison``, those of :func:`rtxstudy.evaluation.statistics.paired_difference`, and ``fits``: how many of the two
+    are the single fit of a baseline. Two encoders are paired over the seeds that both have.
+    """
+    fits = {row["model"]: row for row in counting.to_dict("records") if row["model"] != MAJORITY}
+    means = runs.table.groupby("model", sort=False)["accuracy"].mean().to_dict()
+    means |= {model: fit["accuracy"] for model, fit in fits.items()}
+    names = sorted(means, key=lambda model: -means[model])[:2]
+    of_runs = {model: runs.where(model=model) for model in names if model not in fits}
+    shared = set.intersection(*({run.metrics["seed"] for run in own} for own in of_runs.values())) if of_runs else {0}
+    right = []
+    for model in names:
+        if model in fits:
+            right.append(np.broadcast_to(np.asarray(fits[model]["correct"], dtype=bool), (len(shared), fits[model]["n_test"])))
+        else:
+            right.append(correct(_by_seed(of_runs[model], shared)))
+    pair = {"comparison": " − ".join(names), "fits": sum(model in fits for model in names)}
+    return pair | paired_difference(*right)._asdict()
+
+
+def _by_seed(runs: Runs, seeds: Collection[int]) -> Runs:
+    """The runs of these seeds, sorted by seed."""
+    chosen = sorted((run.metrics["seed"], place) for place, run in enumerate(runs) if run.metrics["seed"] in seeds)
+    return sum((runs[place : place + 1] for _, place in chosen), start=runs[:0])
+
+
+def two_best_over_splits(scores: pd.DataFrame, value: str) -> dict[str, Any]:
+    """The model with the highest mean ``value`` minus the next one, paired by split, with an interval over splits alone.
+
+    ``scores``: ``model``, ``seed`` (of the split), ``value``; one row for each model and split. The majority class takes no part.
+    Columns: ``comparison``, ``difference``, ``low``, ``high``, ``n_seeds``, ``fits`` (0: a baseline is fitted to each split).
+    """
+    table = scores[scores["model"] != MAJORITY].pivot(index="seed", columns="model", values=value)
+    names = list(table.mean().sort_values(ascending=False).index[:2])
+    mean, low, high, n = mean_interval((table[names[0]] - table[names[1]]).dropna())
+    return {"comparison": " − ".join(names), "difference": mean, "low": low, "high": high, "n_seeds": n, "fits": 0}
 
 
 def over_blocks(runs: Runs) -> pd.DataFrame:

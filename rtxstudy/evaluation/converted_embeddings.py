@@ -9,6 +9,7 @@ import pandas as pd
 from rtxlib.data.prepared import Prepared
 from rtxlib.models import pretrained
 from rtxlib.runs.distillation import Distillation, distil
+from rtxlib.runs.spec import conversion_words
 from rtxstudy.evaluation import retrieval
 from rtxstudy.evaluation.pretraining import Embedder, representations
 from rtxstudy.evaluation.statistics import mean_interval
@@ -20,11 +21,12 @@ DISTILLED = "distilled"  # how the name of a student ends after its distillation
 def encoders(original: Embedder, distillations: Iterable[Distillation]) -> Iterator[Embedder]:
     """The original, and each student before its distillation and after it. A missing distillation is done now.
 
-    A student is named after the original, its layers and its passes: "all-MiniLM-L6-v2 3×2", "all-MiniLM-L6-v2 3×2 distilled".
+    A student is named after the original and its whole conversion, as runs are: "all-MiniLM-L6-v2 2×2 lower between edges", and
+    the same with "distilled" at its end.
     """
     yield original
     for what in distillations:
-        name = f"{original.name} {what.conversion['layers']}×{what.conversion['passes']}"
+        name = " ".join([original.name, *conversion_words(what.conversion)])
         yield original._replace(name=name, encoder=what.student())
         encoder = pretrained.load(str(distil(what, what.folder)))
         yield original._replace(name=f"{name} {DISTILLED}", encoder=encoder)

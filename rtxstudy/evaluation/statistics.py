@@ -18,13 +18,13 @@ from scipy.special import ndtr
 from rtxlib.errors import InputError, nearest
 
 CONFIDENCE = 0.95  # of every interval
-FEWEST_SEEDS = 3  # for a verdict; an interval of fewer is drawn hollow, because it says little about new seeds
+FEWEST_SEEDS = 3  # for an interval over seeds and for a verdict: t(0.975, 1) is 12.7, so an interval of two says nothing
 _QUANTILES = 1000  # of a distribution, for a mean over it
 POWER = 0.8  # four times in five: the probability with which a difference is to be shown (Cohen 1988)
 
 
 class Interval(NamedTuple):
-    """A mean over n values with its confidence interval; ``low`` and ``high`` are NaN if n is 1."""
+    """A mean over n values with its confidence interval; ``low`` and ``high`` are NaN if n is below :data:`FEWEST_SEEDS`."""
 
     mean: float
     low: float
@@ -47,15 +47,16 @@ def mean_interval(values: Sequence[float] | np.ndarray) -> Interval:
     """Student's t-interval for the mean of ``values`` (seeds,), for example one model's accuracies over its seeds.
 
     mean ± t(0.975, n − 1) · s / √n, where s is the standard deviation of the sample (Student 1908, Biometrika 6). The interval
-    says how far other seeds would move the mean on the *same* test texts. A single value has no interval, so its ends are NaN.
+    says how far other seeds would move the mean on the *same* test texts. Fewer than :data:`FEWEST_SEEDS` values have no
+    interval, so its ends are NaN.
     Raises ``InputError`` for no values, and for a missing or infinite one: leaving it out would overstate n.
     """
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise InputError(f"A mean needs at least one finite value per seed, not {values.tolist()}.")
     mean, n = float(values.mean()), values.size
-    if n == 1:
-        return Interval(mean, np.nan, np.nan, 1)
+    if n < FEWEST_SEEDS:
+        return Interval(mean, np.nan, np.nan, n)
     half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)
     return Interval(mean, float(mean - half), float(mean + half), n)
 
@@ -181,9 +182,9 @@ def summarise(
 ) -> pd.DataFrame:
     """One row per group of runs: ``by…, mean, low, high, sd, n`` of ``value``, and the median of each column in ``carry``.
 
-    ``low`` and ``high`` are the interval of :func:`mean_interval` over seeds; they and ``sd`` are NaN for a single run. Groups
-    keep the order in which they first appear, and a missing value in ``by`` forms a group of its own. Raises ``InputError``
-    for a missing column, an empty table, or a seed that occurs twice in a group (one run would count as two).
+    ``low`` and ``high`` are the interval of :func:`mean_interval` over seeds, NaN for fewer than three; ``sd`` is NaN for a
+    single run. Groups keep the order in which they first appear, and a missing value in ``by`` forms a group of its own. Raises
+    ``InputError`` for a missing column, an empty table, or a seed that occurs twice in a group (one run would count as two).
     """
     for column in (*by, value, *carry):
         if column not in runs:

@@ -14,7 +14,7 @@ from rtxstudy.evaluation.statistics import FEWEST_SEEDS, summarise
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import DASHED, GREY, INK, looks, on
-from rtxstudy.figures.shared.notes import interval_note, signed
+from rtxstudy.figures.shared.notes import interval_note, signed, with_interval
 from rtxstudy.figures.shared.scales import Percent, grid, within_shares
 from rtxstudy.figures.shared.style import BODY, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent
@@ -31,7 +31,7 @@ def accuracy_intervals(
     ``runs``: ``model``, ``seed``, ``value`` (0..1), one row per run; optionally ``data`` (one panel for each) and
     ``n_test``. The best model without a neural network ("tf-idf" or "majority" in its name) also draws a line down
     its panel. A majority class far below all others is named at the edge, so that the other marks keep their room. A
-    model with one run has no interval. A row without ``data`` belongs to the only data set of the table. Raises
+    model with fewer than three runs has no interval. A row without ``data`` belongs to the only data set of the table. Raises
     ``InputError`` for a missing column, an empty table, or a seed that occurs twice.
     """
     require(runs, ("model", "seed", value), "accuracy_intervals")
@@ -65,14 +65,13 @@ def accuracy_intervals(
             ax.axvline(best, color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
         for y, row in enumerate(rows.itertuples(index=False)):
             colour, marker = look[row.model].colour, look[row.model].marker
-            words = f"{100 * row.mean:.1f}"
+            words = with_interval(row.mean, row.low, row.high)
             if row.n > 1:
                 seeds = part.loc[part["model"] == row.model, value]
                 small = {"markersize": 5.5, "alpha": 0.75, "markeredgewidth": 0}
                 ax.plot(seeds, np.full(row.n, y + 0.27), ".", color=colour, **small)
                 ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
-                words += f" ± {100 * (row.high - row.mean):.1f}"
-            beside(ax, y, f"{words}  (n = {row.n})")
+            beside(ax, y, f"{words}, n = {row.n}")
             if edge is None or row.mean >= edge:
                 few = row.n < FEWEST_SEEDS and look[row.model].family != "classical"
                 edge_of = {"markeredgecolor": colour, "markerfacecolor": "white", "markeredgewidth": 1.5}

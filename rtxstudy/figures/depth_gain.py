@@ -46,11 +46,9 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
     regimes = dict(zip(table["regime"].unique(), LOOKS, strict=False))
     figure, axes = canvas(
         title,
-        "Points of accuracy. On the diagonal a loop keeps all that depth gains; on the level line it keeps nothing. "
-        "Filled: depth pays (its interval lies above zero). Lines: 95 % intervals over new seeds and new texts."
-        + (" A line that reaches the frame goes on beyond it." if cut else "")
-        + ("" if table["learned"].all() else " Grey: no encoder is better than the majority class.")
-        + (" The right panel shows all marks; the left one enlarges its grey square." if apart else ""),
+        f"Dashed: the loop keeps all. Filled: depth pays. Lines: 95\xa0%\xa0intervals{', cut at the frame' if cut else ''}."
+        + ("" if table["learned"].all() else " Grey: no better than one label.")
+        + (" Left: the square enlarged." if apart else ""),
         4.3 if apart else 4.6,
         columns=len(panels),
         key=[square(colour, regime, marker) for regime, (colour, marker) in regimes.items()],
@@ -60,11 +58,11 @@ def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how
         _panel(ax, panel, regimes)
     axes[0, 0].xaxis.set_label_text("depth gain: deep − shallow (points)")
     axes[0, 0].yaxis.set_label_text("loop gain: loop − shallow (points)")
-    _names(axes[0, 0], panels[0], regimes)
+    _names(axes[0, 0], panels[0], panels[0], regimes)
     if apart:
         low, high = _frame(panels[0])
         axes[0, 1].add_patch(Rectangle((low, low), high - low, high - low, color=FAINT, zorder=0))
-        _names(axes[0, 1], table[~near], regimes)
+        _names(axes[0, 1], table[~near], table, regimes)
     return figure
 
 
@@ -75,8 +73,8 @@ def _panel(ax: Axes, table: pd.DataFrame, regimes: Looks) -> None:
     """The marks with their intervals, the diagonal and the lines at zero."""
     for row in table.itertuples(index=False):
         colour, marker = _colour(row, regimes), regimes[row.regime][1]
-        ax.plot([row.depth_low, row.depth_high], [row.loop_gain] * 2, color=colour, linewidth=1.2, alpha=0.5)
-        ax.plot([row.depth_gain] * 2, [row.loop_low, row.loop_high], color=colour, linewidth=1.2, alpha=0.5)
+        ax.plot([row.depth_low, row.depth_high], [row.loop_gain] * 2, color=colour, linewidth=1.1, alpha=0.4)
+        ax.plot([row.depth_gain] * 2, [row.loop_low, row.loop_high], color=colour, linewidth=1.1, alpha=0.4)
         few = getattr(row, "n_seeds", FEWEST_SEEDS) < FEWEST_SEEDS
         face = colour if row.depth_low > 0 and row.learned and not few else "white"
         ax.plot(row.depth_gain, row.loop_gain, marker, color=colour, markersize=7.5, markerfacecolor=face, zorder=3)
@@ -90,13 +88,17 @@ def _panel(ax: Axes, table: pd.DataFrame, regimes: Looks) -> None:
     grid(ax, "both")
 
 
-def _names(ax: Axes, table: pd.DataFrame, regimes: Looks) -> None:
-    """The task of each mark beside it, where neither a mark nor a line is in the way."""
+def _names(ax: Axes, table: pd.DataFrame, drawn: pd.DataFrame, regimes: Looks) -> None:
+    """The task of each mark of ``table`` beside it, where none of the marks and lines that are ``drawn`` is in the way."""
     colours = [ink(_colour(row, regimes)) for row in table.itertuples(index=False)]
     low, high = ax.get_xlim()
-    segments = [((low, low), (high, high)), ((low, 0), (high, 0))]
+    segments = [((low, low), (high, high)), ((low, 0), (high, 0)), ((0, low), (0, high))]
+    for row in drawn.itertuples(index=False):
+        segments.append(((max(row.depth_low, low), row.loop_gain), (min(row.depth_high, high), row.loop_gain)))
+        segments.append(((row.depth_gain, max(row.loop_low, low)), (row.depth_gain, min(row.loop_high, high))))
     x, y = table["depth_gain"].to_numpy(), table["loop_gain"].to_numpy()
-    place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), colours, segments=segments)
+    others = drawn.loc[drawn.index.difference(table.index), ["depth_gain", "loop_gain"]].to_numpy()
+    place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), colours, segments=segments, others=others)
 
 
 def _colour(row: Any, regimes: Looks) -> str:

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
 from rtxstudy.figures.shared.looks import looks, on
-from rtxstudy.figures.shared.notes import interval_note
+from rtxstudy.figures.shared.notes import interval_note, with_interval
 from rtxstudy.figures.shared.scales import grid, percent_below
 from rtxstudy.figures.shared.style import BODY, canvas, styled
 
@@ -45,13 +45,11 @@ def transfer(table: pd.DataFrame, title: str = "Does it carry from one domain to
     for ax, ((source, target), part) in zip(axes[:, 0], panels, strict=True):
         for y, row in enumerate(part.itertuples(index=False)):
             colour, marker = look[row.model].colour, look[row.model].marker
-            words = f"{100 * row.mean:.1f}"
             if np.isfinite(row.low):
                 ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
-                words += f" ± {100 * (row.high - row.mean):.1f}"
             face = "white" if source == target else colour
             ax.plot(row.mean, y, marker, color=colour, markersize=8, markeredgewidth=1.6, markerfacecolor=face)
-            beside(ax, y, words)
+            beside(ax, y, with_interval(row.mean, row.low, row.high))
         bare_rows(ax, part["model"])
         ax.set_title(f"{source} → {target}", loc="left", weight="bold")
         ax.margins(x=0.08)

@@ -18,6 +18,7 @@ from rtxlib.errors import InputError
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside, place
 from rtxstudy.figures.shared.looks import DASHED, GREY, OKABE, ink, looks, on, square
+from rtxstudy.figures.shared.notes import with_interval
 from rtxstudy.figures.shared.scales import grid, logarithmic, percent_below, wide
 from rtxstudy.figures.shared.style import BODY, PAD, WIDTH, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent, wrap
@@ -164,12 +165,10 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
             ax.axvline(expected, color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
         for y, row in enumerate(part.itertuples(index=False)):
             colour, marker = look[row.model].colour, look[row.model].marker
-            words = f"{100 * row.mean:.1f}"
             if np.isfinite(row.low):
                 ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
-                words += f" ± {100 * (row.high - row.mean):.1f}"
             ax.plot(row.mean, y, marker, color=colour, markersize=8, markeredgecolor="white", markeredgewidth=0.8)
-            beside(ax, y, words)
+            beside(ax, y, with_interval(row.mean, row.low, row.high))
         bare_rows(ax, part["label"])
         ax.set_title("\n".join(head), loc="left", weight="bold")
         ax.margins(x=0.08)

@@ -25,6 +25,13 @@ _MEASURES = {  # of a state, with the title of its panel
     "accuracy": "accuracy when read out (%)",
     "entropy": "attention entropy (% of maximum)",
 }
+_ENDS = {  # where a measure ends, and so does its band
+    "cosine": (-1, 1),
+    "distance": (0, np.inf),
+    "token_correlation": (-1, 1),
+    "accuracy": (0, 1),
+    "entropy": (0, 1),
+}
 _WEIGHTS = {"initial": "at initialisation", "trained": "after training"}
 CEILING = 1e5  # a longer state is not drawn: on its scale all other states would look alike
 
@@ -71,10 +78,10 @@ def states_by_pass(table: pd.DataFrame, title: str = "What does each pass change
         for name, seen in look.items():
             part = summary[summary["model"] == name].sort_values("iteration")
             x = part["iteration"].to_numpy(dtype=float)
-            low = part["low"]
+            low, high = (part[end].clip(*_ENDS.get(column, (None, None))) for end in ("low", "high"))
             if column == "norm":  # which may have a logarithmic axis
                 low = low.where(low > 0, part["mean"] / 2)
-            ax.fill_between(x, low, part["high"], color=seen.shade, alpha=0.18, linewidth=0)
+            ax.fill_between(x, low, high, color=seen.shade, alpha=0.18, linewidth=0)
             _marked(ax.plot(x, part["mean"])[0], seen, fills[name])
         head = _MEASURES[column]
         if column == "norm" and wide(summary["mean"]):

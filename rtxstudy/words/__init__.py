@@ -48,6 +48,7 @@ from rtxstudy.words.exits import beside_plain_loop as beside_plain_loop
 from rtxstudy.words.exits import bounded_exit as bounded_exit
 from rtxstudy.words.exits import may_leave as may_leave
 from rtxstudy.words.format_control import format_control as format_control
+from rtxstudy.words.format_control import format_tells as format_tells
 from rtxstudy.words.limitations import limits as limits
 from rtxstudy.words.limitations import not_run as not_run
 from rtxstudy.words.loop import leaving_early as leaving_early

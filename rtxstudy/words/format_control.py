@@ -35,3 +35,21 @@ def format_control(table: pd.DataFrame) -> str:
             "- So a part of this task can be solved without reading a word. Its accuracies do not show reading alone."
         )
     return "\n".join(lines)
+
+
+def format_tells(table: pd.DataFrame, data: str) -> str:
+    """A warning beside another result on these data: how many labels their format alone gives away.
+
+    ``table``: of :func:`rtxstudy.evaluation.format_control.format_control`; ``data``: their name.
+    """
+    from rtxstudy.evaluation import format_control as of  # here, because it loads scikit-learn
+
+    row = table.set_index("input")
+    told, constant = row.loc[of.BOTH, "accuracy"], row.loc[of.CONSTANT, "accuracy"]
+    if row.loc[of.BOTH, "low"] <= constant:
+        return f"On **{data}**, the format of a text does not tell its label (control in notebook 06)."
+    return (
+        f"Read the results on **{data}** with care. The format of a text alone, without any word, tells its label for {told:.0%} "
+        f"of the texts (control in notebook 06; one label for all is right for {constant:.0%}). A neighbour of the same kind may "
+        "be one of the same format, so more such neighbours do not show that an encoder understands more."
+    )

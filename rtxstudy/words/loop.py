@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_interval
-from rtxstudy.words.numbers import number, points, signed
+from rtxstudy.words.numbers import counted, number, points, signed
 
 FASTER = 1.5  # early exit aims for at least this throughput, relative to all passes
 LOST = 0.002  # early exit may lose at most this accuracy, on average
@@ -40,23 +40,23 @@ def _of_loop(rows: pd.DataFrame) -> str:
     return said + (f" Fewer than {FEWEST_SEEDS} seeds settle nothing." if few else "")
 
 
-def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes: int) -> str:
+def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes: int, texts: int) -> str:
     """Whether a model is more accurate after all its passes than after one; accuracies (seeds,) of the same runs.
 
-    A loop that the model ignores shows first in labels that are as good after one pass as after all.
+    A loop that the model ignores shows first in labels that are as good after one pass as after all. The labels of single texts
+    are not kept by pass, so the interval covers new seeds and not new texts; the sentence says so. ``texts``: how many there are.
     """
     gained = mean_interval(np.subtract(last, first))
-    interval = f", 95 % interval over {gained.n} seeds {signed(gained.low)} to {signed(gained.high)}"
-    if gained.n == 1:
-        interval, shown = "", "one seed gives no interval"
+    on = f"on these {texts:,} texts"
+    interval = f", 95 % interval {signed(gained.low)} to {signed(gained.high)} over {gained.n} seeds, {on}"
+    if gained.n < FEWEST_SEEDS:
+        interval, shown = f" {on}", f"{counted(gained.n, 'seed')} {'gives' if gained.n == 1 else 'give'} no interval"
     elif gained.low > 0:
-        shown = "the later passes help on these texts"
+        shown = "the later passes raise the accuracy on these texts, and new texts may differ"
     elif gained.high < 0:
-        shown = "the later passes harm on these texts"
+        shown = "the later passes lower the accuracy on these texts, and new texts may differ"
     else:
         shown = "the interval contains zero, so the later passes are not shown to help"
-    if 1 < gained.n < FEWEST_SEEDS and not gained.low <= 0 <= gained.high:
-        shown += f", but fewer than {FEWEST_SEEDS} seeds settle nothing"
     return (
         f"**{model}** reaches an accuracy of {np.mean(first):.3f} after the first pass and of {np.mean(last):.3f} "
         f"after {passes} ({points(gained.mean)}{interval}): {shown}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from rtxstudy.words.comparisons import verdict
@@ -30,15 +32,15 @@ def learning_pass(gradients: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def passes_read(read: pd.DataFrame, passes: int) -> str:
+def passes_read(read: pd.DataFrame, passes: int, texts: Mapping[str, int]) -> str:
     """Accuracy after one pass, after the ``passes`` of training, and after the most passes.
 
-    ``read``: columns data, model, seed, iteration, accuracy.
+    ``read``: columns data, model, seed, iteration, accuracy. ``texts``: data → number of test texts.
     """
     lines = []
     for (data, model), own in read.groupby(["data", "model"], sort=False):
         after = own.pivot(index="iteration", columns="seed", values="accuracy")  # (passes, seeds)
-        used = loop_used(after.loc[1], after.loc[passes], model, passes)
+        used = loop_used(after.loc[1], after.loc[passes], model, passes, texts[data])
         lines.append(f"- {data}: {used} After {after.index[-1]} passes the accuracy is {after.iloc[-1].mean():.3f}.")
     return "\n".join(lines)
 

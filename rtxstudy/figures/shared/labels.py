@@ -25,18 +25,20 @@ def place(
     radii: Sequence[float],
     colours: Sequence[str],
     segments: Sequence[tuple[tuple[float, float], tuple[float, float]]] = (),
+    others: Sequence[tuple[float, float]] = (),
 ) -> list[Annotation]:
     """Write one label beside each point. No label covers another label or a mark, or leaves the axes.
 
-    ``x``, ``y`` and ``segments`` (lines to keep clear of, as pairs of ends) are in data coordinates, ``radii`` of
-    the marks in points. A label that had to move away gets a thin line to its mark. Call it last: it freezes the
-    layout, because the labels are placed on the final sizes.
+    ``x``, ``y``, ``segments`` (lines to keep clear of, as pairs of ends) and ``others`` (marks without a label, as large as the
+    first) are in data coordinates, ``radii`` of the marks in points. A label that had to move away gets a thin line to its mark.
+    Call it last: it freezes the layout, because the labels are placed on the final sizes.
     """
     figure, texts = axes.figure, [said(text, brief=True) for text in texts]
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     point = 72 / figure.dpi
-    centres = axes.transData.transform(np.column_stack([x, y])) * point  # (n, 2)
+    centres = axes.transData.transform(np.vstack([np.column_stack([x, y]), *map(np.atleast_2d, others)])) * point
+    radii = [*radii, *[radii[0]] * len(others)]
     lines = (axes.transData.transform(np.reshape(segments, (-1, 2))) * point).reshape(-1, 2, 2)
     frame = axes.get_window_extent().extents * point
     sizes = [extent(text, BODY) for text in texts]

@@ -18,9 +18,9 @@ def apart(place: int, lines: int, most: float = 0.07) -> float:
 
 
 def mean_line(axes: Axes, x: Iterable[float], part: pd.DataFrame, seen: Look) -> None:
-    """A line through ``part["mean"]`` at ``x``, with bars from ``part["low"]`` to ``part["high"]``."""
+    """A line through the shares ``part["mean"]`` at ``x``, with bars from ``part["low"]`` to ``part["high"]``, at most 0 to 1."""
     x = np.asarray(x, dtype=float)
-    axes.vlines(x, part["low"], part["high"], color=seen.shade, linewidth=1.8, alpha=0.5)
+    axes.vlines(x, part["low"].clip(0, 1), part["high"].clip(0, 1), color=seen.shade, linewidth=1.8, alpha=0.5)
     axes.plot(
         x,
         part["mean"],

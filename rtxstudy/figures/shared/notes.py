@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 
 
 def interval_note(counts: Iterable[int], mark: str = "bars") -> str:
     """What the marks of uncertainty are, from the number of seeds of each mean.
 
-    ``bars: 95% interval over seeds (n = 5)``, or that one seed has no interval.
+    ``bars: 95% interval over seeds (n = 5)``, or that so few seeds have no interval.
     """
     counts = {int(number) for number in counts}
-    if counts == {1}:
-        return "one seed each, so no interval"
-    n = _range(counts - {1})
-    return f"{mark}: 95%\xa0interval over seeds (n\xa0=\xa0{n})" + (", none for a single run" if 1 in counts else "")
+    enough = {number for number in counts if number >= FEWEST_SEEDS}
+    if not enough:
+        return f"{'one seed' if counts == {1} else _range(counts) + ' seeds'} each, so no interval"
+    few = f", none for fewer than {FEWEST_SEEDS} seeds" if counts - enough else ""
+    return f"{mark}: 95%\xa0interval over seeds (n\xa0=\xa0{_range(enough)}){few}"
 
 
 def seeds_note(counts: Iterable[int]) -> str:
@@ -41,6 +45,15 @@ def share(value: float) -> str:
     if value == 0 or value >= 0.0095:
         return f"{value:.1%}"
     return f"{value:.2%}" if value >= 0.0001 else "<0.01%"
+
+
+def with_interval(mean: float, low: float, high: float) -> str:
+    """A share of 0..1 in per cent with its interval: ``80.9 (80.5 to 81.3)``; the mean alone where an end is missing.
+
+    A t-interval can reach beyond 0 and 1, where no share lies; such an end is written as 0 or 100.
+    """
+    words = f"{100 * mean:.1f}"
+    return words if math.isnan(low) or math.isnan(high) else f"{words} ({100 * max(low, 0):.1f} to {100 * min(high, 1):.1f})"
 
 
 def signed(share: float, zero: str = "0.0") -> str:
