@@ -71,7 +71,7 @@ def arm(model: str, right: np.ndarray, folder, labels: np.ndarray) -> Runs:
         path.mkdir()
         guesses = pd.DataFrame({"row": np.arange(len(labels)), "label": labels, "prediction": np.where(own, labels, 1 - labels)})
         guesses.to_parquet(path / "predictions.parquet")
-        metrics = {"model": model, "data": "p", "seed": seed, "non_embedding_parameters": 1}
+        metrics = {"model": model, "data": "p", "seed": seed, "non_embedding_parameters": 1, "parameters": 2}
         runs.append(Run(model + str(seed), {}, metrics, path))
     return Runs(tuple(runs), (None,) * len(runs), folder)
 

@@ -137,7 +137,7 @@ def test_the_probes_are_drawn_and_said_beside_random_weights(data: Prepared) -> 
     refuses(draw_probes.probes, table, ("model", "weights", "depth", "task", "accuracy"))
     said = words.known_by_depth(table)
     assert words.probes_title(table) == "After its last layer, bert-tiny is not above random weights"
-    assert "after pass 3" in said and "0.0 and 0.0 points against random weights" in said
+    assert "after pass 3" in said and "0.0 and 0.0 points compared with random weights" in said
 
 
 # ---------------------------------------- the guide

@@ -129,10 +129,11 @@ def passes() -> str:
     states = table("states")
     own = states[(states["model"] == "recurrent-3x4x256 uniform") & (states["weights"] == "trained")]
     after = own.pivot(index="seed", columns="iteration", values="accuracy")[[1, 2, 3, 4]]
-    lost = mean_interval(after[4] - after[1])
+    lost, texts = mean_interval(after[4] - after[1]), runs(STANDARD)["n_test"].iloc[0]
     return (
         markdown(["passes", *after], [["accuracy", *(f"{mean:.3f}" for mean in after.mean())]])
-        + f"\n\nFour passes − one pass: {signed(lost.mean)} points ({interval(lost._asdict())}, {lost.n} seeds)."
+        + f"\n\nFour passes − one pass: {signed(lost.mean)} points ({interval(lost._asdict())} over {lost.n} seeds, on "
+        f"these {texts} sentences)."
     )
 
 
