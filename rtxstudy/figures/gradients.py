@@ -20,7 +20,7 @@ from rtxstudy.figures.shared.wrapping import wrap
 
 @styled
 def gradient_by_pass(
-    table: pd.DataFrame, title: str = "Does every iteration take part in learning, or only the last?"
+    table: pd.DataFrame, title: str = "Does every pass take part in learning, or only the last?"
 ) -> Figure:
     """Gradient norm (above) and share of the whole gradient (below) at each pass: one line per model.
 
@@ -73,7 +73,7 @@ def gradient_by_pass(
     if depths.nunique() == 1:
         share.axhline(1 / depths.iloc[0], color=GREY, linewidth=1, linestyle=DASHED, zorder=0.5)
     share.set(
-        xlabel="iteration of the block",
+        xlabel="pass through the block",
         ylabel="share of the gradient (%)",
         xticks=range(1, int(depths.max()) + 1),
         xlim=(0.6, depths.max() + 0.4),

@@ -97,7 +97,7 @@ def _lines(table: pd.DataFrame, ticks: list[str], xlabel: str, title: str, figur
 
 
 @styled
-def grid_heat_map(table: pd.DataFrame, title: str = "What do width, layers and iterations buy?") -> Figure:
+def grid_heat_map(table: pd.DataFrame, title: str = "What do width, layers and passes buy?") -> Figure:
     """Mean accuracy by width (across) and layers in the block (up): one panel for each number of passes.
 
     ``table``: ``hidden_size``, ``num_hidden_layers``, ``recurrent_depth``, ``mean``, ``n`` and optionally
@@ -166,6 +166,6 @@ def grid_heat_map(table: pd.DataFrame, title: str = "What do width, layers and i
         lowest = place + columns >= len(depths)
         ax.set_xlabel("width (hidden size)" if lowest else "")
         ax.set_ylabel("layers in the block" if place % columns == 0 else "")
-        ax.set_title(f"{depths[place]} iteration{'s' if depths[place] > 1 else ''}", loc="left", weight="bold")
+        ax.set_title(f"{depths[place]} pass{'es' if depths[place] > 1 else ''}", loc="left", weight="bold")
         ax.tick_params(length=0, rotation=0, labelbottom=lowest)
     return figure
