@@ -63,7 +63,7 @@ def read(results: Path, name: str) -> pd.DataFrame | None:
 def write_rows(results: Path, name: str, rows: pd.DataFrame, column: str) -> None:
     """Publish rows of a table; those with the same value in ``column`` are replaced."""
     with store.lock(results, "publish"):
-        _replace(results / f"{name}.parquet", rows, column)
+        _replace(results / f"{name}.parquet", rows, column, rows[column])
 
 
 def runs(results: Path) -> list[Run]:
