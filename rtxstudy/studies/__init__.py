@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rtxlib.errors import InputError, nearest
+from rtxlib.runs.keys import hashed
 from rtxlib.runs.spec import RunSpec
 from rtxstudy.profiles.profile import Profile
 from rtxstudy.studies.composed_tasks import (
@@ -77,6 +78,7 @@ __all__ = [
     "form",
     "forms",
     "grid",
+    "key_of",
     "leaving_early",
     "matched",
     "on_task",
@@ -144,6 +146,11 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
         "composed": composed,
     },
 }
+
+
+def key_of(study: str, profile: Profile) -> str:
+    """A hash of the runs of a study, under which a table that is made of them is kept."""
+    return hashed({"runs": [spec.canonical() for spec in specs_of(study, profile)]})
 
 
 def specs_of(study: str, profile: Profile) -> list[RunSpec]:
