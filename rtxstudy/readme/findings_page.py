@@ -94,11 +94,11 @@ def where_depth_pays() -> str:
         share, low, high = (percent(row[name]) for name in ("kept", "kept_low", "kept_high"))
         kept = "–" if np.isnan(row["kept"]) else f"{share} ({low} to {high})"
         reached = ", ".join(f"{row[arm]:.3f}" for arm in ARMS)
-        lines.append([row["data"], row["regime"], reached, *gains, kept, f"{row['n_seeds']} × {row['n_items']:,}"])
+        lines.append([names.said(row["data"]), row["regime"], reached, *gains, kept, f"{row['n_seeds']} × {row['n_items']:,}"])
     header = ["task", "encoders", "accuracy: deep, shallow, loop", "depth gain", "loop gain", "loop − deep", "kept"]
     header.append("seeds × texts")
     lines_of_words = wrapped(names.said(depth_gain.where_depth_pays(table("depth_gains"))))
-    return f"{names.said(markdown(header, lines))}\n\n{lines_of_words}"
+    return f"{markdown(header, lines)}\n\n{lines_of_words}"
 
 
 def grid() -> str:

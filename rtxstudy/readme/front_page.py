@@ -80,7 +80,8 @@ def findings() -> str:
         "The share of the depth gain that it keeps is poorly known "
         f"({percent(pairs['kept_low'])} to {percent(pairs['kept_high'])}). A loop of the lower three layers keeps "
         f"{percent(lower['kept'])} ({percent(lower['kept_low'])} to {percent(lower['kept_high'])}), so a part is lost. "
-        f"On reviews of Yelp and of Amazon depth gains {gained} points, and the loop of four layers keeps {' and '.join(kept)} of it. "
+        f"On reviews of Yelp and of Amazon depth gains {gained} points, and the loop of four layers keeps "
+        f"{' and '.join(kept)} of it. "
         f"On SNLI depth pays as well (+{100 * other['depth_gain']:.1f} points), and the loop is not shown to gain anything "
         f"({signed(other['loop_gain'])}, {signed(other['loop_low'])} to {signed(other['loop_high'])}).",
         "**On SST-2 the recurrent encoder replaces the standard one, but narrowly.** The recurrent encoder (three layers, 256 "
