@@ -43,7 +43,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     was, and nothing of the new one. Two folders cannot be exchanged at once, so a kill may come when the old one is set aside and
     the new one is not yet in its place; the next call brings the old one back.
     """
-    temporary, old = _beside(path), path.with_name(f".{path.name[:40]}.old")
+    temporary, old = _beside(path), path.with_name(f".{path.name[:40]}.{_short(path.name)}.old")
     if old.exists() and not path.exists():
         os.replace(old, path)
     temporary.mkdir()

@@ -59,7 +59,7 @@ def test_an_old_folder_survives_when_the_new_one_cannot_take_its_place(tmp_path:
         pass
     monkeypatch.undo()
     assert [file.name for file in folder.iterdir()] == ["first"] and list(tmp_path.iterdir()) == [folder]
-    os.replace(folder, tmp_path / ".folder.old")  # as a kill between the two renames leaves it
+    os.replace(folder, tmp_path / f".folder.{atomic._short('folder')}.old")  # as a kill between the two renames leaves it
     with pytest.raises(ValueError, match="broken off"), replacing_folder(folder):
         raise ValueError("broken off")
     assert [file.name for file in folder.iterdir()] == ["first"] and list(tmp_path.iterdir()) == [folder]

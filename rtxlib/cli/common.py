@@ -130,7 +130,12 @@ def show(record: dict[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(record))
         return
     for name, value in record.items():
-        click.echo(f"{name:26} {value:.4g}" if isinstance(value, float) else f"{name:26} {visible(str(value))}")
+        click.echo(f"{name:26} {_written(value) if isinstance(value, float) else visible(str(value))}")
+
+
+def _written(value: float) -> str:
+    """Four decimals, or two digits of a number that would lose them: 0.8945, 480.1000, 1.2e-06."""
+    return f"{value:.2g}" if 0 < abs(value) < 1e-3 else f"{value:.4f}"
 
 
 def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: bool, train: Callable[..., Path]) -> None:

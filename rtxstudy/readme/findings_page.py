@@ -19,8 +19,8 @@ from rtxstudy.readme.tables import (
     compared,
     comparison,
     interval,
+    kept,
     markdown,
-    percent,
     runs,
     side_by_side,
     starts_without_a_seed,
@@ -91,10 +91,9 @@ def where_depth_pays() -> str:
     lines = []
     for row in table("depth_gains").to_dict("records"):
         gains = [f"{signed(row[f'{of}_gain'])} ({signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})" for of in GAINS]
-        share, low, high = (percent(row[name]) for name in ("kept", "kept_low", "kept_high"))
-        kept = "–" if np.isnan(row["kept"]) else f"{share} ({low} to {high})"
+        share = "–" if np.isnan(row["kept"]) else kept(row)
         reached = ", ".join(f"{row[arm]:.3f}" for arm in ARMS)
-        lines.append([names.said(row["data"]), row["regime"], reached, *gains, kept, f"{row['n_seeds']} × {row['n_items']:,}"])
+        lines.append([names.said(row["data"]), row["regime"], reached, *gains, share, f"{row['n_seeds']} × {row['n_items']:,}"])
     header = ["task", "encoders", "accuracy: deep, shallow, loop", "depth gain", "loop gain", "loop − deep", "kept"]
     header.append("seeds × texts")
     lines_of_words = wrapped(names.said(depth_gain.where_depth_pays(table("depth_gains"))))

@@ -15,6 +15,7 @@ from rtxstudy.readme.tables import (
     accuracy,
     comparison,
     interval,
+    kept,
     markdown,
     of_task,
     percent,
@@ -45,7 +46,6 @@ def findings() -> str:
     other = of_task("depth_gains", "snli")
     reviews = [of_task("depth_gains", SHORT_REVIEWS.format(name)) for name in ("yelp", "amazon")]
     gained = " and ".join(f"{100 * task['depth_gain']:.1f}" for task in reviews)
-    kept = [f"{percent(task['kept'])} ({percent(task['kept_low'])} to {percent(task['kept_high'])})" for task in reviews]
     trained = runs(MINILM, "multi_nli")["train_rows"].iloc[0]
     slower = side_by_side(LOOP, "ms_one") / side_by_side(MINILM, "ms_one")
     supported = [
@@ -79,9 +79,9 @@ def findings() -> str:
         f"({percent(pairs['loop_parameters'] / pairs['deep_parameters'])} without the token table) and saves no time. "
         "The share of the depth gain that it keeps is poorly known "
         f"({percent(pairs['kept_low'])} to {percent(pairs['kept_high'])}). A loop of the lower three layers keeps "
-        f"{percent(lower['kept'])} ({percent(lower['kept_low'])} to {percent(lower['kept_high'])}), so a part is lost. "
+        f"{kept(lower)}, so a part is lost. "
         f"On reviews of Yelp and of Amazon depth gains {gained} points, and the loop of four layers keeps "
-        f"{' and '.join(kept)} of it. "
+        f"{' and '.join(map(kept, reviews))} of it. "
         f"On SNLI depth pays as well (+{100 * other['depth_gain']:.1f} points), and the loop is not shown to gain anything "
         f"({signed(other['loop_gain'])}, {signed(other['loop_low'])} to {signed(other['loop_high'])}).",
         "**On SST-2 the recurrent encoder replaces the standard one, but narrowly.** The recurrent encoder (three layers, 256 "

@@ -81,6 +81,12 @@ def percent(share: float) -> str:
     return f"{number(100 * share, '.0f')} %"
 
 
+def kept(row: Mapping[str, float]) -> str:
+    """The share of a depth gain that a loop keeps, with its interval."""
+    share, low, high = (percent(row[name]) for name in ("kept", "kept_low", "kept_high"))
+    return f"{share} ({low} to {high})"
+
+
 def interval(row: Mapping[str, float]) -> str:
     return f"{signed(row['low'])} to {signed(row['high'])}"
 

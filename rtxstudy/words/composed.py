@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.words.numbers import points, signed
+from rtxstudy.words.numbers import interval, points, signed
 
 AT_CHANCE = 0.5  # of two labels that are equally frequent
 NO_POINTERS = (  # for a profile whose composed tasks have no pointers
@@ -51,7 +51,7 @@ def _answer(row: Mapping[str, Any]) -> str:
     if not row["learned"]:
         return f"On **{row['data']}** no encoder is shown to beat the most frequent label, so the task says nothing about depth."
     depth, loop = (
-        f"{points(row[f'{of}_gain'])} (95 % interval {signed(row[f'{of}_low'])} to {signed(row[f'{of}_high'])})"
+        f"{points(row[f'{of}_gain'])} ({interval(row[f'{of}_low'], row[f'{of}_high'])})"
         for of in ("depth", "loop")
     )
     said = f"On **{row['data']}** the deep encoder gains {depth} over the shallow one, and the loop {loop}."

@@ -150,12 +150,12 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
         ),
         (
             f"Take the loop if memory counts, because it loses less than {limit} to the deep encoder",
-            pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)],
+            pays[replacing(pays, margin)],
         ),
         (
             f"The loop loses less than {limit} to the deep encoder, but it is not shown to be better than the shallow one, which "
             "takes less time. Take the deep encoder if its gain counts, and the shallow one if not",
-            pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] <= 0)],
+            pays[(pays["sharing_low"] > -margin) & ~replacing(pays, margin)],
         ),
         (f"Take the deep encoder, because the loop loses more than {limit}", pays[pays["sharing_high"] < -margin]),
         (
@@ -164,6 +164,14 @@ def what_to_use(rows: pd.DataFrame, margin: float = 0.01) -> str:
         ),
     )
     return "\n".join(f"- {words}: {named(chosen)}." for words, chosen in groups if len(chosen))
+
+
+def replacing(pays: pd.DataFrame, margin: float) -> pd.Series:
+    """For each row where depth pays, whether the loop loses less than the margin to the deep encoder and beats the shallow one.
+
+    A loop that is not shown to gain replaces nothing: the shallow encoder may be as good, and takes less time.
+    """
+    return (pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)
 
 
 def named(rows: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.words.numbers import between, higher, number, signed
+from rtxstudy.words.numbers import between, higher, interval, number
 
 AIM = 1.7  # early exit aims for at least this throughput in batches, relative to all passes, for a loss of at most the bound
 _CHOSEN = {"controlled": "with a bounded expected risk", "certified": "with a certified risk"}
@@ -165,7 +165,7 @@ def _passes(number_of: float) -> str:
 
 def _ends(row: Mapping[str, Any]) -> str:
     """The interval of a difference in brackets, if it has one."""
-    return "" if math.isnan(row["low"]) else f" (95 % interval {signed(row['low'])} to {signed(row['high'])})"
+    return "" if math.isnan(row["low"]) else f" ({interval(row['low'], row['high'])})"
 
 
 def _epochs(number_of: float) -> str:

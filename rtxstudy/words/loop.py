@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_interval
-from rtxstudy.words.numbers import counted, number, points, signed
+from rtxstudy.words.numbers import counted, interval, number, points
 
 FASTER = 1.5  # early exit aims for at least this throughput, relative to all passes
 LOST = 0.002  # early exit may lose at most this accuracy, on average
@@ -48,9 +48,9 @@ def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes:
     """
     gained = mean_interval(np.subtract(last, first))
     on = f"on these {texts:,} texts"
-    interval = f", 95 % interval {signed(gained.low)} to {signed(gained.high)} over {gained.n} seeds, {on}"
+    over = f", {interval(gained.low, gained.high)} over {gained.n} seeds, {on}"
     if gained.n < FEWEST_SEEDS:
-        interval, shown = f" {on}", f"{counted(gained.n, 'seed')} {'gives' if gained.n == 1 else 'give'} no interval"
+        over, shown = f" {on}", f"{counted(gained.n, 'seed')} {'gives' if gained.n == 1 else 'give'} no interval"
     elif gained.low > 0:
         shown = "the later passes raise the accuracy on these texts, and new texts may differ"
     elif gained.high < 0:
@@ -59,7 +59,7 @@ def loop_used(first: Sequence[float], last: Sequence[float], model: str, passes:
         shown = "the interval contains zero, so the later passes are not shown to help"
     return (
         f"**{model}** reaches an accuracy of {np.mean(first):.3f} after the first pass and of {np.mean(last):.3f} "
-        f"after {passes} ({points(gained.mean)}{interval}): {shown}."
+        f"after {passes} ({points(gained.mean)}{over}): {shown}."
     )
 
 

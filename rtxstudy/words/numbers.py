@@ -21,6 +21,11 @@ def points(difference: float) -> str:
     return f"{signed(difference)} points"
 
 
+def interval(low: float, high: float) -> str:
+    """The interval of a difference of accuracies, in percentage points: "95 % interval −1.0 to +0.9"."""
+    return f"95 % interval {signed(low)} to {signed(high)}"
+
+
 def margin_points(margin: float) -> str:
     """A margin of accuracy: "1 point", "0.5 points"."""
     size = number(round(100 * margin, 6), "g")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.words.depth_gain import named
+from rtxstudy.words.depth_gain import named, replacing
 from rtxstudy.words.numbers import counted, margin_points, points, signed
 
 DEPTH = "09_where_depth_pays.ipynb#Where-does-depth-pay,-and-what-does-a-loop-keep?"
@@ -49,7 +49,7 @@ def _replaces(gains: pd.DataFrame, margin: float) -> str:
     if pays.empty:
         return f"There is nothing to replace: no gain from more layers is shown on {tasks}."
     head = f"Depth pays on {pays['data'].nunique()} of {tasks}: {', '.join(pays['data'].unique())}."
-    as_good = pays[(pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)]
+    as_good = pays[replacing(pays, margin)]
     if as_good.empty:
         return f"{head} No loop is shown to gain and to stay within {margin_points(margin)} of the deep encoder there."
     row = as_good.sort_values("sharing_gain").iloc[-1]
@@ -121,7 +121,7 @@ def _use(gains: pd.DataFrame, glance: pd.DataFrame, margin: float) -> str:
         parts.append(f"{words.format(fast['model'])} if time counts.")
     rows = _settled(gains)
     pays = rows[rows["kept"].notna()]
-    if ((pays["sharing_low"] > -margin) & (pays["loop_low"] > 0)).any():
+    if replacing(pays, margin).any():
         parts.append("Take a loop where depth pays and memory counts.")
     flat = rows[rows["kept"].isna() & (rows["depth_high"] < margin)]
     if len(flat):

@@ -15,7 +15,7 @@ import pandas as pd
 
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
-from rtxstudy.words.numbers import higher, margin_points, number, signed
+from rtxstudy.words.numbers import higher, interval, margin_points, number, signed
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
@@ -173,8 +173,8 @@ def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) ->
     told = f"About {int(more):,} more" if more <= MANY_TIMES * answer["n_labelled"] else "Many times more"
     return [
         f"{answer['n_judged']:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
-        f"{margin_points(margin)} of the best (measured {signed(row['behind'])} points, 95 % interval "
-        f"{signed(row['behind_low'])} to {signed(row['behind_high'])}). {told} labelled texts would tell."
+        f"{margin_points(margin)} of the best (measured {signed(row['behind'])} points, "
+        f"{interval(row['behind_low'], row['behind_high'])}). {told} labelled texts would tell."
     ]
 
 
@@ -272,7 +272,7 @@ def more_labels(curve: pd.DataFrame) -> str:
             tells = "the texts to judge by are too few to tell whether more labels would help"
         sentences.append(
             f"- **{row.model}**: {signed(row.gain)} points of accuracy from {rows.iloc[0]:,} to {rows.iloc[1]:,} training texts "
-            f"(95 % interval {signed(row.low)} to {signed(row.high)}); {tells}."
+            f"({interval(row.low, row.high)}); {tells}."
         )
     return "\n".join(sentences) or "There were too few texts or too few minutes for a learning curve."
 

@@ -32,7 +32,8 @@ def choose(
     ``centres`` (n or more, 2) and ``radii`` of the marks, ``sizes`` of the labels of the first n marks, ``lines`` (m, 2 ends, 2)
     to keep clear of, ``frame``: left, bottom, right and top of the axes.
     """
-    places = [_places(centre, r, size) for centre, r, size in zip(centres, radii, sizes, strict=False)]
+    labelled = zip(centres[: len(sizes)], radii[: len(sizes)], sizes, strict=True)
+    places = [_places(centre, r, size) for centre, r, size in labelled]
     alone = np.stack([_cost_alone(option, i, centres, radii, lines, frame) for i, option in enumerate(places)])
     return places, _search(alone, places)
 
