@@ -173,19 +173,18 @@ def conversions(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def depth_gains(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of the depth gain, the loop gain and the share kept, in percentage points; a row for each mark."""
+    """A readable table of both gains, of loop minus deep in percentage points, and of the share kept; a row for each mark."""
     return pd.DataFrame(
         [
             {
                 "way of training": row["regime"],
                 "data": row["data"],
                 **{
-                    f"{of} gain": _with_ends(row[f"{of}_gain"], row[f"{of}_low"], row[f"{of}_high"])
-                    for of in ("depth", "loop")
+                    name: _with_ends(row[f"{of}_gain"], row[f"{of}_low"], row[f"{of}_high"])
+                    for name, of in (("depth gain", "depth"), ("loop gain", "loop"), ("loop − deep", "sharing"))
                 },
                 "the loop keeps": kept(row),
-                "seeds": row["n_seeds"],
-                "test texts": f"{row['n_items']:,}",
+                "seeds × texts": f"{row['n_seeds']} × {row['n_items']:,}",
             }
             for row in table.to_dict("records")
         ]
