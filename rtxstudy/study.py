@@ -26,7 +26,8 @@ from IPython.display import Markdown
 from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.process import tune
-from rtxstudy import published
+from rtxstudy import names, published
+from rtxstudy.claims import Claim, sentences
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.live import Live
 from rtxstudy.report import provenance
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from rtxlib.runs.store import Run
     from rtxstudy.figures.save import Shown
     from rtxstudy.profiles import Profile
-
 
 @dataclass
 class Study:
@@ -60,6 +60,7 @@ class Study:
     _prepared: dict[DataSpec, Prepared] = field(default_factory=dict)
     _sources: dict[str, dict[str, Any]] = field(default_factory=dict)  # data label → row, of the data asked for so far
     _seeds: set[int] = field(default_factory=set)  # of the runs asked for so far
+    _claims: dict[str, list[Claim]] = field(default_factory=dict)  # question → the claims made so far
 
     @classmethod
     def open(cls, profile: str, **parameters: Any) -> Study:
@@ -73,7 +74,9 @@ class Study:
         sizes = profiles.load(profile, **parameters)
         redraws = bool(os.environ.get("RTX_NO_TRAINING"))
         given = {"profile": profile} | parameters
-        return cls(sizes, given, paths.results_dir(profile), paths.figures_dir(profile), redraws)
+        results = paths.results_dir(profile)
+        names.know(published.names(results))
+        return cls(sizes, given, results, paths.figures_dir(profile), redraws)
 
     # ------------------------------------------------------------------------------------------------------------ data
 
@@ -101,12 +104,14 @@ class Study:
         Raises InputError when a redraw finds no published row.
         """
         from rtxlib.runs.spec import data_label
+        from rtxstudy import naming
 
         spec = spec or self.profile.data
         label = data_label(spec)
         if label not in self._sources:
             row = self._published_source(label) if self.redraws else _source(label, self.data(spec))
             self._sources[label] = row
+            self._name({label: naming.of_data(spec)})
         return self._sources[label]
 
     def out_of_reach(self, spec: DataSpec) -> str | None:
@@ -123,6 +128,13 @@ class Study:
         if not rows:
             raise self._unpublished(f"description of {label}", "notebook 01")
         return rows[0] | {"labels": rows[0]["labels"].split(", ")}
+
+    def _name(self, found: dict[str, names.Name]) -> None:
+        """Take names for ids, and publish those that are new."""
+        known = names.known()
+        if new := {id_: name for id_, name in found.items() if known.get(id_) != name}:
+            names.know(new)
+            published.write_rows(self.results, "names", published.name_table(new), "id")
 
     def _unpublished(self, what: str, notebook: str = "the notebook") -> InputError:
         return InputError(
@@ -145,9 +157,12 @@ class Study:
 
     def runs_of(self, specs: Iterable[RunSpec], timed: bool = True) -> Runs:
         """The runs of these specs, each once, as :meth:`run` finds or trains them."""
+        from rtxstudy import naming
+
         specs = list(dict.fromkeys(specs))  # two studies may share a run
         self._seeds |= {spec.seed for spec in specs}
         found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
+        self._name(naming.of_runs(found, specs))
         return Runs(tuple(found), tuple(specs), self.results)
 
     def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
@@ -275,9 +290,31 @@ class Study:
 
         return save(figure, stem, numbers, self.figures, alt, caption, finds)
 
-    def say(self, sentence: Callable[[Mapping[str, Any]], str], rows: pd.DataFrame) -> Markdown:
-        """One computed sentence per row of a table, as a list."""
-        return Markdown("\n".join(f"- {sentence(row)}" for row in rows.to_dict("records")))
+    @property
+    def speaks(self) -> bool:
+        """Whether claims are made. They are written for the full study; the other profiles show their tables alone."""
+        return self.profile.name == "full"
+
+    def claim(self, make: Callable[..., Claim | list[Claim]], *arguments: Any) -> Markdown:
+        """The claims that a function of :mod:`rtxstudy.questions` makes: those that are true, as a paragraph or a list.
+
+        The function's module is their question, under which :meth:`close` publishes all of them, the others too.
+        """
+        if not self.speaks:
+            return Markdown("")
+        made = make(*arguments)
+        claims = made if isinstance(made, list) else [made]
+        self._claims.setdefault(make.__module__.rpartition(".")[2], []).extend(claims)
+        said = sentences(claims)
+        return Markdown(("\n" if any(one.startswith("- ") for one in said) else " ").join(said))
+
+    def title(self, make: Callable[..., Claim], *arguments: Any, otherwise: str) -> str:
+        """The title of a figure: the claim of ``make`` if it is true, and otherwise what the figure shows, without a finding."""
+        if not self.speaks:
+            return otherwise
+        claim = make(*arguments)
+        self._claims.setdefault(make.__module__.rpartition(".")[2], []).append(claim)
+        return claim.sentence if claim.holds else otherwise
 
     def show_texts(self, make: Callable[[], pd.DataFrame]) -> Styler | Markdown:
         """A table with texts of the data in it. Texts are not published, because licences forbid it; a redraw says so instead."""
@@ -288,7 +325,10 @@ class Study:
         return table.style.hide(axis="index").set_properties(subset=table.columns[table.dtypes == "str"], **wrapped)
 
     def close(self) -> provenance.Provenance:
-        """End the notebook with its provenance: code, parameters, seeds, data, machine, versions and time."""
+        """End the notebook: publish its claims, and give its provenance: code, parameters, seeds, data, machine, versions, time."""
+        for question, claims in self._claims.items():
+            made = [{"sentence": one.sentence, "holds": one.holds} for one in dict.fromkeys(claims) if one.holds is not None]
+            published.publish(question, [], self.results, claims=pd.DataFrame(made, columns=["sentence", "holds"]))
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)

@@ -29,7 +29,7 @@ from rtxstudy.readme.tables import (
     wrapped,
 )
 from rtxstudy.words import depth_gain
-from rtxstudy.words.numbers import signed
+from rtxstudy.numbers import signed
 
 GAINS = ("depth", "loop", "sharing")  # columns of the table depth_gains
 

@@ -26,7 +26,7 @@ from rtxstudy.readme.tables import (
     wrapped,
 )
 from rtxstudy.studies.depth_gain import MADE_LOWER
-from rtxstudy.words.numbers import signed
+from rtxstudy.numbers import signed
 
 
 def drawing() -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rtxstudy.evaluation.statistics import mean_difference
 from rtxstudy.studies import MADE
-from rtxstudy.words.numbers import number, signed
+from rtxstudy.numbers import number, signed
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -57,7 +57,8 @@ def levels(cells: Sequence[NotebookNode]) -> Levels:
     """Sort the cells of a notebook.
 
     - ``answer``: the cell belongs to the summary.
-    - ``appendix`` at a heading: its section belongs to the appendices, up to the next heading of its level or above.
+    - ``appendix`` at a heading: its section belongs to the appendices, up to the next heading of its level or above. At a cell of
+      code it moves that cell alone.
     - ``notebook-only``: the cell is left out, because the report says or draws the same in another place.
 
     A section that this profile skips is left out, too.
@@ -70,5 +71,6 @@ def levels(cells: Sequence[NotebookNode]) -> Levels:
             inside = level if "appendix" in own and (not inside or level <= inside) else inside * (level > inside)
         if "notebook-only" in own or n in skipped:
             continue
-        (found.answer if "answer" in own else found.appendix if inside else found.chapter).append(cell)
+        apart = inside or (cell.cell_type == "code" and "appendix" in own)
+        (found.answer if "answer" in own else found.appendix if apart else found.chapter).append(cell)
     return found

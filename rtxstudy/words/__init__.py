@@ -20,7 +20,7 @@ A notebook calls them as ``words.verdict(row)``. Most take a row or a table; all
 - :mod:`~rtxstudy.words.encoders`: pretrained encoders, their heads and layers; notebooks 07 and 08 import this module itself
 - :mod:`~rtxstudy.words.tour`: the parts of an encoder; notebook 08 imports this module itself
 - :mod:`~rtxstudy.words.your_data` and :mod:`~rtxstudy.words.your_texts`: somebody's own texts; notebook 10 imports them itself
-- :mod:`~rtxstudy.words.numbers`: how a number is written in a sentence
+- :mod:`~rtxstudy.numbers`: how a number is written in a sentence
 """
 
 from rtxstudy.words.answers import answer as answer
@@ -54,8 +54,8 @@ from rtxstudy.words.limitations import not_run as not_run
 from rtxstudy.words.loop import leaving_early as leaving_early
 from rtxstudy.words.loop import loop_used as loop_used
 from rtxstudy.words.loop import worth as worth
-from rtxstudy.words.numbers import between as between
-from rtxstudy.words.numbers import points as points
+from rtxstudy.numbers import between as between
+from rtxstudy.numbers import points as points
 from rtxstudy.words.passes import clear_forms as clear_forms
 from rtxstudy.words.passes import composition as composition
 from rtxstudy.words.passes import gradient_reach as gradient_reach

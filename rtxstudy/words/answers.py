@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.words.numbers import number, points
+from rtxstudy.numbers import number, points
 
 
 def answer(standard: str, recurrent: str, comparisons: pd.DataFrame, margin: float) -> str:

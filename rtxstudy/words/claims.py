@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from rtxstudy.words.numbers import counted, number, points, signed
+from rtxstudy.numbers import counted, number, points, signed
 
 OUTCOMES = ("holds", "does not hold", "not settled", "not measured")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.words.numbers import counted, points, signed
+from rtxstudy.numbers import counted, points, signed
 
 
 def verdict(row: Mapping[str, Any]) -> str:

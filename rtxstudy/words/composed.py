@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.words.numbers import interval, points, signed
+from rtxstudy.numbers import interval, points, signed
 
 AT_CHANCE = 0.5  # of two labels that are equally frequent
 NO_POINTERS = (  # for a profile whose composed tasks have no pointers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rtxstudy.words.limitations import SPLITS
-from rtxstudy.words.numbers import counted, number
+from rtxstudy.numbers import counted, number
 
 if TYPE_CHECKING:  # loads torch
     from rtxlib.training.recipe import Recipe

@@ -10,7 +10,7 @@ import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
 from rtxstudy.evaluation.statistics import CONFIDENCE, FEWEST_SEEDS
-from rtxstudy.words.numbers import counted, margin_points, number, points, signed
+from rtxstudy.numbers import counted, margin_points, number, points, signed
 
 
 def kept(row: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy.names import said
-from rtxstudy.words.numbers import signed
+from rtxstudy.numbers import signed
 
 
 def traced(steps: pd.DataFrame, model: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.words.numbers import between, higher, interval, number
+from rtxstudy.numbers import between, higher, interval, number
 
 AIM = 1.7  # early exit aims for at least this throughput in batches, relative to all passes, for a loss of at most the bound
 _CHOSEN = {"controlled": "with a bounded expected risk", "certified": "with a certified risk"}

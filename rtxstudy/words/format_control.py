@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.words.numbers import points, signed
+from rtxstudy.numbers import points, signed
 
 
 def format_control(table: pd.DataFrame) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rtxstudy.words.numbers import between
+from rtxstudy.numbers import between
 
 SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 PARTS = {  # study → what it shows; a report names the studies that its profile leaves out

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_interval
-from rtxstudy.words.numbers import counted, interval, number, points
+from rtxstudy.numbers import counted, interval, number, points
 
 FASTER = 1.5  # early exit aims for at least this throughput, relative to all passes
 LOST = 0.002  # early exit may lose at most this accuracy, on average

@@ -8,7 +8,7 @@ import pandas as pd
 
 from rtxstudy.words.comparisons import verdict
 from rtxstudy.words.loop import loop_used
-from rtxstudy.words.numbers import counted, points
+from rtxstudy.numbers import counted, points
 
 
 def clear_forms(forms: pd.DataFrame) -> str:

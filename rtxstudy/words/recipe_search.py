@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from rtxstudy.words.numbers import between, counted, margin_points, number, points
+from rtxstudy.numbers import between, counted, margin_points, number, points
 
 
 def chosen_recipe(finals: pd.DataFrame) -> str:

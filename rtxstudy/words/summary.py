@@ -6,7 +6,7 @@ import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.words.depth_gain import named, replacing
-from rtxstudy.words.numbers import counted, margin_points, points, signed
+from rtxstudy.numbers import counted, margin_points, points, signed
 
 DEPTH = "09_where_depth_pays.ipynb#Where-does-depth-pay,-and-what-does-a-loop-keep?"
 FOREST = "99_report.ipynb#Which-differences-are-larger-than-the-noise?"

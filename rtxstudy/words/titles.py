@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, mean_interval
-from rtxstudy.words.numbers import between, counted, number, points, signed
+from rtxstudy.numbers import between, counted, number, points, signed
 
 # ---------------------------------------- which model is more accurate
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from rtxstudy.words.numbers import between, counted
+from rtxstudy.numbers import between, counted
 
 
 def softmax(peaks: pd.DataFrame, head_dim: int) -> str:
