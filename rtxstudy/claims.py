@@ -29,6 +29,7 @@ class Claim:
 
     sentence: str
     holds: bool | None
+    kind: str = "sentence"  # or "title", of a figure
 
 
 def claim(text: str, *, holds: Any = True, **numbers: Any) -> Claim:

@@ -39,7 +39,9 @@ WORDS = {  # ids that no spec makes
     "bag of embeddings": Name("Bag of embeddings", "the mean of learned vectors of words and word pairs"),
     "nb-svm": Name("NB-SVM", "a linear classifier over weighted counts of words and word pairs"),
     "tf-idf + logistic regression": Name("TF-IDF", "TF-IDF of words and word pairs, with logistic regression"),
-    "tf-idf + logistic regression, second text alone": Name("TF-IDF, second text", "TF-IDF without the first text of a pair"),
+    "tf-idf + logistic regression, second text alone": Name(
+        "TF-IDF, second text", "TF-IDF without the first text of a pair"
+    ),
     "from_second": Name("residual from 2nd pass", "h ← F(h) + α·h from the second pass on"),
     "random_depth": Name("random passes", "trained with a random number of passes"),
     "input_injection": Name("input injection", "the input is added again before each later pass"),

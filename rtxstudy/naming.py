@@ -49,7 +49,6 @@ SETTINGS: dict[str, dict[Any, str]] = {  # field of a model's configuration → 
 TIMES = {1: "once", 2: "twice"}
 
 
-
 def of_data(spec: DataSpec) -> Name:
     """The name of a data set. The short one says what tells it apart; the long one also gives rows and tokens."""
     short = SOURCES.get(spec.source) or (Path(spec.path).name if spec.path else spec.source)
@@ -92,7 +91,11 @@ def of_model(spec: RunSpec) -> Name:
     if family in ("standard", "recurrent") and all(number.isdigit() for number in numbers):
         short = f"{family.capitalize()} {'×'.join(numbers)}"
         layers, *passes, width = numbers
-        counts = [_plural(layers, "layer"), *(f"passed {TIMES.get(int(n), f'{n} times')}" for n in passes), f"{width} wide"]
+        counts = [
+            _plural(layers, "layer"),
+            *(f"passed {TIMES.get(int(n), f'{n} times')}" for n in passes),
+            f"{width} wide",
+        ]
         long = f"{family} encoder, {', '.join(counts)}"
     else:
         short = MODELS.get(model, model.replace("bert-", "BERT-"))

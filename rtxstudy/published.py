@@ -87,7 +87,7 @@ def untrue(results: Path) -> str:
     """The published claims that are not true of the tables, as a Markdown list; empty where all are true."""
     claims = read(results, "claims")
     wrong = [] if claims is None else claims.loc[~claims["holds"].astype(bool)].itertuples()
-    return "\n".join(f"- {one.sentence.removeprefix('- ')} ({one.study.replace('_', ' ')})" for one in wrong)
+    return "\n".join(f"- {one.sentence.removeprefix('- ')} ({one.question.replace('_', ' ')})" for one in wrong)
 
 
 def runs(results: Path) -> list[Run]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
-from rtxstudy import names
 from rtxlib.runs.counting_words import MAJORITY, NAME, SECOND_ALONE, best
+from rtxstudy import names
 from rtxstudy.numbers import percent, signed, with_ends
 
 COSTS = {  # column of the runs table → its readable name and its format

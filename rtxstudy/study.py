@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,7 @@ class Study:
     _sources: dict[str, dict[str, Any]] = field(default_factory=dict)  # data label → row, of the data asked for so far
     _seeds: set[int] = field(default_factory=set)  # of the runs asked for so far
     _claims: dict[str, list[Claim]] = field(default_factory=dict)  # question → the claims made so far
+    _number: str = ""  # of the notebook, as its figures have it
 
     @classmethod
     def open(cls, profile: str, **parameters: Any) -> Study:
@@ -284,11 +285,15 @@ class Study:
     ) -> Shown:
         """Save a figure with the numbers it draws, as :func:`rtxstudy.figures.save.save` does, and show it.
 
+        ``alt``: what stands where in the figure. Its title is put before it, because the title says what is seen.
         ``finds``: False folds it away behind a line that says that it finds nothing.
         """
         from rtxstudy.figures.save import save
 
-        return save(figure, stem, numbers, self.figures, alt, caption, finds)
+        self._number = stem.partition("_")[0]
+        heading = " ".join(figure.texts[0].get_text().split()) if figure.texts else ""
+        seen = f"{heading}. {alt}" if heading else alt  # the title says what is seen, and the alt text where
+        return save(figure, stem, numbers, self.figures, seen, caption, finds)
 
     @property
     def speaks(self) -> bool:
@@ -313,7 +318,7 @@ class Study:
         if not self.speaks:
             return otherwise
         claim = make(*arguments)
-        self._claims.setdefault(make.__module__.rpartition(".")[2], []).append(claim)
+        self._claims.setdefault(make.__module__.rpartition(".")[2], []).append(replace(claim, kind="title"))
         return claim.sentence if claim.holds else otherwise
 
     def show_texts(self, make: Callable[[], pd.DataFrame]) -> Styler | Markdown:
@@ -325,10 +330,15 @@ class Study:
         return table.style.hide(axis="index").set_properties(subset=table.columns[table.dtypes == "str"], **wrapped)
 
     def close(self) -> provenance.Provenance:
-        """End the notebook: publish its claims, and give its provenance: code, parameters, seeds, data, machine, versions, time."""
-        for question, claims in self._claims.items():
-            made = [{"sentence": one.sentence, "holds": one.holds} for one in dict.fromkeys(claims) if one.holds is not None]
-            published.publish(question, [], self.results, claims=pd.DataFrame(made, columns=["sentence", "holds"]))
+        """End the notebook: publish its claims, and give the provenance of its numbers."""
+        made = [
+            asdict(one) | {"question": question}
+            for question, claims in self._claims.items()
+            for one in dict.fromkeys(claims)
+            if one.holds is not None
+        ]
+        if made:
+            published.publish(f"notebook {self._number}", [], self.results, claims=pd.DataFrame(made))
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)

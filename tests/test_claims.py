@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rtxstudy import published, readable, words
+from rtxstudy import published
+from rtxstudy.claims import sentences
 from rtxstudy.evaluation import claims
 from rtxstudy.evaluation.claims import FAILS, HOLDS, OPEN, UNMEASURED, Claim, Measured
 from rtxstudy.evaluation.proposal import proposal
+from rtxstudy.questions import proposal as promises
 
 STANDARD, RECURRENT, WIDE = "standard-6x384", "recurrent-3x2x256", "standard-6x256"
 PROPOSAL = proposal(STANDARD, RECURRENT, WIDE, 2, "sst2", 0.01)
@@ -85,7 +87,7 @@ def test_each_claim_about_parameters_is_measured_with_the_token_table_and_withou
 
 
 def test_the_region_of_a_claim_is_shown_beside_its_outcome() -> None:
-    written = readable.claims(claims.claims(PROPOSAL, tables()))
+    written = promises.readable(claims.claims(PROPOSAL, tables()))
     assert list(written)[:2] == ["claim", "outcome"]
     true_if = dict(zip(written["what is measured"], written["counts as true if"], strict=True))
     assert true_if[f"parameters of {RECURRENT}"] == "3.23 to 3.57 million"
@@ -123,14 +125,12 @@ def test_the_table_and_the_sentences_say_what_was_measured() -> None:
     given = tables(recurrent=("sst2", f"{RECURRENT} − {STANDARD}", -0.02, -0.012, 5))
     given["tour_norm_times"] = pd.DataFrame({"norm": ["rmsnorm", "layernorm"], "ms": [1.5, 1.0]})
     table = claims.claims(PROPOSAL, given)
-    written = readable.claims(table)
+    written = promises.readable(table)
     assert written.loc[table["outcome"] == UNMEASURED, "measured"].eq("–").all()
-    assert "−1.6 points (95 % interval −2.0 to −1.2 points, 5 seeds × 872 texts)" in set(written["measured"])
-    said = words.claims(table)
+    assert "−1.6 points (−2.0 to −1.2, 5 seeds × 872 texts)" in set(written["measured"])
     assert written.loc[table["claim"].str.startswith("RMSNorm computes faster"), "measured"].item() == "1.50"
-    counts = table["outcome"].value_counts()
-    assert f"**Does not hold**: {counts[FAILS]} of {len(table)} rows" in said
-    assert f"**Not measured**: {counts[UNMEASURED]} of {len(table)} rows" in said
+    (sentence,) = sentences(promises.summary(table))
+    assert sentence.startswith(f"Of {len(table)} claims {(table['outcome'] == HOLDS).sum()} hold, ")
 
 
 def test_the_committed_tables_measure_what_they_can() -> None:

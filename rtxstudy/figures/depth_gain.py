@@ -40,10 +40,12 @@ def depth_gains(table: pd.DataFrame, title: str) -> Figure:
     left_out = table.drop(drawn.index)
     far = drawn["depth_gain"].abs().gt(NEAR) | drawn["loop_gain"].abs().gt(NEAR)
     panels = [part for part in (drawn[far], drawn[~far]) if len(part)] or [drawn]
+    cut = any(_cut(part) for part in panels)
     heights = [len(part) + 0.9 for part in panels]
     figure, axes = canvas(
         title,
         "Points of accuracy over the shallow encoder, with 95\xa0% intervals. Filled: depth pays (Holm)."
+        + (" Wider intervals are cut at the frame." if cut else "")
         + (f" Left out: {_named(left_out)}." if len(left_out) else ""),
         0.45 * len(panels) + 0.235 * sum(heights),
         rows=len(panels),
@@ -115,6 +117,12 @@ def _columns(ax: Axes, y: float, words: Sequence[str], colour: str) -> None:
             size=_SMALL,
             annotation_clip=False,
         )
+
+
+def _cut(table: pd.DataFrame) -> bool:
+    """Whether an interval reaches beyond the frame."""
+    low, high = _frame(table)
+    return any((table[f"{name}_low"] < low).any() or (table[f"{name}_high"] > high).any() for name in ("depth", "loop"))
 
 
 def _frame(table: pd.DataFrame) -> tuple[float, float]:

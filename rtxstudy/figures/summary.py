@@ -77,8 +77,8 @@ def forest(table: pd.DataFrame, title: str, data: str, margin: float) -> Figure:
     """Every comparison: the difference in accuracy of two models with its interval, narrow intervals apart from wide ones.
 
     ``table``: ``comparison`` ("A − B"), ``data``, ``difference``, ``low``, ``high`` (0.01 = one percentage point) and ``verdict``
-    (:data:`rtxstudy.evaluation.glance.VERDICTS`). A row on other data than ``data`` names them. ``margin``: what a replacement may
-    lose; a dashed line marks it. Filled: the interval excludes zero. Pale: neither model is above the majority class. Raises
+    (:data:`rtxstudy.evaluation.glance.VERDICTS`). A row on other data than ``data`` names them. A dashed line marks ``margin``,
+    what a replacement may lose. Filled: the interval excludes zero. Pale: neither model is above the majority class. Raises
     ``InputError`` for a missing column, an empty table, or a comparison that occurs twice.
     """
     require(table, ("comparison", "data", "difference", "low", "high", "verdict"), "forest")
@@ -89,8 +89,8 @@ def forest(table: pd.DataFrame, title: str, data: str, margin: float) -> Figure:
     panels = [(part, reach) for part, reach in zip(parts, (NEAR, FAR), strict=True) if len(part)]
     figure, axes = canvas(
         title,
-        f"First minus second, in points of accuracy; on {data} unless other data are named. Bars: 95\xa0% intervals over new seeds "
-        "and new texts. Filled: zero lies outside. Dashed: what a replacement may lose.",
+        f"First minus second, in points of accuracy; on {data} unless other data are named. Bars: 95\xa0% intervals over new "
+        "seeds and new texts. Filled: zero lies outside. Dashed: what a replacement may lose.",
         0.55 * len(panels) + 0.235 * len(table),
         rows=len(panels),
         width=WIDE,

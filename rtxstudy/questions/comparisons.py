@@ -21,13 +21,14 @@ def summary(verdicts: pd.DataFrame) -> list[Claim]:
     below = clear["comparison"].str.contains("tf-idf|nb-svm") & (clear["difference"] < 0)
     return [
         claim(
-            "Every difference above five points has one of two causes: pretraining, or counting words on the domain task.",
+            "Every difference above five points has one of two causes: pretraining, or counting words on the domain "
+            "task.",
             holds=bool((pretrained | below).all()),
             n=len(clear) or None,
         ),
         claim(
-            "Of the others {alike:word} show that two encoders are alike to within a point, and {open:word} stay open: their intervals contain zero "
-            "and are wide.",
+            "Of the others {alike:word} show that two encoders are alike to within a point, and {open:word} stay "
+            "open: their intervals contain zero and are wide.",
             holds=many.get("open", 0) > 0,
             alike=int(many.get("alike", 0)),
             open=int(many.get("open", 0)),

@@ -14,8 +14,8 @@ def same(gains: pd.DataFrame, phrase: pd.Series | dict) -> list[Claim]:
     level = row(pd.DataFrame([phrase])) if len(phrase) else row(None)
     return [
         claim(
-            "Counting words is at chance on *same* ({words:percent}); judging each phrase so and comparing would give {bound:percent}, and six "
-            "layers reach {deep:percent}.",
+            "Counting words is at chance on *same* ({words:percent}); judging each phrase so and comparing would give "
+            "{bound:percent}, and six layers reach {deep:percent}.",
             holds=own.words < 0.55 and own.deep > level.bound,
             words=own.words,
             bound=level.bound,
@@ -32,7 +32,8 @@ def same(gains: pd.DataFrame, phrase: pd.Series | dict) -> list[Claim]:
 def pointers(tasks: int) -> list[Claim]:
     return [
         claim(
-            "A second task asks a model to follow pointers from phrase to phrase. It was tried once, with one seed, and was not learned (LOG.md).",
+            "A second task asks a model to follow pointers from phrase to phrase. It was tried once, with one seed, "
+            "and was not learned (LOG.md).",
             holds=tasks == 0,
             n=tasks,
         )

@@ -16,8 +16,9 @@ def chosen(choice: pd.DataFrame) -> list[Claim]:
     best, own = choice.loc[choice["val_accuracy"].idxmax()], choice.iloc[0]
     return [
         claim(
-            "The study's loop keeps the first and the last layer and passes the second and the third twice. It has the highest validation "
-            "accuracy of {n:word} ways, {own:percent} on {rows:,} texts (standard error {error:points} points), with one seed each.",
+            "The study's loop keeps the first and the last layer and passes the second and the third twice. It has "
+            "the highest validation accuracy of {n:word} ways, {own:percent} on {rows:,} texts (standard error "
+            "{error:points} points), with one seed each.",
             holds=len(choice) > 2 and best.name == own.name and bool(own["taken"]),
             n=len(choice),
             own=own["val_accuracy"],
@@ -26,7 +27,8 @@ def chosen(choice: pd.DataFrame) -> list[Claim]:
         ),
         claim(
             "Lower layers work, and averaged or spread layers do not: {average:percent} and {spread:percent}.",
-            holds=choice.loc[choice["start"].isin(["average", "spread"]), "val_accuracy"].max() < choice.loc[choice["start"] == "lower", "val_accuracy"].min()
+            holds=choice.loc[choice["start"].isin(["average", "spread"]), "val_accuracy"].max()
+            < choice.loc[choice["start"] == "lower", "val_accuracy"].min()
             if {"average", "spread"} <= set(choice["start"])
             else None,
             average=row(choice[choice["start"] == "average"].head(1)).val_accuracy,
@@ -82,8 +84,8 @@ def vocabulary(small: pd.DataFrame, margin: float = 0.01) -> list[Claim]:
     near, far = small[small["low"] > -margin], small[small["high"] < -margin]
     return [
         claim(
-            "Cut to the words of their task, {near:word} of {n:word} loops are shown to lose less than a point to all six layers with all words, "
-            "and {far:word} to lose more.",
+            "Cut to the words of their task, {near:word} of {n:word} loops are shown to lose less than a point to all "
+            "six layers with all words, and {far:word} to lose more.",
             holds=True,
             near=len(near),
             n=len(small),
@@ -105,10 +107,13 @@ def deployed(forms: pd.DataFrame, rounding: pd.DataFrame, eight: str) -> list[Cl
         return []
     rounded = forms[forms["form"] == eight]
     loop = row(rounded, arm="loop")
-    after = rounding[rounding["arm"] == "loop"].set_index("passes")["error"] if len(rounding) else pd.Series(dtype=float)
+    after = (
+        rounding[rounding["arm"] == "loop"].set_index("passes")["error"] if len(rounding) else pd.Series(dtype=float)
+    )
     return [
         claim(
-            "In eight bits the loop takes {megabytes:.0f} MB, {share:share} of its bytes, and no encoder loses accuracy that is shown ({data}).",
+            "In eight bits the loop takes {megabytes:.0f} MB, {share:share} of its bytes, and no encoder loses "
+            "accuracy that is shown ({data}).",
             holds=bool((rounded["high"] >= 0).all()),
             megabytes=loop.bytes / 1e6,
             share=loop.bytes / loop.whole_bytes,

@@ -18,12 +18,14 @@ def use(glance: pd.DataFrame, validation_rows: int) -> list[Claim]:
     told = ours[~ours["model"].isin(str(small.like).split(", "))]
     return [
         claim(
-            "**Use** {cheap} where time or memory decides and MiniLM where accuracy does; on SST-2 four of its six layers do as well.",
+            "**Use** {cheap} where time or memory decides and MiniLM where accuracy does; on SST-2 four of its six "
+            "layers do as well.",
             holds=small.family == "classical" and large.model == "all-MiniLM-L6-v2 2×1 lower between edges",
             cheap=names.short(str(small.model)) if small else None,
         ),
         claim(
-            "{rows} validation rows tell no encoder trained from nothing from {cheap}, which is smaller and faster than all of them.",
+            "{rows} validation rows tell no encoder trained from nothing from {cheap}, which is smaller and faster "
+            "than all of them.",
             holds=len(told) == 0 and bool((ours["megabytes"] > small.megabytes).all()),
             rows=validation_rows,
             cheap=names.short(str(small.model)) if small else None,
@@ -37,7 +39,8 @@ def title(glance: pd.DataFrame) -> Claim:
     pretrained, others = best[best["family"] == "pretrained"], best[best["family"] != "pretrained"]
     spread = others["mean"].max() - others["mean"].min() if len(others) else None
     return claim(
-        "Pretraining is worth {gain:.0f} points; without it, {n} models lie within {spread:.0f} points, whatever they cost",
+        "Pretraining is worth {gain:.0f} points; without it, {n} models lie within {spread:.0f} points, whatever they "
+        "cost",
         holds=len(pretrained) > 0 and pretrained["text_low"].min() > others["mean"].max() and spread < 0.03,
         gain=100 * (pretrained["mean"].mean() - others["mean"].mean()) if len(pretrained) and len(others) else None,
         n=len(others),
@@ -52,8 +55,8 @@ def members(glance: pd.DataFrame) -> list[Claim]:
         alike = [names.short(model) for model in one.like.split(", ") if model]
         claims.append(
             claim(
-                "- **{name}**, {accuracy:percent} on test texts, {megabytes:.1f} MB, {ms:.2g} ms a text. Validation rows do not tell it "
-                "from {alike}.",
+                "- **{name}**, {accuracy:percent} on test texts, {megabytes:.1f} MB, {ms:.2g} ms a text. Validation "
+                "rows do not tell it from {alike}.",
                 holds=True,
                 name=names.short(one.model),
                 accuracy=one.mean,
@@ -67,25 +70,26 @@ def members(glance: pd.DataFrame) -> list[Claim]:
 
 def times(side_by_side: pd.DataFrame) -> list[Claim]:
     """What a loop costs in time and in parameters, from one session in which the encoders took turns."""
+
     def ms(model: str) -> float:
         return float(row(side_by_side, model=model).ms_in_batch)
 
     loop, minilm = "all-MiniLM-L6-v2 2×2 lower between edges", "all-MiniLM-L6-v2"
     return [
         claim(
-            "A loop saves memory and no time: MiniLM's loop takes {loop:.1f} ms a text and all six layers take {deep:.1f}.",
+            "A loop saves memory and no time: MiniLM's loop takes {loop:.1f} ms a text and all six layers take "
+            "{deep:.1f}.",
             holds=0.8 < ms(loop) / ms(minilm) < 1.25,
             loop=ms(loop),
             deep=ms(minilm),
         ),
         claim(
-            "The recurrent encoder takes {share:share} of the standard encoder's time because it is narrower: a standard encoder of its "
-            "width takes as long ({alike:.2f} and {loop:.2f} ms).",
-            holds=0.8 < ms("recurrent-3x2x256") / ms("standard-6x256") < 1.25 and ms("recurrent-3x2x256") < ms("standard-6x384"),
+            "The recurrent encoder takes {share:share} of the standard encoder's time because it is narrower: a "
+            "standard encoder of its width takes as long ({alike:.2f} and {loop:.2f} ms).",
+            holds=0.8 < ms("recurrent-3x2x256") / ms("standard-6x256") < 1.25
+            and ms("recurrent-3x2x256") < ms("standard-6x384"),
             share=ms("recurrent-3x2x256") / ms("standard-6x384"),
             alike=ms("standard-6x256"),
             loop=ms("recurrent-3x2x256"),
         ),
     ]
-
-

@@ -9,6 +9,7 @@ import pandas as pd
 
 from rtxstudy import names
 from rtxstudy.claims import Claim, claim, row
+from rtxstudy.numbers import NBSP
 
 # What the Hub's data sets hold of the split that is only a part here: source → rows, and what they are
 WHOLE = {
@@ -38,7 +39,7 @@ def parts(sources: pd.DataFrame, balance: pd.DataFrame) -> pd.DataFrame:
         note = f"{have:,} of the {whole:,} {what}"
         test = balance[(balance["data"] == one["data"]) & (balance["split"] == "test")].set_index("label_name")["rows"]
         if "positive" in test:
-            note += f", {100 * test['positive'] / test.sum():.0f} % of the test texts positive"
+            note += f", {100 * test['positive'] / test.sum():.0f}{NBSP}% of the test texts positive"
         rows.append({"data": one["data"], "note": note})
     return pd.DataFrame(rows, columns=["data", "note"])
 
@@ -46,7 +47,9 @@ def parts(sources: pd.DataFrame, balance: pd.DataFrame) -> pd.DataFrame:
 def note(sentence: str) -> str:
     """A remark of the preparation without "(s)" and with the singular after one."""
     sentence = re.sub(r"\b(\d[\d,]*) (\w+)\(s\)", lambda m: f"{m[1]} {m[2]}{'' if m[1] == '1' else 's'}", sentence)
-    sentence = re.sub(r"(?<![\d,])1 rows whose text is in the test set were", "1 row whose text is in the test set was", sentence)
+    sentence = re.sub(
+        r"(?<![\d,])1 rows whose text is in the test set were", "1 row whose text is in the test set was", sentence
+    )
     return sentence
 
 
@@ -63,7 +66,9 @@ def readable(sources: pd.DataFrame) -> pd.DataFrame:
                 "data": one["data"],
                 "read from": str(one["source"]).removesuffix(", from a mirror of the Hub"),
                 "revision": revision(one),
-                "training, validation, test rows": ", ".join(f"{one[f'{part} rows']:,}" for part in ("train", "validation", "test")),
+                "training, validation, test rows": ", ".join(
+                    f"{one[f'{part} rows']:,}" for part in ("train", "validation", "test")
+                ),
                 "labels": one["labels"],
             }
             for one in sources.to_dict("records")
@@ -78,8 +83,8 @@ def overlap(audit: pd.DataFrame, data: str, leak_words: int) -> list[Claim]:
     leak = row(found, check="leak", left="train", right="test")
     return [
         claim(
-            "Of the training phrases of {data}, {rows:,} ({share:.1f} %) also stand inside a test sentence, and {long} of these are longer "
-            "than {words:word} words. They were published so, and they stay.",
+            "Of the training phrases of {data}, {rows:,} ({share:.1f} %) also stand inside a test sentence, and "
+            "{long} of these are longer than {words:word} words. They were published so, and they stay.",
             holds=inside.share < 0.05,
             data=names.short(data),
             rows=inside.rows,
@@ -92,7 +97,11 @@ def overlap(audit: pd.DataFrame, data: str, leak_words: int) -> list[Claim]:
 
 def overlap_title(audit: pd.DataFrame) -> Claim:
     between = row(audit[audit["rows"] > 0], check="inside", left="train", right="test")
-    return claim("{share:.1f} % of the training phrases also stand inside a test sentence", holds=between.share > 0, share=100 * between.share)
+    return claim(
+        "{share:.1f} % of the training phrases also stand inside a test sentence",
+        holds=between.share > 0,
+        share=100 * between.share,
+    )
 
 
 def funnel_title(funnel: pd.DataFrame) -> Claim:
@@ -100,7 +109,8 @@ def funnel_title(funnel: pd.DataFrame) -> Claim:
     dropped = funnel.assign(lost=funnel["rows_in"] - funnel["rows_out"])
     return claim(
         "One step drops rows: {lost:,} of {first:,}, phrases inside validation sentences",
-        holds=int((dropped["lost"] > 0).sum()) == 1 and dropped.loc[dropped["lost"].idxmax(), "step"].startswith("phrases inside"),
+        holds=int((dropped["lost"] > 0).sum()) == 1
+        and dropped.loc[dropped["lost"].idxmax(), "step"].startswith("phrases inside"),
         lost=int(first - last),
         first=int(first),
     )
@@ -108,11 +118,15 @@ def funnel_title(funnel: pd.DataFrame) -> Claim:
 
 def balance_title(balance: pd.DataFrame) -> Claim:
     shares = balance.assign(share=balance["rows"] / balance.groupby("split")["rows"].transform("sum"))["share"]
-    return claim("The labels are nearly balanced in every split", holds=shares.between(0.4, 0.6).all(), least=shares.min())
+    return claim(
+        "The labels are nearly balanced in every split", holds=shares.between(0.4, 0.6).all(), least=shares.min()
+    )
 
 
 def lengths_title(lengths: pd.DataFrame) -> Claim:
-    median = lengths.groupby("split").apply(lambda own: own["tokens"].repeat(own["rows"]).median(), include_groups=False)
+    median = lengths.groupby("split").apply(
+        lambda own: own["tokens"].repeat(own["rows"]).median(), include_groups=False
+    )
     return claim(
         "Test texts are longer than training texts: half have {test:.0f} tokens or more, against {train:.0f}",
         holds=median.get("test", 0) > median.get("train", 0),

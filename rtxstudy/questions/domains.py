@@ -16,7 +16,8 @@ def told(differences: pd.DataFrame, steps: int) -> list[Claim]:
     words = row(differences, comparison=f"{STANDARD} − tf-idf + logistic regression", data="domains")
     return [
         claim(
-            "Counting words is {words:points} points better than the standard encoder ({interval}), which took {steps} optimiser steps.",
+            "Counting words is {words:points} points better than the standard encoder ({interval}), which took "
+            "{steps} optimiser steps.",
             holds=words.high < 0,
             words=words.difference,
             interval=ends(-words.high, -words.low) if words else None,
@@ -32,7 +33,11 @@ def told(differences: pd.DataFrame, steps: int) -> list[Claim]:
 
 def title(differences: pd.DataFrame) -> Claim:
     below = differences[differences["comparison"].str.contains("tf-idf|nb-svm")]
-    return claim("Both encoders stay far below counting words on the domain task", holds=bool((below["high"] < 0).all()), n=len(below) or None)
+    return claim(
+        "Both encoders stay far below counting words on the domain task",
+        holds=bool((below["high"] < 0).all()),
+        n=len(below) or None,
+    )
 
 
 def confusion_title(counts: pd.DataFrame) -> Claim:
@@ -58,7 +63,8 @@ def control(table: pd.DataFrame) -> list[Claim]:
             signs=signs.accuracy,
         ),
         claim(
-            "In texts of one format and length, counting words falls from {words:percent} to {few:percent}: this task is in part one of format.",
+            "In texts of one format and length, counting words falls from {words:percent} to {few:percent}: this task "
+            "is in part one of format.",
             holds=few.difference_high < 0,
             words=words.accuracy,
             few=few.accuracy,
@@ -83,24 +89,34 @@ def carried(transfer: pd.DataFrame) -> list[Claim]:
     change = away - means["sst2"] if len(away) else away
     return [
         claim(
-            "Trained on film phrases and tested on Yelp, the two encoders change alike: {standard} and {recurrent} points.",
+            "Trained on film phrases and tested on Yelp, the two encoders change alike: {standard} and {recurrent} "
+            "points.",
             holds=abs(change.get(STANDARD, 1) - change.get(RECURRENT, 0)) < 0.01,
             standard=signed(change[STANDARD]) if STANDARD in change else None,
             recurrent=signed(change[RECURRENT]) if RECURRENT in change else None,
         ),
         claim(
-            "Every way to count words carries better; a bag of embeddings reaches {bag:percent} there, the standard encoder {standard:percent}.",
-            holds=len(away) > 2 and away.drop([STANDARD, RECURRENT], errors="ignore").min() > max(away.get(STANDARD, 1), away.get(RECURRENT, 1)),
+            "Every way to count words carries better; a bag of embeddings reaches {bag:percent} there, the standard "
+            "encoder {standard:percent}.",
+            holds=len(away) > 2
+            and away.drop([STANDARD, RECURRENT], errors="ignore").min()
+            > max(away.get(STANDARD, 1), away.get(RECURRENT, 1)),
             bag=away.get("bag of embeddings"),
             standard=away.get(STANDARD),
         ),
-        claim("These are means over three seeds and 600 test texts, without an interval for the loss.", holds=True, n=len(away) or None),
+        claim(
+            "These are means over three seeds and 600 test texts, without an interval for the loss.",
+            holds=True,
+            n=len(away) or None,
+        ),
     ]
 
 
 def carried_title(transfer: pd.DataFrame) -> Claim:
     means = transfer.pivot_table(index="model", columns="tested_on", values="mean")
-    change = means["yelp_polarity"] - means["sst2"] if {"yelp_polarity", "sst2"} <= set(means) else pd.Series(dtype=float)
+    change = (
+        means["yelp_polarity"] - means["sst2"] if {"yelp_polarity", "sst2"} <= set(means) else pd.Series(dtype=float)
+    )
     ours = change[[name for name in (STANDARD, RECURRENT) if name in change]]
     return claim(
         "From film phrases to Yelp both encoders lose about {lost:.0f} points, and counting words does not",
@@ -146,7 +162,10 @@ def unified_title(on_pool: pd.DataFrame) -> Claim:
         return claim("", holds=None)
     pairs = on_pool[on_pool["comparison"] == f"{RECURRENT} − {STANDARD}"]
     return first(
-        claim("With all rows, the two encoders are told apart on neither question", holds=bool(((pairs["low"] <= 0) & (pairs["high"] >= 0)).all())),
+        claim(
+            "With all rows, the two encoders are told apart on neither question",
+            holds=bool(((pairs["low"] <= 0) & (pairs["high"] >= 0)).all()),
+        ),
         claim("With all rows, the two encoders differ on at least one question", holds=len(pairs) > 0),
     )
 

@@ -30,9 +30,11 @@ def summary(rows: pd.DataFrame) -> list[Claim]:
     both = sorted(set(rows.loc[rows["high"] < 0, "form"][rows.loc[rows["high"] < 0, "form"].duplicated()]))
     return [
         claim(
-            "No form of the loop is shown to be better than the study's own, and on the generated texts {named} are worse.",
+            "No form of the loop is shown to be better than the study's own, and on the generated texts {named} are "
+            "worse.",
             holds=not (enough["low"] > 0).any() and len(worse) > 1,
-            named=listed([f"{short(one.form)} ({signed(one.difference)} points)" for one in worse.itertuples()]) or None,
+            named=listed([f"{short(one.form)} ({signed(one.difference)} points)" for one in worse.itertuples()])
+            or None,
         ),
         claim(
             "Only {named} is worse on both data sets; on SST-2 two seeds settle nothing.",

@@ -66,8 +66,8 @@ def converged(table: pd.DataFrame) -> list[Claim]:
     standard, loop = (row(table, model=model) for model in (STANDARD, RECURRENT))
     return [
         claim(
-            "Both encoders are within a point of their best validation accuracy after {share:share} to {most:share} of the epoch, so neither "
-            "converges much faster.",
+            "Both encoders are within a point of their best validation accuracy after {share:share} to {most:share} "
+            "of the epoch, so neither converges much faster.",
             holds=abs(standard.steps / standard.all_steps - loop.steps / loop.all_steps) < 0.15,
             share=min(standard.steps / standard.all_steps, loop.steps / loop.all_steps),
             most=max(standard.steps / standard.all_steps, loop.steps / loop.all_steps),
@@ -81,18 +81,23 @@ def sharing(differences: pd.DataFrame) -> list[Claim]:
     shared = row(differences, comparison=f"{RECURRENT} − {RECURRENT} unshared", data="sst2")
     return [
         claim(
-            "On SST-2 the recurrent encoder is {below:points} points below the standard one over five seeds ({interval}).",
+            "On SST-2 the recurrent encoder is {below:points} points below the standard one over five seeds "
+            "({interval}).",
             holds=not apart(replaced) and replaced.difference < 0,
             below=replaced.difference,
             interval=ends(replaced.low, replaced.high) if replaced else None,
         ),
         claim(
-            "That is no replacement of depth: with one seed left out the interval can begin at {without:signed}, and three layers passed "
-            "once do as well (see *Does depth pay on SST-2?*).",
+            "That is no replacement of depth: with one seed left out the interval can begin at {without:signed}, and "
+            "three layers passed once do as well (see *Does depth pay on SST-2?*).",
             holds=replaced.low_without <= -MARGIN,
             without=replaced.low_without,
         ),
-        claim("Sharing the block is not shown to cost anything ({shared}).", holds=not apart(shared), shared=difference(shared)),
+        claim(
+            "Sharing the block is not shown to cost anything ({shared}).",
+            holds=not apart(shared),
+            shared=difference(shared),
+        ),
     ]
 
 
@@ -101,7 +106,10 @@ def sharing_title(differences: pd.DataFrame) -> Claim:
     replaced = row(differences, comparison=f"{RECURRENT} − {STANDARD}", data="sst2")
     return claim(
         "Standard, shared, unshared, counting words: no two are told apart on SST-2",
-        holds=not apart(shared) and not apart(replaced) and not differences["low"].gt(0).any() and not differences["high"].lt(0).any(),
+        holds=not apart(shared)
+        and not apart(replaced)
+        and not differences["low"].gt(0).any()
+        and not differences["high"].lt(0).any(),
         low=shared.low,
     )
 
@@ -125,7 +133,8 @@ def depth_on_sst2(differences: pd.DataFrame) -> list[Claim]:
     alike = row(differences, comparison=f"{RECURRENT} − standard-6x256", data="sst2")
     return [
         claim(
-            "At 256 wide, six layers of their own are less accurate than three ({layers}), and so are three passed twice ({passes}).",
+            "At 256 wide, six layers of their own are less accurate than three ({layers}), and so are three passed "
+            "twice ({passes}).",
             holds=layers.high < 0 and once.high < 0,
             layers=difference(layers),
             passes=difference(once),
@@ -136,7 +145,8 @@ def depth_on_sst2(differences: pd.DataFrame) -> list[Claim]:
             low=layers.low,
         ),
         claim(
-            "Against six layers of its own width, which do the same arithmetic, sharing is not shown to cost anything ({sharing}).",
+            "Against six layers of its own width, which do the same arithmetic, sharing is not shown to cost anything "
+            "({sharing}).",
             holds=not apart(alike),
             sharing=difference(alike),
         ),
@@ -164,7 +174,11 @@ def per_million_title(summary: pd.DataFrame) -> Claim:
 
 def latency_title(summary: pd.DataFrame) -> Claim:
     flops = summary.set_index("model")[["forward_flops", "ms_median"]]
-    alike = flops[flops["forward_flops"] == flops["forward_flops"].get(RECURRENT)] if RECURRENT in flops.index else flops[:0]
+    alike = (
+        flops[flops["forward_flops"] == flops["forward_flops"].get(RECURRENT)]
+        if RECURRENT in flops.index
+        else flops[:0]
+    )
     return claim(
         "Equal arithmetic takes about equal time, shared or not",
         holds=len(alike) > 1 and alike["ms_median"].max() < 1.25 * alike["ms_median"].min(),
@@ -174,8 +188,14 @@ def latency_title(summary: pd.DataFrame) -> Claim:
 
 def elsewhere(differences: pd.DataFrame) -> list[Claim]:
     """The recurrent encoder beside the standard ones on other data; ``differences`` of all of these data."""
-    own = differences[differences["comparison"].str.startswith(f"{RECURRENT} − standard")] if len(differences) else differences
-    better, worse = (own[own[end].gt(0) if end == "low" else own[end].lt(0)] if len(own) else own for end in ("low", "high"))
+    own = (
+        differences[differences["comparison"].str.startswith(f"{RECURRENT} − standard")]
+        if len(differences)
+        else differences
+    )
+    better, worse = (
+        own[own[end].gt(0) if end == "low" else own[end].lt(0)] if len(own) else own for end in ("low", "high")
+    )
     return [
         first(
             claim(
@@ -184,7 +204,8 @@ def elsewhere(differences: pd.DataFrame) -> list[Claim]:
                 n=len(own) or None,
             ),
             claim(
-                "From nothing on other sentiment data the recurrent encoder is shown to differ in {n} of {all} comparisons: {pairs}.",
+                "From nothing on other sentiment data the recurrent encoder is shown to differ in {n} of {all} "
+                "comparisons: {pairs}.",
                 holds=len(better) + len(worse) > 0,
                 n=len(better) + len(worse),
                 all=len(own) or None,
@@ -197,7 +218,11 @@ def elsewhere(differences: pd.DataFrame) -> list[Claim]:
 def elsewhere_title(differences: pd.DataFrame) -> Claim:
     words = differences[~differences["comparison"].str.contains("− standard")] if len(differences) else differences
     return first(
-        claim("No encoder trained from nothing beats counting words on these data", holds=not words["low"].gt(0).any(), n=len(words) or None)
+        claim(
+            "No encoder trained from nothing beats counting words on these data",
+            holds=not words["low"].gt(0).any(),
+            n=len(words) or None,
+        )
         if len(words)
         else claim("", holds=None),
         claim("Some encoders trained from nothing beat counting words on these data", holds=True, n=len(words) or None),
@@ -205,7 +230,15 @@ def elsewhere_title(differences: pd.DataFrame) -> Claim:
 
 
 def _pairs(rows: pd.DataFrame) -> str | None:
-    return listed([f"{said(one.comparison)} on {short(one.data)}, {with_ends(one.difference, one.low, one.high)}" for one in rows.itertuples()]) or None
+    return (
+        listed(
+            [
+                f"{said(one.comparison)} on {short(one.data)}, {with_ends(one.difference, one.low, one.high)}"
+                for one in rows.itertuples()
+            ]
+        )
+        or None
+    )
 
 
 def switches(changed: pd.DataFrame, what: str) -> Claim:
@@ -216,5 +249,11 @@ def switches(changed: pd.DataFrame, what: str) -> Claim:
     told = listed([f"{one.form} ({with_ends(one.difference, one.low, one.high)})" for one in shown.itertuples()])
     return first(
         claim("None of {n} changes of {what} is shown to matter", holds=shown.empty, n=len(changed), what=what),
-        claim("Of {n} changes of {what}, these are shown to matter: {told}", holds=len(shown) > 0, n=len(changed), what=what, told=told or None),
+        claim(
+            "Of {n} changes of {what}, these are shown to matter: {told}",
+            holds=len(shown) > 0,
+            n=len(changed),
+            what=what,
+            told=told or None,
+        ),
     )

@@ -30,26 +30,34 @@ def limits(runs: pd.DataFrame) -> list[Claim]:
     graphics = runs["device"].str.contains("cuda|gpu|NVIDIA", case=False)
     made = runs.loc[runs["family"] == "pretrained", "model"]
     return [
-        claim("- Each number rests on {seeds} seeds. One seed has no interval, and three seeds give a wide one.", seeds=between(seeds, "d")),
-        claim("- Nothing ran on a GPU: all times are of a CPU, and say nothing about a GPU.", holds=not graphics.any(), n=len(runs)),
+        claim(
+            "- Each number rests on {seeds} seeds. One seed has no interval, and three seeds give a wide one.",
+            seeds=between(seeds, "d"),
+        ),
+        claim(
+            "- Nothing ran on a GPU: all times are of a CPU, and say nothing about a GPU.",
+            holds=not graphics.any(),
+            n=len(runs),
+        ),
         claim(
             "- All texts are English and short, and every encoder is small: at most {millions:.0f} million parameters.",
             millions=runs["parameters"].max() / 1e6,
         ),
         claim(
-            "- One recipe trains every encoder from nothing for one epoch on SST-2. With a recipe of its own, or with more epochs, an encoder may "
-            "do better.",
+            "- One recipe trains every encoder from nothing for one epoch on SST-2. With a recipe of its own, or with "
+            "more epochs, an encoder may do better.",
             holds=(runs.loc[(runs["data"] == "sst2") & (runs["recipe"] == "default"), "most_epochs"] <= 1).all(),
             n=int(((runs["data"] == "sst2") & (runs["recipe"] == "default")).sum()) or None,
         ),
         claim(
-            "- MiniLM and the encoders made of it start from published weights. Its makers tuned it on pairs that include SNLI and MultiNLI, and "
-            "whether its texts include some of our test texts is not known.",
+            "- MiniLM and the encoders made of it start from published weights. Its makers tuned it on pairs that "
+            "include SNLI and MultiNLI, and whether its texts include some of our test texts is not known.",
             holds=len(made) > 0,
             n=len(made),
         ),
         claim(
-            "- On generated texts a result says nothing about how people write. They show that a loop *can* keep depth, not where it does.",
+            "- On generated texts a result says nothing about how people write. They show that a loop *can* keep "
+            "depth, not where it does.",
             holds=runs["data"].eq("embedded").any(),
             n=int(runs["data"].eq("embedded").sum()) or None,
         ),
@@ -83,6 +91,21 @@ def not_run(table: pd.DataFrame) -> list[Claim]:
     ]
 
 
+def missing(table: pd.DataFrame) -> list[Claim]:
+    """The same in a line."""
+    if table.empty:
+        return []
+    return [
+        claim(
+            "**Not run:** {runs:,} trainings, about {hours:,.0f} hours of one processor core "
+            "([which](docs/findings.md#what-was-not-run)).",
+            holds=table["runs"].sum() > 0,
+            runs=int(table["runs"].sum()),
+            hours=table["core_hours"].sum(),
+        )
+    ]
+
+
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """A table of :func:`rtxstudy.not_run.costs`; fields of one experiment share a row.
 
@@ -100,6 +123,6 @@ def made_up(data: pd.Series) -> str:
     if not data.str.startswith("embedded").all():
         return ""
     return (
-        "> **These texts are generated.** The report shows how the study works, in tables and figures; its sentences are written for the full "
-        "study. Nothing here is about how people write."
+        "> **These texts are generated.** The report shows how the study works, in tables and figures; its sentences are written "
+        "for the full study. Nothing here is about how people write."
     )

@@ -25,13 +25,15 @@ def read_after(read: pd.DataFrame, last: int) -> list[Claim]:
     headline = _gain(read, "recurrent-3x4x256 uniform", "sst2", last)
     return [
         claim(
-            "On the generated texts the later passes do the work: a one-layer loop gains {gain:points} points from the first pass to the fourth ({interval}).",
+            "On the generated texts the later passes do the work: a one-layer loop gains {gain:points} points from "
+            "the first pass to the fourth ({interval}).",
             holds=bool(generated) and generated[1] > 0,
             gain=generated[0] if generated else None,
             interval=ends(*generated[1:3]) if generated else None,
         ),
         claim(
-            "On SST-2 they do not: an encoder that was trained with one to four passes is no better after the fourth ({gain}).",
+            "On SST-2 they do not: an encoder that was trained with one to four passes is no better after the fourth "
+            "({gain}).",
             holds=bool(headline) and headline[2] < 0.005,
             gain=aside(*headline[:3]) if headline else None,
         ),
@@ -39,7 +41,10 @@ def read_after(read: pd.DataFrame, last: int) -> list[Claim]:
 
 
 def read_title(read: pd.DataFrame, last: int) -> Claim:
-    generated, headline = _gain(read, "recurrent-1x4x64 none", "embedded", last), _gain(read, "recurrent-3x4x256 uniform", "sst2", last)
+    generated, headline = (
+        _gain(read, "recurrent-1x4x64 none", "embedded", last),
+        _gain(read, "recurrent-3x4x256 uniform", "sst2", last),
+    )
     return claim(
         "Later passes are worth {gain:.0f} points on the generated texts, and nothing on SST-2",
         holds=bool(generated) and bool(headline) and generated[1] > 0 and headline[2] < 0.005,
@@ -60,7 +65,8 @@ def leaving(left: pd.DataFrame) -> list[Claim]:
             speed=sure.throughput,
         ),
         claim(
-            "But for each of the {n:word} exits a fixed number of passes is as fast at no lower mean accuracy, so no exit is needed here.",
+            "But for each of the {n:word} exits a fixed number of passes is as fast at no lower mean accuracy, so no "
+            "exit is needed here.",
             holds=fixed == len(left),
             n=len(left) or None,
         ),
@@ -69,7 +75,11 @@ def leaving(left: pd.DataFrame) -> list[Claim]:
 
 def leaving_title(left: pd.DataFrame) -> Claim:
     fixed = (left["fixed_throughput"] >= left["throughput"]).all()
-    return claim("A fixed number of passes is as fast as every early exit, at no lower accuracy", holds=bool(fixed), n=len(left) or None)
+    return claim(
+        "A fixed number of passes is as fast as every early exit, at no lower accuracy",
+        holds=bool(fixed),
+        n=len(left) or None,
+    )
 
 
 def learning_pass(flow: pd.DataFrame) -> Claim:
@@ -110,7 +120,11 @@ def bound(bounds: pd.DataFrame) -> list[Claim]:
 
 def bound_title(bounds: pd.DataFrame) -> Claim:
     trained = bounds[bounds["weights"] == "trained"]
-    return claim("The gradient stays above the claimed bound on every text", holds=bool((trained["least"] >= trained["bound"]).all()), n=len(trained) or None)
+    return claim(
+        "The gradient stays above the claimed bound on every text",
+        holds=bool((trained["least"] >= trained["bound"]).all()),
+        n=len(trained) or None,
+    )
 
 
 def states_title(states: pd.DataFrame) -> Claim:
@@ -137,8 +151,16 @@ def stability(growth: pd.DataFrame) -> list[Claim]:
 
 
 def stability_title(lengths: pd.DataFrame) -> Claim:
-    last = lengths[(lengths["weights"] == "trained") & (lengths["iteration"] == lengths["iteration"].max())].groupby("form")["norm"].mean()
-    first_ = lengths[(lengths["weights"] == "trained") & (lengths["iteration"] == lengths["iteration"].min())].groupby("form")["norm"].mean()
+    last = (
+        lengths[(lengths["weights"] == "trained") & (lengths["iteration"] == lengths["iteration"].max())]
+        .groupby("form")["norm"]
+        .mean()
+    )
+    first_ = (
+        lengths[(lengths["weights"] == "trained") & (lengths["iteration"] == lengths["iteration"].min())]
+        .groupby("form")["norm"]
+        .mean()
+    )
     times = last / first_
     return claim(
         "Forms that add the state grow {most:.0f}-fold over twelve passes; averaging forms stay bounded",
@@ -162,14 +184,18 @@ def worth(fits: pd.DataFrame) -> list[Claim]:
     generated = row(fits, data="embedded")
     return [
         claim(
-            "On the generated texts φ = {phi:.2f} over {n} runs; its interval begins at {low:.2f} and has no upper end, so a pass may be worth "
-            "a layer of its own, and may be worth more.",
+            "On the generated texts φ = {phi:.2f} over {n} runs; its interval begins at {low:.2f} and has no upper "
+            "end, so a pass may be worth a layer of its own, and may be worth more.",
             holds=0.5 < generated.low < 1,
             phi=generated.phi,
             n=generated.n,
             low=generated.low,
         ),
-        claim("The SST-2 runs do not determine φ, because no depth pays there.", holds=bool(fits.loc[fits["data"] == "sst2", "phi"].isna().all()), n=int((fits["data"] == "sst2").sum()) or None),
+        claim(
+            "The SST-2 runs do not determine φ, because no depth pays there.",
+            holds=bool(fits.loc[fits["data"] == "sst2", "phi"].isna().all()),
+            n=int((fits["data"] == "sst2").sum()) or None,
+        ),
     ]
 
 
@@ -180,7 +206,8 @@ def composition(table: pd.DataFrame) -> list[Claim]:
     gain = mean_interval((by_passes.iloc[:, -1] - by_passes.iloc[:, 0]).dropna()) if by_passes.shape[1] > 1 else None
     return [
         claim(
-            "On texts with {n} operators, {many} passes of one layer instead of {few} are worth {gain:points} points ({interval}).",
+            "On texts with {n} operators, {many} passes of one layer instead of {few} are worth {gain:points} points "
+            "({interval}).",
             holds=bool(gain) and gain.low > 0,
             n=own["depth"].iloc[0] if len(own) else None,
             many=by_passes.columns[-1] if len(own) else None,
@@ -202,5 +229,3 @@ def composition_title(table: pd.DataFrame) -> Claim:
         most=100 * gain.iloc[-1],
         deep=gain.index[-1],
     )
-
-

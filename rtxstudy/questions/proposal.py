@@ -26,7 +26,9 @@ def measured(row: Mapping[str, Any]) -> str:
 
 def region(row: Mapping[str, Any]) -> str:
     """Where the measured value must lie for the claim to hold: "at most 30 minutes", "3.23 to 3.57 million"."""
-    least, most = (signed(end) if row["unit"] == "points" else number(end, ".4g") for end in (row["least"], row["most"]))
+    least, most = (
+        signed(end) if row["unit"] == "points" else number(end, ".4g") for end in (row["least"], row["most"])
+    )
     if math.isinf(row["most"]):
         return f"at least {least} {row['unit']}".strip()
     ends = f"at most {most}" if math.isinf(row["least"]) else f"{least} to {most}"

@@ -15,8 +15,17 @@ def search_title(tried: pd.DataFrame | None) -> Claim:
     spread = 100 * (finals.groupby("arm").max() - finals.groupby("arm").min())
     error = 100 * float(tried["standard_error"].max())
     return first(
-        claim("The recipes of the finals lie within one standard error ({error:.1f} points)", holds=spread.max() <= error, error=error),
-        claim("The recipes of the finals lie up to {spread:.1f} points apart, on a standard error of {error:.1f}", holds=True, spread=spread.max(), error=error),
+        claim(
+            "The recipes of the finals lie within one standard error ({error:.1f} points)",
+            holds=spread.max() <= error,
+            error=error,
+        ),
+        claim(
+            "The recipes of the finals lie up to {spread:.1f} points apart, on a standard error of {error:.1f}",
+            holds=True,
+            spread=spread.max(),
+            error=error,
+        ),
     )
 
 
@@ -46,7 +55,14 @@ def stopped(table: pd.DataFrame) -> list[Claim]:
     """How trainings ended; ``table``: of ``convergence.stopping``."""
     return [
         first(
-            claim("No recipe of these runs stops early.", holds=bool(table["patience"].isna().all()), n=len(table) or None),
-            claim("{early} of {n} trainings stopped early.", holds=True, early=int(table["early"].sum()), n=int(table["n"].sum())),
+            claim(
+                "No recipe of these runs stops early.", holds=bool(table["patience"].isna().all()), n=len(table) or None
+            ),
+            claim(
+                "{early} of {n} trainings stopped early.",
+                holds=True,
+                early=int(table["early"].sum()),
+                n=int(table["n"].sum()),
+            ),
         )
     ]

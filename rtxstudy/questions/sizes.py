@@ -23,7 +23,12 @@ def blocks(over_blocks: pd.DataFrame) -> list[Claim]:
             claim(
                 "Over the blocks of the grid, these differences are shown: {told}.",
                 holds=len(shown) > 0,
-                told=listed([f"{one.passes} passes − {one.against} ({aside(one.difference, one.low, one.high)})" for one in shown.itertuples()])
+                told=listed(
+                    [
+                        f"{one.passes} passes − {one.against} ({aside(one.difference, one.low, one.high)})"
+                        for one in shown.itertuples()
+                    ]
+                )
                 or None,
             ),
         ),
@@ -77,7 +82,8 @@ def data_size(at_sizes: pd.DataFrame) -> list[Claim]:
     return [
         first(
             claim(
-                "Less data does not tell the two encoders apart, neither half of the texts ({half}) nor a tenth ({tenth}).",
+                "Less data does not tell the two encoders apart, neither half of the texts ({half}) nor a tenth "
+                "({tenth}).",
                 holds=tenth.low <= 0 <= tenth.high and half.low <= 0 <= half.high,
                 half=aside(half.difference, half.low, half.high) if half else None,
                 tenth=aside(tenth.difference, tenth.low, tenth.high) if tenth else None,
@@ -96,7 +102,8 @@ def few_steps(steps: pd.DataFrame) -> list[Claim]:
     tenth = row(steps, data="sst2 10%")
     return [
         claim(
-            "A tenth of the texts is read in {steps} optimiser steps, so this part says as much about few steps as about few texts.",
+            "A tenth of the texts is read in {steps} optimiser steps, so this part says as much about few steps as "
+            "about few texts.",
             holds=tenth.steps < 200,
             steps=tenth.steps,
         )
@@ -138,10 +145,16 @@ def longer_title(longer: pd.DataFrame) -> Claim:
     """Texts longer than in training; ``longer``: ``position``, ``read``, differences to the length of training."""
     falls = longer[longer["high"] < 0] if len(longer) else longer
     return first(
-        claim("No form of positions loses accuracy on texts longer than in training", holds=falls.empty, n=len(longer) or None),
-        claim("On texts longer than in training, {named} lose accuracy", holds=len(falls) > 0, named=listed(sorted(set(falls["position"]))) or None)
+        claim(
+            "No form of positions loses accuracy on texts longer than in training",
+            holds=falls.empty,
+            n=len(longer) or None,
+        ),
+        claim(
+            "On texts longer than in training, {named} lose accuracy",
+            holds=len(falls) > 0,
+            named=listed(sorted(set(falls["position"]))) or None,
+        )
         if len(longer)
         else claim("", holds=None),
     )
-
-

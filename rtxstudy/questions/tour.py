@@ -27,8 +27,8 @@ def softmax(peaks: pd.DataFrame, head_dim: int) -> list[Claim]:
     raw, divided = (row(peaks, head_dim=head_dim, divided=flag) for flag in (False, True))
     return [
         claim(
-            "With {n} numbers a head, the largest of 16 weights takes {raw:share} of the attention with raw scores and {divided:share} with divided "
-            "ones, and division makes the slope {times:.1f} times as large.",
+            "With {n} numbers a head, the largest of 16 weights takes {raw:share} of the attention with raw scores "
+            "and {divided:share} with divided ones, and division makes the slope {times:.1f} times as large.",
             holds=raw.peak > divided.peak and divided.slope > raw.slope,
             n=head_dim,
             raw=raw.peak,
@@ -45,8 +45,8 @@ def feedforward(kinds: pd.DataFrame, curves: pd.DataFrame) -> list[Claim]:
     zeros = int((np.sign(slope).diff().abs() == 2).sum() + (slope == 0).sum())
     return [
         claim(
-            "A fresh ReLU shuts {relu:share} of its units and a fresh SwiGLU none; but between −3 and 3 the slope of a SwiGLU unit is zero at "
-            "{zeros:word} points, so it is not *never* zero.",
+            "A fresh ReLU shuts {relu:share} of its units and a fresh SwiGLU none; but between −3 and 3 the slope of "
+            "a SwiGLU unit is zero at {zeros:word} points, so it is not *never* zero.",
             holds=swiglu.shut < 0.005 and zeros > 1,
             relu=relu.shut,
             zeros=zeros,
@@ -81,12 +81,14 @@ def rotary(periods: pd.Series, longest: int, error: float, closest: float) -> li
             slowest=periods.max(),
         ),
         claim(
-            "Only the distance counts: moving query and key together changes a score by at most {error:.0e} of the largest, which is rounding.",
+            "Only the distance counts: moving query and key together changes a score by at most {error:.0e} of the "
+            "largest, which is rounding.",
             holds=error < 1e-4,
             error=error,
         ),
         claim(
-            "And every position looks different: the two most alike of {longest} are {closest:.2f} apart, where 0 means alike.",
+            "And every position looks different: the two most alike of {longest} are {closest:.2f} apart, where 0 "
+            "means alike.",
             holds=closest > 0.01,
             longest=longest,
             closest=closest,
@@ -121,8 +123,8 @@ def far_away(scores: pd.DataFrame, whole: float, far: int, slow: str, spread: st
     alibi = kept[[name for name in kept.index if name.startswith("ALiBi")]]
     return [
         claim(
-            "{far} tokens away RoPE keeps {slow:share} of a score whose match sits in the slowest pair and {spread:share} on average; ALiBi keeps "
-            "{gentle:share} in its gentlest head and nothing in its steepest.",
+            "{far} tokens away RoPE keeps {slow:share} of a score whose match sits in the slowest pair and "
+            "{spread:share} on average; ALiBi keeps {gentle:share} in its gentlest head and nothing in its steepest.",
             holds=alibi.min() <= 0 and kept[slow] > 0.9,
             far=far,
             slow=kept[slow],
@@ -152,8 +154,8 @@ def norms(reaching: pd.DataFrame, times: pd.DataFrame) -> list[Claim]:
     ms = times.set_index("norm")["ms"]
     return [
         claim(
-            "At the norms of a fresh encoder the mean of a token's numbers is {shift:.2f} of their standard deviation, so the two norms differ by "
-            "{difference:share} there.",
+            "At the norms of a fresh encoder the mean of a token's numbers is {shift:.2f} of their standard "
+            "deviation, so the two norms differ by {difference:share} there.",
             holds=reaching["difference"].max() < 0.1,
             shift=reaching["shift"].max(),
             difference=reaching["difference"].max(),
@@ -171,7 +173,7 @@ def norms_title(moved: pd.DataFrame) -> Claim:
     last = moved[moved["shift"] == moved["shift"].max()].set_index("norm")["mean"].abs()
     return claim(
         "LayerNorm removes the mean of a vector, RMSNorm keeps it",
-        holds=last.get("layernorm", 1) < 0.01 < last.get("rmsnorm", 0),
+        holds=last.get("LayerNorm", 1) < 0.01 < last.get("RMSNorm", 0),
         n=len(last),
     )
 
@@ -180,8 +182,8 @@ def gradients(ends: pd.DataFrame, standard: str, shared: str, passes: int) -> li
     """``ends``: rows ("no norm" or "norm", model); columns "first layer passed", "last", "ratio"."""
     return [
         claim(
-            "Before any training the first of {passes:word} passes receives {times:.1f} times the gradient of the last, and the standard encoder's "
-            "first layer {plain:.1f} times that of its last.",
+            "Before any training the first of {passes:word} passes receives {times:.1f} times the gradient of the "
+            "last, and the standard encoder's first layer {plain:.1f} times that of its last.",
             holds=ends.loc[("no norm", shared), "ratio"] > 2,
             passes=passes,
             times=ends.loc[("no norm", shared), "ratio"],
@@ -205,8 +207,8 @@ def signal(table: pd.DataFrame, passes: int) -> list[Claim]:
     half = deepest["first"].get(0.5)
     return [
         claim(
-            "With {passes:word} passes the gradient of a fresh shared layer is {low:.1f} times that of one pass or more: all passes pull the "
-            "same way.",
+            "With {passes:word} passes the gradient of a fresh shared layer is {low:.1f} times that of one pass or "
+            "more: all passes pull the same way.",
             holds=deepest["signal"].min() > 0.9 * passes,
             passes=passes,
             low=deepest["signal"].min(),
@@ -222,4 +224,6 @@ def signal(table: pd.DataFrame, passes: int) -> list[Claim]:
 
 def signal_title(table: pd.DataFrame, passes: int) -> Claim:
     deepest = table[table["passes"] == passes].groupby("alpha")["signal"].mean()
-    return claim("A shared layer receives R times the gradient of one pass", holds=deepest.min() > 0.9 * passes, n=len(deepest))
+    return claim(
+        "A shared layer receives R times the gradient of one pass", holds=deepest.min() > 0.9 * passes, n=len(deepest)
+    )

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from rtxlib.runs.card import plain
-
 from rtxstudy.numbers import counted
 
 SPLITS = {"train": "training", "validation": "validation", "test": "test"}
