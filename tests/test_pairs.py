@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from in_process import rtx
 from transformers import pipeline
 
-from rtxlib.data.batching import Tokens, collate
+from rtxlib.data.batching import Tokens, collate, pack
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import of_source
 from rtxlib.data.tokenization import encode, train, truncate
@@ -38,7 +39,10 @@ def test_a_pair_is_encoded_and_cut_as_transformers_does(tokenizer, pairs, max_le
     uncut = encode(pairs, tokenizer, None)
     assert all(map(np.array_equal, truncate(*uncut, max_length, tokenizer.sep_token_id), (ids, offsets)))
     tokens = Tokens(ids, offsets, np.zeros(len(pairs), np.int64), tokenizer.sep_token_id)
-    batch = collate(tokens, np.arange(len(pairs)), tokenizer.pad_token_id)
+    batch, row_of_all = collate(tokens, np.arange(len(pairs)), tokenizer.pad_token_id), pack(tokens, np.arange(len(pairs)))
+    real = batch["attention_mask"].bool()
+    for name in ("input_ids", "token_type_ids"):
+        assert torch.equal(row_of_all[name][0], batch[name][real])
     for row, (first, second) in enumerate(pairs):
         theirs = tokenizer(first, second, truncation="longest_first", max_length=max_length, return_token_type_ids=True)
         assert tokens.row(row).tolist() == theirs["input_ids"]

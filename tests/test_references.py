@@ -11,6 +11,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from near import assert_near
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -209,17 +210,20 @@ def test_modernbert_gives_what_modernbert_model_gives(changes: dict, implementat
 
 
 def test_modernbert_of_the_hub_gives_what_modernbert_model_gives(hub: None) -> None:
-    """The released configuration: 22 layers, 149,014,272 parameters, a window of 128; texts shorter and longer than it."""
+    """The released configuration: 22 layers, 149,014,272 parameters, a window of 128; texts shorter and longer than it.
+
+    Both compute in float64, but transformers rotates queries and keys in float32: its rounding is all that differs.
+    """
     from transformers import AutoConfig
 
     from rtxlib.models.pretrained import find
 
     theirs = AutoConfig.from_pretrained(find("answerdotai/ModernBERT-base"))
     with no_init_weights():
-        reference = ModernBertModel(theirs).eval()
+        reference = ModernBertModel(theirs).double().eval()
     random_weights(reference)
     with torch.device("meta"):
-        ours = Encoder(our_config(theirs)).eval()
+        ours = Encoder(our_config(theirs)).double().eval()
     assign(ours, reference.state_dict(), "modernbert")
     assert sum(p.numel() for p in ours.parameters()) == 149_014_272
     batch = padded(50_000, (160, 70), pad=50_283 - 50_000)
@@ -228,7 +232,7 @@ def test_modernbert_of_the_hub_gives_what_modernbert_model_gives(hub: None) -> N
         expected = reference(**batch).last_hidden_state
         got = ours(**batch).last_hidden_state
     real = batch["attention_mask"].bool()
-    torch.testing.assert_close(got[real], expected[real], **WITHIN)
+    assert_near(got[real], expected[real])
 
 
 @torch.inference_mode()
@@ -318,7 +322,7 @@ def test_packed_equals_padded_equals_alone(shape: str) -> None:
     name, changes = SHAPES[shape]
     model = build(name, vocab_size=60, **changes).eval()
     random_weights(model)
-    lengths = (11, 4, 17, 1, 9)
+    lengths = (11, 4, 17, 16, 13, 14, 1, 9, 9)  # neighbours of like length are padded to a group, others stand alone
     batch = padded(60, lengths)
     together = model(**batch).logits
     rows = [batch["input_ids"][i, :length] for i, length in enumerate(lengths)]
