@@ -156,7 +156,7 @@ def test_mixed_inference_pairs_are_tested_on_the_published_pairs_and_share_no_pr
 ) -> None:
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     spec = of_source("inference_mix", max_length=64)
-    with pytest.raises(InputError, match="needs the file .*inference_mix.parquet"):
+    with pytest.raises(InputError, match=r"needs the file .*inference_mix\.parquet"):
         prepare(spec, tmp_path / "prepared")
     known = read_hub("snli", None, 0).part("test").iloc[0]
     rng = np.random.default_rng(0)
