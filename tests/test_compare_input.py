@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 from in_process import rtx
 from test_compare import told
 
+from rtxlib.errors import InputError
 from rtxstudy.commands import compare
+from rtxstudy.compare import reading
 from rtxstudy.compare.comparison import Comparison
+from rtxstudy.compare.texts import open_texts
 from rtxstudy.report.outcomes import Outcome
 
 
@@ -85,6 +89,106 @@ def test_a_damaged_record_of_a_comparison_is_named(content: str, tmp_path: Path,
 def test_a_folder_that_cannot_be_made_is_named(out: str, tmp_path: Path, raced: list) -> None:
     done = rtx("compare", write(tmp_path, told(60)), "--out", out)
     assert done.returncode == 2 and f"{out} cannot be written" in done.stderr and not raced
+
+
+# ---------------------------------------- files, whole and in pieces
+
+
+@pytest.fixture(params=["whole", "in pieces"])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether files are so large that they are read in pieces of 50 rows, of which nearly all are drawn."""
+    if request.param == "in pieces":
+        monkeypatch.setattr(reading, "PIECE", 50)
+        monkeypatch.setattr(reading.Path, "stat", _larger(reading.Path.stat))
+    return request.param == "in pieces"
+
+
+def _larger(stat: Any) -> Any:
+    class Larger:
+        def __init__(self, found: os.stat_result) -> None:
+            self.found = found
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.found, name)
+
+        st_size = property(lambda self: round(1.000001 * reading.LARGEST))
+
+    return lambda path, **how: Larger(stat(path, **how)) if path.suffix in reading.SUFFIXES else stat(path, **how)
+
+
+NO_TEXTS = {  # name → a column that holds no texts, what it is called
+    "lists": ([["a", "b"], ["c"]], "a list"),
+    "dictionaries": ([{"a": 1}, {"a": 2}], "a dictionary"),
+    "bytes": ([b"a b", b"c d"], "bytes"),
+    "durations": (pd.to_timedelta([1, 2], "s"), "a duration"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_TEXTS)
+@pytest.mark.parametrize("column", ["text", "label"])
+def test_what_is_no_text_is_refused(kind: str, column: str, tmp_path: Path, pieces: bool) -> None:
+    """Also where the column was guessed. In another column it is read over."""
+    values, called = NO_TEXTS[kind]
+    table = told(120).assign(**{column: pd.Series([*values] * 60)})
+    table.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=f"Row 1 of x.parquet has {called} in the column '{column}'"):
+        open_texts(tmp_path / "x.parquet", text_column="text", label_column="label")
+    other = told(120).assign(other=pd.Series([*values] * 60))
+    other.to_parquet(tmp_path / "y.parquet")
+    assert len(open_texts(tmp_path / "y.parquet").table) >= 118
+    other.head(60).to_parquet(tmp_path / "test.parquet")
+    with pytest.raises(InputError, match=f"Row 1 of test.parquet has {called} in the column '{column}'"):
+        table.to_parquet(tmp_path / "test.parquet")
+        open_texts(tmp_path / "y.parquet", text_column="text", label_column="label", test=tmp_path / "test.parquet")
+    if kind in ("lists", "dictionaries"):
+        table.to_json(tmp_path / "x.jsonl", orient="records", lines=True)
+        with pytest.raises(InputError, match=f"Line 1 of x.jsonl has {called} in the column '{column}'"):
+            open_texts(tmp_path / "x.jsonl")
+
+
+GOOD = told(120)
+ROWS = GOOD.to_csv(index=False).splitlines()
+STRAY = [*ROWS[:10], '"' + ROWS[10], *ROWS[11:20], ROWS[20].replace(",", '",'), *ROWS[21:]]
+LINES = [json.dumps(row) for row in GOOD.to_dict("records")]
+ODD_FILES = {  # name → content, what the sentence says
+    "two stray quotes.csv": ("\n".join(STRAY), "A quote in line 11 of .* and another in line 21 join 11 lines"),
+    "a name twice.jsonl": (
+        "\n".join([*LINES[:70], LINES[70][:-1] + ', "text": "b"}']), "Line 71 of .* has the name 'text' more than once",
+    ),
+    "nested.jsonl": ("\n".join([LINES[0], '{"text": ' + "[" * 10**5 + "]" * 10**5 + "}"]), "Line 2 of .* is nested too deeply"),
+    "empty lines.csv": ("\n" * 3000, "holds no rows"),
+    "empty lines.jsonl": ("\n" * 3000, "holds no rows"),
+    "a header.csv": ("text,label\n", "holds no rows"),
+    "too many digits.jsonl": ('{"text": ' + "7" * 5000 + "}", "a whole number of more than 4,300 digits"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_an_odd_file_is_refused_in_the_same_words(name: str, tmp_path: Path, pieces: bool) -> None:
+    content, said = ODD_FILES[name]
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=said) as refused:
+        open_texts(tmp_path / name)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_tsv_without_quoting_is_read(tmp_path: Path, pieces: bool) -> None:
+    table = GOOD.assign(text=lambda t: [f'"{text}' if n % 7 == 0 else text for n, text in enumerate(t["text"])])
+    content = "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in table.to_numpy())
+    (tmp_path / "x.tsv").write_text(content)
+    assert set(open_texts(tmp_path / "x.tsv").table["raw"]) <= {*table["text"]}
+
+
+def test_invisible_characters_make_neither_texts_nor_difference(tmp_path: Path) -> None:
+    """Texts of them alone are empty. Texts and labels that differ in them alone stay together, and are told of."""
+    table = pd.concat([GOOD, GOOD.assign(text=GOOD["text"].str.replace("i", "i\u200b"))], ignore_index=True)
+    table.loc[:29, "text"] = ["\u200b\u200c\u200d"[: 1 + n % 3] for n in range(30)]
+    table.loc[200:, "label"] += "\u200b"
+    found = open_texts(write(tmp_path, table))
+    said = " ".join(found.said)
+    assert "30 rows have no text" in said and "differ only in case, space or invisible characters" in said
+    plain = found.table["text"].str.replace("\u200b", "")
+    assert found.table.groupby(plain)["split"].nunique().max() == 1 and plain.duplicated().sum() > 80
 
 
 # ---------------------------------------- an early end
