@@ -19,6 +19,7 @@ from rtxlib.errors import FULL, InputError, visible
 from rtxstudy.commands import need_extra
 
 if TYPE_CHECKING:
+    from rtxstudy.compare.answer import Answer
     from rtxstudy.report.outcomes import Outcome
 
 NOTEBOOK = "10_your_texts"
@@ -51,6 +52,7 @@ TITLE = "Which model for these texts?"
 @click.option(
     "--executor", metavar="local|ray", help="What trains the networks: this machine (the default), or a Ray cluster."
 )
+@click.option("--all", "every", is_flag=True, help="Train what public files of this size give no chance, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")
 def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     """Compare models on the labelled texts of FILE, and hand over the one to take.
@@ -61,7 +63,8 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
     """
     need_extra("compare")
-    from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, folder_name
+    from rtxstudy.compare.answer import Answer
+    from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, Options, folder_name
     from rtxstudy.report.notebooks import check, notebooks_dir
 
     source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
@@ -74,8 +77,8 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
         given["test"] = str(Path(given["test"]).absolute())
     parameters = check(source, given)
     os.environ[CALLED_FROM] = os.getcwd()
-    texts = Comparison.open(**parameters).texts  # so that whatever is wrong with the file is one sentence, before a kernel starts
-    for sentence in texts.said:
+    # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
+    for sentence in Comparison.open(Options(**parameters)).texts.said:
         click.echo(visible(sentence), err=True)
     (folder / ANSWER).unlink(missing_ok=True)
     outcome = _run(source, parameters, folder)
@@ -86,7 +89,7 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     if outcome.status != "done":
         raise _ended_early(outcome, folder / REPORT)
     answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
-    click.echo(json_line(answer) if as_json else _told(answer))
+    click.echo(json_line(answer) if as_json else _summary(Answer(**answer)))
 
 
 def _ended_early(outcome: Outcome, page: Path) -> InputError:
@@ -148,20 +151,20 @@ def _quiet_watch(progress: Any) -> Any:
     return Quiet(progress)
 
 
-def _told(answer: dict[str, Any]) -> str:
+def _summary(answer: Answer) -> str:
     """The answer in a few lines."""
     from rtxstudy.words.your_texts import timed
 
-    lines = [f"texts: the column '{answer['text_column']}'; labels: the column '{answer['label_column']}'"]
-    lines.append(f"{answer['judged_by']} on {answer['n_test']:,} test texts, time for one text, size")
-    for row in answer["candidates"]:
-        marked = "→" if row["model"] == answer["take"] else " "
+    lines = [f"texts: the column '{answer.text_column}'; labels: the column '{answer.label_column}'"]
+    lines.append(f"{answer.judged_by} on {answer.n_test:,} test texts, time for one text, size")
+    for row in answer.candidates:
+        marked = "→" if row["model"] == answer.take else " "
         learned = "" if row["learned"] or row["model"] == "majority class" else "   has not learned"
         lines.append(
             f"{marked} {row['model']:22} {row['test_score']:.3f} ({row['test_low']:.3f} to {row['test_high']:.3f})  "
             f"{row['ms']:8.2f} ms {row['mb']:8.1f} MB{learned}"
         )
-    lines += [re.sub(r"[*`]+", "", part) for part in answer["verdict"]]
-    lines += [f"report   {answer['report']}"] + ([f"model    {answer['model']}"] if answer["model"] else [])
-    lines += [] if answer["quiet"] else [timed(answer)]
+    lines += [re.sub(r"[*`]+", "", part) for part in answer.verdict]
+    lines += [f"report   {answer.report}"] + ([f"model    {answer.model}"] if answer.model else [])
+    lines += [] if answer.quiet else [timed(answer)]
     return "\n".join(visible(line) for line in lines)
