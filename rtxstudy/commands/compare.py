@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rtxlib.cli.output import json_line
-from rtxlib.errors import InputError, visible
+from rtxlib.errors import FULL, InputError, visible
 from rtxstudy.commands import need_extra
 
 if TYPE_CHECKING:
     from rtxstudy.compare.answer import Answer
+    from rtxstudy.report.outcomes import Outcome
 
 NOTEBOOK = "10_your_texts"
 TITLE = "Which model for these texts?"
@@ -65,40 +66,48 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     need_extra("compare")
     from rtxstudy.compare.answer import Answer
     from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, Options, folder_name
+    from rtxstudy.report.notebooks import check, notebooks_dir
 
+    source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
+    if not source.is_file():
+        raise InputError(f"There is no {source.name} in {source.parent}; install rtxlib again.")
     folder = Path(out or folder_name(file)).absolute()
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"file": str(Path(file).absolute()), "out": str(folder)}
-    os.environ[CALLED_FROM] = os.getcwd()
     for name in {"test", "unlabelled"} & given.keys():
         given[name] = str(Path(given[name]).absolute())
+    parameters = check(source, given)
+    os.environ[CALLED_FROM] = os.getcwd()
     # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
-    for sentence in Comparison.open(Options(**given)).texts.said:
+    for sentence in Comparison.open(Options(**parameters)).texts.said:
         click.echo(visible(sentence), err=True)
     (folder / ANSWER).unlink(missing_ok=True)
-    outcome = _run(given, folder)
+    outcome = _run(source, parameters, folder)
     from rtxstudy.report import html
 
     if outcome.path is not None:
         html.build([outcome.path], folder / REPORT, TITLE, [outcome], named=False)
     if outcome.status != "done":
-        raise InputError(f"The notebook ended early: {outcome.error}; {folder / REPORT} shows how far it came.")
+        raise _ended_early(outcome, folder / REPORT)
     answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
     click.echo(json_line(answer) if as_json else _summary(Answer(**answer)))
 
 
-def _run(given: dict[str, Any], folder: Path) -> Any:
-    """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything."""
+def _ended_early(outcome: Outcome, page: Path) -> InputError:
+    if any(os.strerror(number) in str(outcome.error) for number in FULL):
+        return InputError(f"The disk of {page.parent} is full; make room and give the same command again: it goes on from there.")
+    shown = f"{page} shows how far it came" if outcome.path else "give the same command again: it goes on from there"
+    return InputError(f"The notebook ended early: {outcome.error}; {shown}.")
+
+
+def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
+    """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything, and so does SIGTERM."""
     from rtxlib.process import Terminated, exit_status, signals_as_interrupts
     from rtxstudy.compare.comparison import KEPT
     from rtxstudy.report.execution import Kernel, execute
-    from rtxstudy.report.notebooks import check, notebooks_dir
     from rtxstudy.report.progress import Progress
 
-    source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
-    if not source.is_file():
-        raise InputError(f"There is no {source.name} in {source.parent}; install rtxlib again.")
-    parameters, stopping, asked = check(source, given), threading.Event(), folder / KEPT / "stop"
+    stopping, asked = threading.Event(), folder / KEPT / "stop"
     asked.unlink(missing_ok=True)
     for name in ("notebooks", KEPT):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -121,6 +130,7 @@ def _run(given: dict[str, Any], folder: Path) -> Any:
                     while not future.done():
                         Kernel.kill_all()
                         threading.Event().wait(0.2)
+                    progress.line(f"Interrupted. What is finished is kept in {folder}; the same command goes on from there.")
                     raise SystemExit(exit_status(stop)) from None
                 asked_before = True
                 asked.touch()

@@ -26,7 +26,7 @@ from pandas.api.types import is_numeric_dtype
 
 from rtxlib import executors, paths
 from rtxlib.atomic import replacing
-from rtxlib.errors import InputError, visible
+from rtxlib.errors import InputError, disk_full, visible
 from rtxlib.process import tune
 from rtxstudy.compare.answer import Answer, plain
 from rtxstudy.compare.busy import Waiting
@@ -122,9 +122,9 @@ class Comparison:
             options.test,
         )
         new = None if options.unlabelled is None else label_next.unlabelled(texts, options.unlabelled)
-        folder.mkdir(parents=True, exist_ok=True)
         _mark(folder, Path(source).absolute(), texts)
         shown = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
+        shown = os.path.join(os.curdir, shown) if shown.startswith("-") else shown  # a command would take it for an option
         return cls(options, texts, folder.absolute(), shown, limits, executor, new)
 
     # ------------------------------------------------------------------------------------------------------------ the texts
@@ -333,13 +333,26 @@ def require_ours(folder: Path) -> None:
 
 
 def _mark(folder: Path, file: Path, texts: Texts) -> None:
-    """Note in the folder what it is about. Raises InputError when it holds the comparison of another file with other texts."""
-    mark = folder / MARK
-    known = json.loads(mark.read_text(encoding="utf-8") or "{}") if mark.is_file() else {}
-    if known.get("path", str(file)) != str(file) and known["texts"] != texts.fingerprint:
-        raise InputError(f"{folder} holds the comparison of another file, {known['path']}; name another folder with --out.")
-    with replacing(mark) as part:
-        part.write_text(json.dumps({"file": texts.name, "path": str(file), "texts": texts.fingerprint}) + "\n", encoding="utf-8")
+    """Make the folder and note in it what it is about.
+
+    Raises InputError when it holds the comparison of another file with other texts, or when it cannot be read or written.
+    """
+    mark, record = folder / MARK, {"file": texts.name, "path": str(file), "texts": texts.fingerprint}
+    try:
+        content = mark.read_bytes() if mark.is_file() else b""
+        known = json.loads(content) if content else record  # an empty mark was made a moment ago
+        path, fingerprint = known["path"], known["texts"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{mark} is damaged; delete it, or name another folder with --out.") from None
+    if path != record["path"] and fingerprint != record["texts"]:
+        raise InputError(f"{folder} holds the comparison of another file, {path}; name another folder with --out.")
+    try:
+        with replacing(mark) as part:
+            part.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    except OSError as error:
+        if disk_full(error):
+            raise
+        raise InputError(f"{folder} cannot be written ({error.strerror}); name another folder with --out.") from error
 
 
 def _sample(folder: Path) -> str:
