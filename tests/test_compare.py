@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from in_process import rtx
+from near import assert_near
 from sklearn.metrics import f1_score
 
 from rtxlib.classifiers import words
@@ -417,7 +418,7 @@ def test_a_network_on_pairs_is_trained_once_and_then_found(
     for name, was in first.entries.items():
         np.testing.assert_array_equal(was.judged, again.entries[name].judged)
     network = again.entries[one_network.name]
-    np.testing.assert_allclose(network.open().probabilities(found.texts(found.rows("test"))), network.test, atol=1e-5)
+    assert_near(network.open().probabilities(found.texts(found.rows("test"))), network.test)
     assert {WORDS, one_network.name} == set(first.curve["model"])
     assert first.score(first.entries[WORDS].test, found.rows("test")) > 0.9  # a word counts for the text it stands in
 
