@@ -14,7 +14,7 @@ from transformers import AutoModel, PreTrainedTokenizerFast
 from rtxlib.data.tokenization import encode, train
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit, Encoder, EncoderForSequenceClassification, ModelConfig, build, preset
-from rtxlib.models.convert import STARTS, to_loop, with_vocabulary_of
+from rtxlib.models.convert import STARTS, repeat_window, to_loop, with_vocabulary_of
 from rtxlib.runs.cost import forward_flops, parameters
 
 IDS = torch.randint(5, 90, (3, 11), generator=torch.Generator().manual_seed(0))
@@ -65,6 +65,27 @@ def test_each_start_takes_the_layers_that_it_names(six: Encoder) -> None:
     assert torch.equal(states(twice, recurrent_depth=1), states(once)) and not torch.equal(states(twice), states(once))
     edged = to_loop(six, 4, 1, edges=True)
     assert torch.equal(states(edged), states(six))
+
+
+def test_a_window_is_repeated_or_passed_in_damped_steps(six: Encoder) -> None:
+    """Layers three and four three times, by hand: h ← F(h), or h ← h + (F(h) − h) / 3."""
+    assert torch.equal(states(repeat_window(six, 2, 2, 1, damped=True)), states(six))
+    for damped in (False, True):
+        with torch.no_grad():
+            h = six.embeddings(IDS)
+            for number, layer in enumerate(six.stack.blocks[0]):
+                if number == 2:
+                    for _ in range(3):
+                        after = six.stack.blocks[0][3](six.stack.blocks[0][2](h)[0])[0]
+                        h = h + (after - h) / 3 if damped else after
+                elif number != 3:
+                    h = layer(h)[0]
+            by_hand = six.final_norm(h)
+        passed = states(repeat_window(six, 2, 2, 3, damped))
+        assert torch.allclose(passed, by_hand, atol=1e-5 * by_hand.abs().max()), damped
+        assert not torch.allclose(passed, states(six), atol=1e-3)
+    with pytest.raises(InputError, match="layers 6 to 7 are not all among the 6"):
+        repeat_window(six, 5, 2, 2, damped=True)
 
 
 def test_a_pass_has_parts_of_its_own_in_every_way_of_running(six: Encoder, tmp_path: Path) -> None:

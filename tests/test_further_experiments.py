@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,7 @@ from rtxlib.runs.train import fresh_model, train_run
 from rtxlib.runs.use import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
-from rtxstudy import not_run, profiles, readable, studies, words
+from rtxstudy import not_run, profiles, published, readable, studies, words
 from rtxstudy.evaluation import comparisons, further_data, longer_texts
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, standard_error
@@ -307,6 +308,20 @@ def test_the_smallest_detectable_difference_stands_in_its_row_its_sentence_and_i
 
 
 # ---------------------------------------- what is not run
+
+
+def test_what_is_not_run_is_trained_once_and_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    profile = dataclasses.replace(profiles.load("smoke"), plan_b_seeds=0, not_run={"plan_b_seeds": 1})
+    results, lines = tmp_path / "results", []
+    specs = [spec for of_notebook in not_run.added(profile)["plan_b_seeds"].values() for spec in of_notebook]
+    assert not_run.train(profile, ["plan_b_seeds"], results, lines.append) == len(specs) > 0
+    assert {run.metrics["model"] for run in published.runs(results)} == {spec.name for spec in specs}
+    assert published.read(results, "studies") is None  # its study is not whole
+    shutil.rmtree(tmp_path / "data" / "runs")  # another machine has the published tables alone
+    assert not_run.train(profile, ["plan_b_seeds"], results, lines.append) == 0
+    with pytest.raises(InputError, match="Did you mean 'plan_b_seeds'"):
+        not_run.train(profile, ["plan_b_seed"], results, lines.append)
 
 
 def test_what_is_not_run_is_counted_once_and_priced(tmp_path) -> None:

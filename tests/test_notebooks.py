@@ -210,7 +210,8 @@ def test_a_published_run_counts_as_done(report: Path, tmp_path: Path) -> None:
 
 
 def test_a_variant_is_a_notebook_parameter() -> None:
-    given = notebooks.check(FOLDER / "03_recurrent.ipynb", {"variant": "{residual: gated, residual_scale: 0.3, loop_norm: true}"})
+    written = "{residual: gated, residual_scale: 0.3, loop_norm: true}"
+    given = notebooks.check(FOLDER / "03_recurrent.ipynb", {"variant": written}, text=True)
     assert given["variant"] == {"residual": "gated", "residual_scale": 0.3, "loop_norm": True}
     names = {spec.name for spec in studies.recurrent(profiles.load("smoke", **given))}
     assert "recurrent-1x2x32 gated residual_scale=0.3 loop_norm=True" in names

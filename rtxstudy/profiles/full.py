@@ -86,6 +86,7 @@ NOT_RUN_YET: dict[str, Any] = {
         *_DEPTH_TASKS,
         DepthTask(_INFERENCE, nothing=RECIPES["medium"]),
         DepthTask(_FIVE_STARS, made=_TWO_EPOCHS),
+        DepthTask(of_source("inference_mix"), made=_ONE_EPOCH, lower=_ONE_EPOCH),  # four times the pairs of MultiNLI here
     ),
     "search": _SEARCH,
     "published": (dataclasses.replace(_SST2, train_fraction=1 / 3), 1),

@@ -85,14 +85,15 @@ def read_parameters(path: Path) -> list[Parameter]:
     return parameters
 
 
-def check(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """``given``, converted to the types that the notebook declares.
+def check(path: Path, given: Mapping[str, Any], text: bool = False) -> dict[str, Any]:
+    """``given``, checked against the types that the notebook declares.
 
-    A string, as a command line gives it, is read by the annotation: ``"3"``, ``"none"``, ``"true"``, ``"[a, b]"`` or
-    ``"a,b"``, ``"{1: bad, 2: good}"``.
+    Values have the types of JSON, and a string stays as it is: a column may be called ``null`` or end in a space. With ``text``
+    the values are strings of a command line, and each is read by its annotation: ``"3"``, ``"none"``, ``"true"``, ``"[a, b]"``
+    or ``"a,b"``, ``"{1: bad, 2: good}"``.
 
     Raises ``InputError`` for an unknown name (and names the nearest), a value of another type, a value outside its
-    ``Literal``, or a whole number above :data:`LARGEST`.
+    ``Literal``, a whole number above :data:`LARGEST`, or a string that no notebook can hold, because it is not UTF-8.
     """
     known = {parameter.name: parameter for parameter in read_parameters(path)}
     checked = {}
@@ -101,11 +102,16 @@ def check(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             has = f"It has: {', '.join(known)}." if known else "It has none."
             raise InputError(f"Notebook {path.stem} has no parameter '{shortened(name)}'.{nearest(name, known)} {has}")
         try:
-            checked[name] = _convert(value, known[name].kind, text=True)
+            checked[name] = _convert(value, known[name].kind, text)
         except ValueError as error:
             raise InputError(f"Notebook {path.stem}, parameter '{name}': {error}") from None
         if isinstance(checked[name], int) and abs(checked[name]) > LARGEST:
             raise InputError(f"Notebook {path.stem}, parameter '{name}': {shown(checked[name])} is above {LARGEST:,}.")
+        try:
+            json.dumps(checked[name], ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            strange = shown(checked[name])
+            raise InputError(f"Notebook {path.stem}, parameter '{name}': {strange} is not UTF-8; rename it.") from None
     return checked
 
 
