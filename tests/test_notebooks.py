@@ -143,7 +143,9 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
         "components",
         "unified",
         "cross_domain",
+        "stars",
     }
+    assert set(pd.read_parquet(results / "carried_over.parquet")["study"]) == {"transfer", "cross_domain"}
     assert "tf-idf + logistic regression" in set(pd.read_parquet(results / "classical.parquet")["model"])
 
 

@@ -63,7 +63,7 @@ def rewrite(folder: Path, change) -> None:
 def test_the_real_minilm_is_whole_and_equals_bert_model(hub: str) -> None:
     ours = pretrained.load(MINILM)
     reference = BertModel.from_pretrained(pretrained.find(MINILM)).eval()
-    assert sum(p.numel() for p in ours.parameters()) == 22_713_216
+    assert sum(p.numel() for p in ours.parameters()) == 22_713_216 and ours.loaded.startswith("loaded 103 of 104 tensors;")
     config = ours.config
     assert (config.pooling, config.normalize, config.max_seq_length) == ("mean", True, 256)
     torch.manual_seed(0)
@@ -89,6 +89,8 @@ def test_a_masked_language_model_gives_its_encoder(kind: str, tmp_path: Path, id
     model.save_pretrained(tmp_path / "lm")
     ours = pretrained.load(str(tmp_path / "lm"))
     assert not ours.config.pooler and ours.config.pooling in ("cls", "mean")
+    kept, head = len(inner.state_dict()), "cls.predictions.bias" if kind == "bert" else "decoder.bias"
+    assert ours.loaded.startswith(f"loaded {kept} of ") and head in ours.loaded.partition("; left out: ")[2]
     assert_near(ours(ids).last_hidden_state, inner(ids).last_hidden_state)
 
 
