@@ -18,7 +18,7 @@ from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
-OPTIONAL = ("over_blocks", "tour_norm_times")  # of notebooks 04 and 08
+OPTIONAL = ("over_blocks", "tour_norm_times", "carried_over")  # of notebooks 04, 08 and 06
 
 
 def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import torch
 from in_process import rtx
+from near import assert_near
 from sklearn.metrics import f1_score
 from transformers import PreTrainedTokenizerFast
 
@@ -445,7 +446,7 @@ def test_a_network_on_pairs_is_trained_once_and_then_found(
     for name, was in first.entries.items():
         np.testing.assert_array_equal(was.judged, again.entries[name].judged)
     network = again.entries[one_network.name]
-    np.testing.assert_allclose(network.open().probabilities(found.texts(found.rows("test"))), network.test, atol=1e-5)
+    assert_near(network.open().probabilities(found.texts(found.rows("test"))), network.test)
     assert {WORDS, one_network.name} == set(first.curve["model"])
     assert first.score(first.entries[WORDS].test, found.rows("test")) > 0.9  # a word counts for the text it stands in
 

@@ -50,9 +50,11 @@ def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
             assert standing < wanted
         elif name == "depth_tasks":  # those that are run, and more
             assert standing == wanted[: len(standing)] != wanted
+        elif name == "loops":  # the same, with further weights of the residual
+            assert standing == tuple(dataclasses.replace(loop, alphas=()) for loop in wanted) != wanted
         else:
             assert not standing
-    further = ("elsewhere", "unified", "cross_domain", "components", "plan_b", "longer_texts")
+    further = ("elsewhere", "unified", "cross_domain", "components", "plan_b", "longer_texts", "stars")
     assert not any(studies.specs_of(name, FULL) for name in further)
 
 
@@ -62,6 +64,7 @@ def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
         ("elsewhere", 2 * 4),
         ("unified", 2 * 2),
         ("cross_domain", 3 * 2),
+        ("stars", 2),
         ("components", 9),
         ("plan_b", 4),
         ("longer_texts", 3),
@@ -234,6 +237,18 @@ def test_macro_f1_falls_where_one_class_is_preferred(monkeypatch: pytest.MonkeyP
     assert table.loc["perfect", "macro_f1"] == 1
     assert table.loc["always positive", "macro_f1"] == pytest.approx(2 * 0.63 / 1.63 / 2)
     assert list(table.index) == ["perfect", "always positive"]
+
+
+def test_what_carries_over_is_paired_by_seed_for_each_pair_of_data() -> None:
+    columns = ["model", "seed", "trained_on", "tested_on", "accuracy", "n_test"]
+    made = {("a", "x"): [0.8, 0.82, 0.84], ("b", "x"): [0.7, 0.74, 0.75], ("a", "y"): [0.6] * 3, ("b", "y"): [0.6] * 3}
+    rows = [(model, seed, "home", to, own, 600) for (model, to), each in made.items() for seed, own in enumerate(each)]
+    scores = pd.DataFrame([*rows, ("a", 3, "home", "x", 0.1, 600)], columns=columns)  # b has no such seed
+    table = comparisons.carried_over(scores, "a", "b").set_index("data")
+    assert list(table.index) == ["x, after training on home", "y, after training on home"]
+    assert table["difference"].tolist() == pytest.approx([0.09, 0]) and table["n_seeds"].tolist() == [3, 3]
+    above, equal = (words.verdict(row) for row in table.reset_index().to_dict("records"))
+    assert "a is more accurate" in above and "no difference is shown" in equal
 
 
 def test_the_sentence_on_other_data_names_home_away_and_the_worst() -> None:
