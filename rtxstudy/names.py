@@ -25,6 +25,7 @@ SOURCES = {  # the source of a data set → its name
     "multi_nli": "MultiNLI",
     "cola": "CoLA",
     "snli": "SNLI",
+    "inference_mix": "Inference, pooled",
     "yelp_polarity": "Yelp",
     "yelp_review_full": "Yelp reviews with stars",
     "yelp_five_stars": "Yelp, five stars",

@@ -45,6 +45,7 @@ SETTINGS: dict[str, dict[Any, str]] = {  # field of a model's configuration → 
     "loop_norm": {True: "norm in the loop"},
     "prelude_layers": {None: "{} layer before"},
     "coda_layers": {None: "{} layer after"},
+    "residual_scale": {None: "α = {}"},
 }
 TIMES = {1: "once", 2: "twice"}
 

@@ -34,7 +34,6 @@ from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
     from rtxlib.data.prepared import Prepared
     from rtxlib.data.spec import DataSpec
@@ -320,14 +319,6 @@ class Study:
         claim = make(*arguments)
         self._claims.setdefault(make.__module__.rpartition(".")[2], []).append(replace(claim, kind="title"))
         return claim.sentence if claim.holds else otherwise
-
-    def show_texts(self, make: Callable[[], pd.DataFrame]) -> Styler | Markdown:
-        """A table with texts of the data in it. Texts are not published, because licences forbid it; a redraw says so instead."""
-        if self.redraws:
-            return Markdown("*Texts are not published. Run this notebook without `--no-training` to see them here.*")
-        table = make()
-        wrapped = {"text-align": "left", "white-space": "normal"}
-        return table.style.hide(axis="index").set_properties(subset=table.columns[table.dtypes == "str"], **wrapped)
 
     def close(self) -> provenance.Provenance:
         """End the notebook: publish its claims, and give the provenance of its numbers."""

@@ -58,7 +58,7 @@ def _files(run: str | None) -> dict[str, str]:
     """File name → HTML."""
     from rtxstudy.pages import static
 
-    titles = {f"{name}.html": title for name, title in static.PAGES.items()}
+    cards = static.cards()
     files = {f"{name}.html": static.page(name) for name in static.PAGES}
     if run is not None:
         from rtxlib import paths
@@ -68,8 +68,9 @@ def _files(run: str | None) -> dict[str, str]:
         found = store.find(paths.runs_dir(), run)
         name = f"transformer-{found.key}.html"
         files[name] = static.page("transformer", {"run": packed(found)})
-        titles[name] = f"The weights of {found.metrics['model']}, seed {found.metrics['seed']}"
-    return files | {"index.html": static.index(titles)}
+        title = f"The weights of {found.metrics['model']}, seed {found.metrics['seed']}"
+        cards.append(static.Card(name, "transformer", title, "The same page, with the weights of this trained run."))
+    return files | {"index.html": static.index(cards)}
 
 
 def _server(files: dict[str, str], port: int | None) -> PageServer:

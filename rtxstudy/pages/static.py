@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rtxlib.errors import InputError, nearest
 
@@ -15,6 +16,10 @@ MARK = '<meta name="generator" content="rtxlib">'  # a file with this mark may b
 PAGES = {  # folder → title
     "transformer": "The transformer, by hand",
     "swiglu": "SwiGLU, a gate that the input opens",
+}
+SENTENCES = {  # folder → what a reader can do there
+    "transformer": "Watch a sentence pass the same layer three times until its answer turns, and change any number on the way.",
+    "swiglu": "Move the weights of one unit of a feed-forward, and see when its gate lets the input through.",
 }
 
 _IMPORT = re.compile(r'^import\s+(?P<names>\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+"(?P<path>[^"]+)";$', re.M)
@@ -117,10 +122,26 @@ def page(name: str, state: dict[str, Any] | None = None) -> str:
 """
 
 
-def index(titles: dict[str, str]) -> str:
-    """The HTML page that links to files (file name → title)."""
+class Card(NamedTuple):
+    """What the list of pages shows of one of them."""
+
+    file: str
+    page: str  # the folder of its modules, which holds its picture
+    title: str
+    sentence: str
+
+
+def cards() -> list[Card]:
+    """The cards of all pages."""
+    return [Card(f"{name}.html", name, title, SENTENCES[name]) for name, title in PAGES.items()]
+
+
+def index(shown: Iterable[Card]) -> str:
+    """The HTML page that links to pages, each with a small picture and a sentence."""
     links = "\n".join(
-        f'<li><a href="{html.escape(file)}">{html.escape(title)}</a></li>' for file, title in titles.items()
+        f'<li><a href="{html.escape(card.file)}">{_picture(card.page)}<strong>{html.escape(card.title)}</strong>'
+        f"<span>{html.escape(card.sentence)}</span></a></li>"
+        for card in shown
     )
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -131,11 +152,13 @@ def index(titles: dict[str, str]) -> str:
 <link rel="icon" href="data:,">
 {MARK}
 <title>Pages to touch</title>
-<style>body {{ font: 1.1rem/1.9 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1.25rem }}</style>
+<style>
+{(HERE / "shared" / "index.css").read_text(encoding="utf-8")}</style>
 </head>
 <body>
 <main>
 <h1>Pages to touch</h1>
+<p>Each page is one file. It computes every number in the browser, and asks for nothing from the network.</p>
 <ul>
 {links}
 </ul>
@@ -143,6 +166,10 @@ def index(titles: dict[str, str]) -> str:
 </body>
 </html>
 """
+
+
+def _picture(name: str) -> str:
+    return (HERE / name / "card.svg").read_text(encoding="utf-8").strip()
 
 
 def _inline(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy.claims import Claim, claim, first, row
-from rtxstudy.names import short
+from rtxstudy.names import said, short
 from rtxstudy.numbers import aside, ends, signed
 from rtxstudy.questions.headline import RECURRENT, STANDARD
 
@@ -112,6 +112,22 @@ def carried(transfer: pd.DataFrame) -> list[Claim]:
     ]
 
 
+def carried_over(over: pd.DataFrame) -> list[Claim]:
+    """The paired difference on other texts; ``over``: of ``comparisons.carried_over``."""
+    claims = []
+    for one in over.itertuples():
+        a, b = one.comparison.split(" − ")
+        told = {"data": said(one.data), "interval": aside(one.difference, one.low, one.high)}
+        claims.append(
+            first(
+                claim("On {data}, {a} is more accurate ({interval}).", holds=one.low > 0, a=short(a), **told),
+                claim("On {data}, {b} is more accurate ({interval}).", holds=one.high < 0, b=short(b), **told),
+                claim("On {data}, the two encoders are not told apart ({interval}).", **told),
+            )
+        )
+    return claims
+
+
 def carried_title(transfer: pd.DataFrame) -> Claim:
     means = transfer.pivot_table(index="model", columns="tested_on", values="mean")
     change = (
@@ -125,8 +141,8 @@ def carried_title(transfer: pd.DataFrame) -> Claim:
     )
 
 
-def unified(on_pool: pd.DataFrame) -> list[Claim]:
-    """The pooled domains at full size; ``on_pool``: the comparisons on each task."""
+def pairs(on_pool: pd.DataFrame) -> list[Claim]:
+    """Two encoders and counting words on further tasks; ``on_pool``: the comparisons on each."""
     if on_pool.empty:
         return []
     claims = []
@@ -157,16 +173,16 @@ def unified(on_pool: pd.DataFrame) -> list[Claim]:
     return claims
 
 
-def unified_title(on_pool: pd.DataFrame) -> Claim:
+def pair_title(on_pool: pd.DataFrame) -> Claim:
     if on_pool.empty:
         return claim("", holds=None)
     pairs = on_pool[on_pool["comparison"] == f"{RECURRENT} − {STANDARD}"]
     return first(
         claim(
-            "With all rows, the two encoders are told apart on neither question",
+            "The two encoders are not told apart on these texts",
             holds=bool(((pairs["low"] <= 0) & (pairs["high"] >= 0)).all()),
         ),
-        claim("With all rows, the two encoders differ on at least one question", holds=len(pairs) > 0),
+        claim("The two encoders differ on some of these texts", holds=len(pairs) > 0),
     )
 
 

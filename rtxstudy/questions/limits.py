@@ -21,6 +21,8 @@ NOT_RUN = {  # field of a profile → the experiment that it switches on
     "component_seeds": "one component changed at a time",
     "longer": "texts longer than in training",
     "plan_b_seeds": "the proposal's plan B",
+    "stars": "Amazon reviews of one star against four and five",
+    "loops": "further weights of the residual across passes",
 }
 
 

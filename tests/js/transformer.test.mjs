@@ -11,10 +11,11 @@ import { brief, scientific } from "../../rtxstudy/pages/shared/grid.js";
 import { differences } from "../../rtxstudy/pages/transformer/changes.js";
 import { explain } from "../../rtxstudy/pages/transformer/explain.js";
 import { build, compute, decode, likeliest, masksOf } from "../../rtxstudy/pages/transformer/model.js";
+import { silence, unknown, warning } from "../../rtxstudy/pages/transformer/reading.js";
 import { beginning, changed, complete, inner, tokensOf, wordsOf } from "../../rtxstudy/pages/transformer/state.js";
 import { TRAINED } from "../../rtxstudy/pages/transformer/trained.js";
 import { unpack } from "../../rtxstudy/pages/transformer/unpack.js";
-import { numbersOf, pieces } from "../../rtxstudy/pages/transformer/wordpiece.js";
+import { marked, numbersOf, pieces, sentenceOf } from "../../rtxstudy/pages/transformer/wordpiece.js";
 
 const fixtures = JSON.parse(readFileSync(process.env.RTX_FIXTURES, "utf8"));
 
@@ -55,9 +56,45 @@ test("a sentence falls into the pieces that the tokenizer makes of it", () => {
   const { words, lowercase, cases } = fixtures.pieces;
   for (const { sentence, tokens, ids } of cases) {
     const made = pieces(sentence, words, lowercase);
-    assert.deepEqual(made, tokens, sentence);
+    // Where the tokenizer has [UNK], the page keeps the word, and gives it the number of [UNK].
+    assert.deepEqual(made.map((token) => (words.includes(token) ? token : "[UNK]")), tokens, sentence);
     assert.deepEqual(numbersOf(made, words), ids);
+    const parts = marked(sentence, words, lowercase);
+    assert.equal(parts.map(({ text }) => text).join(""), sentence);
+    assert.equal(parts.filter((part) => part.unknown).length, tokens.filter((token) => token === "[UNK]").length, sentence);
   }
+});
+
+test("an unknown word keeps its name, and the answer is that of [UNK]", () => {
+  const [strange, same] = ["The film was ZXCV!", "the film was [UNK] !".split(" ")].map((tokens) =>
+    complete({ tokens: typeof tokens === "string" ? tokens : ["[CLS]", ...tokens, "[SEP]"] }),
+  );
+  assert.deepEqual(strange.tokens, ["[CLS]", "the", "film", "was", "zxcv", "!", "[SEP]"]);
+  const logits = (state) => [...compute(state).values.get("logits").data];
+  assert.deepEqual(logits(strange), logits(same));
+  assert.deepEqual(unknown(strange), ["zxcv"]);
+  assert.match(warning(strange), /“zxcv” is not among the 318 words.*\[UNK\]/);
+  assert.match(warning(complete({ tokens: "zxcv qwer" })), /“zxcv” and “qwer” are not/);
+  assert.equal(warning(complete({})), "");
+  assert.equal(warning(complete({ d_model: 8, tokens: ["zxcv"] })), ""); // drawn weights know every word
+});
+
+test("a sentence without a word that the model knows has no answer", () => {
+  for (const tokens of ["", "   ", "!", ["[CLS]", "[SEP]"]]) assert.match(silence(complete({ tokens })), /no words/, String(tokens));
+  assert.match(silence(complete({ tokens: "zxcv , qwer !" })), /none of these words/);
+  for (const given of [{}, { tokens: "the zxcv" }, { weights: "reversal" }, { d_model: 8 }]) assert.equal(silence(complete(given)), "");
+});
+
+test("a sentence stays as it was typed until its tokens are others", () => {
+  const typed = "  The  FILM was dull ";
+  const state = complete({ tokens: typed });
+  assert.equal(state.typed, typed);
+  assert.equal(changed(state, { edits: { "logits[0,0]": 3 } }).typed, typed);
+  const fewer = changed(state, { tokens: state.tokens.toSpliced(3, 1) });
+  assert.deepEqual([fewer.typed, sentenceOf(fewer.tokens)], [null, "the film dull"]);
+  assert.equal(complete({ tokens: ["[CLS]", "the", "[SEP]"], typed: "a film" }).typed, null);
+  assert.equal(complete({ weights: "reversal", tokens: "abc", typed: "abc" }).typed, null);
+  assert.equal(complete({ tokens: "x ".repeat(1000) }).tokens.length, 128);
 });
 
 test("the same seed gives the same numbers, another seed others", () => {
@@ -211,7 +248,7 @@ test("a pasted text becomes the tokens of the model that reads it", () => {
   assert.deepEqual(tokensOf("the big cat, it's", complete({ d_model: 8 })), ["the", "big", "cat", ",", "it's"]);
   assert.deepEqual(tokensOf("<b>x</b>", complete({ d_model: 8 })), ["<b>x</b>"]); // one word stays as it was typed
   assert.deepEqual(tokensOf("Fa ce", complete({ weights: "reversal" })), ["f", "a", "c", "e"]);
-  assert.deepEqual(tokensOf("The film, qqq", complete({})), ["the", "film", ",", "[UNK]"]);
+  assert.deepEqual(tokensOf("The film, qqq", complete({})), ["the", "film", ",", "qqq"]);
   assert.deepEqual(tokensOf("[UNK]", complete({})), ["[UNK]"]);
   assert.deepEqual(complete({ tokens: "The film!" }).tokens, ["[CLS]", "the", "film", "!", "[SEP]"]);
   assert.deepEqual(complete({ tokens: "the film", d_model: 8 }).tokens, ["the", "film"]);

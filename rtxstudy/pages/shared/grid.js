@@ -38,11 +38,11 @@ export function shade(value) {
 
 /**
  * A grid. label: its name. rowNames, colNames: names of the rows and columns, or null for numbers. select(row, column) is
- * called when a click, Enter or space chooses a cell. notation: "plain" or "scientific". show(matrix, from, width, look)
- * draws the columns from..from+width; look(row, column) is the class of a cell besides its colour. All rows and columns are
+ * called when a click, Enter or space chooses a cell. notation: "plain" or "scientific". keepFirst: whether the first row
+ * stays in sight while the others scroll. show(matrix, from, width, look) draws the columns from..from+width; look(row, column) is the class of a cell besides its colour. All rows and columns are
  * counted in the whole matrix.
  */
-export function grid({ label, title, rowNames, colNames, select, notation = "plain" }) {
+export function grid({ label, title, rowNames, colNames, select, notation = "plain", keepFirst = false }) {
   const wide = WIDTH[notation];
   const write = notation === "plain" ? brief : scientific;
   const id = unique("grid");
@@ -78,18 +78,21 @@ export function grid({ label, title, rowNames, colNames, select, notation = "pla
     draw();
   }
 
+  /** The row of the matrix in a line of the table. */
+  const rowAt = (line) => (keepFirst && line === 0 ? 0 : window.top + line);
+
   /** Makes as many table cells as are in view. */
   function lay() {
     cells = [];
     head.replaceChildren(element("tr", {}, element("th"), ...Array.from({ length: window.cols }, () => element("th"))));
-    const lines = Array.from({ length: window.rows }, () => {
+    const lines = Array.from({ length: window.rows }, (_, i) => {
       const tds = Array.from({ length: window.cols }, () => {
         const text = document.createTextNode("");
         const td = element("td", { role: "gridcell" }, text);
         cells.push({ td, text, value: undefined, look: undefined });
         return td;
       });
-      return element("tr", { role: "row" }, element("th", { role: "rowheader" }), ...tds);
+      return element("tr", { role: "row", class: keepFirst && i === 0 && "first" }, element("th", { role: "rowheader" }), ...tds);
     });
     body.replaceChildren(...lines);
   }
@@ -103,12 +106,12 @@ export function grid({ label, title, rowNames, colNames, select, notation = "pla
       th.textContent = colNames ? colNames[shown.from + left + j] : shown.from + left + j;
     });
     [...body.rows].forEach((line, i) => {
-      line.setAttribute("aria-rowindex", top + i + 1);
-      line.cells[0].textContent = rowNames ? rowNames[top + i] : top + i;
-      line.cells[0].title = rowNames ? rowNames[top + i] : "";
+      line.setAttribute("aria-rowindex", rowAt(i) + 1);
+      line.cells[0].textContent = rowNames ? rowNames[rowAt(i)] : rowAt(i);
+      line.cells[0].title = rowNames ? rowNames[rowAt(i)] : "";
     });
     cells.forEach((cell, at) => {
-      const row = top + Math.floor(at / window.cols);
+      const row = rowAt(Math.floor(at / window.cols));
       const col = left + (at % window.cols);
       cell.td.id = `${id}-${row}-${col}`;
       cell.td.setAttribute("aria-colindex", col + 1);
@@ -118,9 +121,10 @@ export function grid({ label, title, rowNames, colNames, select, notation = "pla
 
   /** Writes the cells whose number or class has changed. */
   function draw() {
-    const { top, left, rows, cols } = window;
+    const { left, rows, cols } = window;
     for (let i = 0, at = 0; i < rows; i++) {
-      const start = (top + i) * shown.cols + shown.from + left;
+      const row = rowAt(i);
+      const start = row * shown.cols + shown.from + left;
       for (let j = 0; j < cols; j++, at++) {
         const cell = cells[at];
         const value = shown.data[start + j];
@@ -129,8 +133,8 @@ export function grid({ label, title, rowNames, colNames, select, notation = "pla
           const words = write(value);
           if (cell.text.data !== words) cell.text.data = words;
         }
-        let look = shade(value) + marks(top + i, shown.from + left + j);
-        if (top + i === active.row && left + j === active.col) look += " active";
+        let look = shade(value) + marks(row, shown.from + left + j);
+        if (row === active.row && left + j === active.col) look += " active";
         if (cell.look !== look) cell.td.className = cell.look = look;
       }
     }
@@ -141,7 +145,8 @@ export function grid({ label, title, rowNames, colNames, select, notation = "pla
     const [x, y] = [active.col * wide, active.row * HEIGHT];
     const [across, down] = [box.clientWidth - side - wide, box.clientHeight - 2 * HEIGHT];
     box.scrollLeft = Math.min(x, Math.max(box.scrollLeft, x - across));
-    box.scrollTop = Math.min(y, Math.max(box.scrollTop, y - down));
+    const covered = keepFirst ? HEIGHT : 0; // by the first row; it needs no scrolling itself
+    if (!covered || active.row) box.scrollTop = Math.min(y - covered, Math.max(box.scrollTop, y - down));
     measure();
     draw();
     point();
@@ -166,7 +171,7 @@ export function grid({ label, title, rowNames, colNames, select, notation = "pla
   box.addEventListener("click", (event) => {
     const at = cells.findIndex(({ td }) => td === event.target);
     if (at < 0) return;
-    move(window.top + Math.floor(at / window.cols), window.left + (at % window.cols));
+    move(rowAt(Math.floor(at / window.cols)), window.left + (at % window.cols));
     choose();
   });
   box.addEventListener("focus", point);

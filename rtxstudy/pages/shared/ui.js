@@ -10,6 +10,16 @@ export function drawing(tag, attributes = {}, ...children) {
   return furnish(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
+/** An SVG group that acts as a button: act() is called at a click, Enter or space. */
+export function pressable(attributes, act, ...children) {
+  const keydown = (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    act();
+  };
+  return drawing("g", { role: "button", tabindex: 0, onclick: act, onkeydown: keydown, ...attributes }, ...children);
+}
+
 function furnish(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);

@@ -55,7 +55,8 @@ export function book(page) {
         `${label} · ${rows ? rows[row] || "(empty)" : `row ${row}`}, ${cols ? cols[col] || "(empty)" : `column ${col}`}`,
       );
     const { notation } = page.state;
-    const table = grid({ label, title: caption(shown.title), rowNames: rows, colNames: cols, select, notation });
+    const keepFirst = rows?.[0] === "[CLS]"; // the vector that is read in the end
+    const table = grid({ label, title: caption(shown.title), rowNames: rows, colNames: cols, select, notation, keepFirst });
     const draw = () => {
       const matrix = page.matrix(name());
       table.root.hidden = !matrix; // the model may have no such matrix, for example no bias
@@ -95,7 +96,10 @@ export function book(page) {
   /** The likeliest words of the last row, with their probabilities. */
   function likeliest(kind) {
     const list = element("ol", { class: "likeliest" });
+    const silent = element("p", { class: "quiet" });
     const draw = () => {
+      silent.textContent = kind === "labels" ? page.silent() : "";
+      list.hidden = silent.textContent !== "";
       const { rows, cols, data } = page.matrix("probabilities");
       const words = page.words(kind);
       const last = [...data.subarray((rows - 1) * cols)]
@@ -114,7 +118,7 @@ export function book(page) {
       });
       list.replaceChildren(...items);
     };
-    return add({ root: list, draw });
+    return add({ root: element("div", {}, silent, list), draw });
   }
 
   function stageBody(chapter, stage) {

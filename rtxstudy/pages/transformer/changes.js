@@ -30,12 +30,12 @@ export function differences(now, before) {
 
 /**
  * A function that compares the run of a page, as in view.js, with the run before the reader's change: with the fields of
- * `entry`, in which a step of the walk began, or without edited cells. It returns { values, words, changed, total }, or null
+ * `entry`, in which a step of the walk began, or without edited cells. It returns { state, values, words, changed, total }, or null
  * where there is no change. The run before is kept while the change goes on.
  */
 export function comparison(page) {
   const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
-  let known = { key: "", values: null, words: null };
+  let known = { key: "", state: null, values: null, words: null };
   return (entry) => {
     const { edits, run, ...rest } = page.state;
     const old = entry ?? { edits: {} };
@@ -44,7 +44,7 @@ export function comparison(page) {
     if (known.key !== key) {
       const before = complete({ ...page.state, ...old });
       const model = build(before);
-      known = { key, values: compute(before, model).values, words: model.labels ?? model.words };
+      known = { key, state: before, values: compute(before, model).values, words: model.labels ?? model.words };
     }
     const changed = differences(page.result.values, known.values);
     const total = [...changed.values()].reduce((sum, count) => sum + count, 0);

@@ -4,9 +4,8 @@ import { choice, element, slider, stepper, toggle } from "../shared/ui.js";
 import { explain } from "./explain.js";
 import { decode } from "./model.js";
 import { provenance } from "./result.js";
-import { MOST_TOKENS, PAPER, REAL, SENTENCE, STUDY, WHOLE, beginning, inner, packedOf, tokensOf, translates } from "./state.js";
+import { MOST_TOKENS, PAPER, REAL, STUDY, WHOLE, beginning, inner, packedOf, tokensOf, translates } from "./state.js";
 import { tokenRow } from "./tokens.js";
-import { pieces, sentenceOf } from "./wordpiece.js";
 
 const WEIGHTS = [
   ["sentiment", "Trained: sentiment of a sentence"],
@@ -86,6 +85,7 @@ export function controls(page) {
         most: MOST_TOKENS,
         change: (tokens) => page.change({ [name]: tokens }),
         split: (text) => tokensOf(text, page.state),
+        strange: (token) => page.unknown().includes(token),
       }),
       (now) => now[name],
     );
@@ -118,23 +118,7 @@ export function controls(page) {
   );
   const packed = packedOf(state);
   if (packed && !translates(state)) {
-    const { words: vocabulary, lowercase } = packed;
-    const sentence = element("input", {
-      type: "text",
-      class: "sentence",
-      dir: "auto",
-      "aria-label": "Your sentence",
-      placeholder: SENTENCE,
-    });
-    sentence.addEventListener("input", () => page.change({ tokens: pieces(sentence.value, vocabulary, lowercase) }));
-    parts.push(() => {
-      if (document.activeElement !== sentence) sentence.value = sentenceOf(page.state.tokens);
-    });
-    sentence.value = sentenceOf(state.tokens);
-    texts.append(
-      fieldset("Your sentence", sentence),
-      fieldset("Its tokens; one that is not in the vocabulary counts as [UNK]", side("tokens", "tokens", false)),
-    );
+    texts.append(fieldset("The tokens of the sentence", side("tokens", "tokens", false)));
   } else {
     const grow = (most) => page.change({ target: decode(page.state, most) });
     texts.append(

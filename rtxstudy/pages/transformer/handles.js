@@ -2,8 +2,7 @@
 
 import { minus } from "../shared/plot.js";
 import { element, slider, toggle, unique } from "../shared/ui.js";
-import { packedOf } from "./state.js";
-import { pieces, sentenceOf } from "./wordpiece.js";
+import { sentenceField } from "./field.js";
 
 /** @typedef {{root: HTMLElement, set?: () => void}} Control set() is called when numbers have changed */
 
@@ -54,19 +53,7 @@ export function handles(page, followed) {
       return { root: made.root, set };
     },
 
-    /** A field for the whole sentence. */
-    sentence() {
-      const { words, lowercase } = packedOf(page.state);
-      const field = element("input", {
-        type: "text",
-        class: "sentence",
-        dir: "auto",
-        "aria-label": "The sentence of the walk",
-        value: sentenceOf(page.state.tokens),
-      });
-      field.addEventListener("input", () => page.change({ tokens: pieces(field.value, words, lowercase) }));
-      return { root: field };
-    },
+    sentence: () => sentenceField(page, "The sentence of the walk"),
 
     /** A list of the words that could stand in the place of the followed one. */
     otherWord() {

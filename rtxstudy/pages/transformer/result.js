@@ -1,6 +1,7 @@
 // The result, which stays in sight at the top while the reader edits: the answer, after every pass, and what it was before.
 
 import { element } from "../shared/ui.js";
+import { named as unknown, silence } from "./reading.js";
 import { packedOf } from "./state.js";
 
 /** What each choice of weights is called. */
@@ -11,13 +12,14 @@ export const NAMES = {
   run: "trained weights of a run",
 };
 
-const percent = (share) => `${(100 * share).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1)} %`;
+/** A share in words, to a tenth of a percent. */
+export const percent = (share) => `${(100 * share).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1)} %`;
 
-/** The likeliest word of a row of probabilities, and its share. @param {Float64Array} row @param {string[]} words */
+/** The likeliest word of a row of probabilities, its place, its share, and both in words. @param {Float64Array} row @param {string[]} words */
 export function likeliest(row, words) {
   let best = 0;
   for (let j = 1; j < row.length; j++) if (row[j] > row[best]) best = j;
-  return { word: words[best] || "(empty)", share: row[best], said: `${words[best] || "(empty)"}, ${percent(row[best])}` };
+  return { at: best, share: row[best], said: `${words[best] || "(empty)"}, ${percent(row[best])}` };
 }
 
 /** The answer of a run: its last row of probabilities. */
@@ -51,14 +53,16 @@ export function provenance(state) {
   );
 }
 
-/** The bar. page: { state, model, result, compared, words(side), change(patch) }; show() writes it. */
+/** The bar. page: { state, model, compared, matrix(name), answer(), silent(), change(patch) }; show() writes it. */
 export function result(page) {
   const kind = element("p", { class: "kind" });
   const answer = element("p", { class: "answer" });
   const passes = element("ol", { class: "passes", "aria-label": "Label after each pass" });
+  const strange = element("p", { class: "unread" });
   const was = element("p", { class: "was" });
+  const count = element("p", { class: "how-many" });
   const back = element("button", { type: "button", onclick: () => page.change({ edits: {} }) }, "Put every edited cell back");
-  const root = element("section", { class: "result", "aria-label": "Result" }, kind, answer, passes, was, back);
+  const root = element("section", { class: "result", "aria-label": "Result" }, kind, answer, passes, strange, was, count, back);
   const write = (node, text) => {
     if (node.textContent !== text) node.textContent = text;
     node.hidden = !text;
@@ -66,7 +70,7 @@ export function result(page) {
 
   function after() {
     const found = page.matrix("passes");
-    const shown = found && found.rows > 1 ? found.rows : 0;
+    const shown = found && found.rows > 1 && !page.silent() ? found.rows : 0;
     while (passes.children.length > shown) passes.lastChild.remove();
     while (passes.children.length < shown) passes.append(element("li"));
     passes.hidden = !shown;
@@ -80,14 +84,16 @@ export function result(page) {
     root,
     show() {
       const { state, model, compared } = page;
-      const words = page.words(model.labels ? "labels" : "words");
       write(kind, NAMES[state.weights]);
-      write(answer, `${model.labels ? "Its answer" : "The likeliest next word"}: ${answerOf(page.result.values, words).said}.`);
+      const subject = model.labels ? "Its answer" : "The likeliest next word";
+      const named = element("span", { class: "subject" }, `${subject}: `);
+      answer.replaceChildren(...(page.silent() ? [page.silent()] : [named, `${page.answer()}.`]));
+      write(strange, page.silent() ? "" : unknown(state, "read as [UNK]"));
       after();
-      const count = compared?.total ?? 0;
-      const changed = count === 1 ? "1 number changed" : `${count.toLocaleString("en")} numbers changed`;
-      const marked = count ? ` ${changed}, each marked by a corner.` : "";
-      write(was, compared ? `Before your change: ${answerOf(compared.values, compared.words).said}.${marked}` : "");
+      const total = compared?.total ?? 0;
+      write(count, total ? `${total.toLocaleString("en")} ${total === 1 ? "number" : "numbers"} changed, each marked by a corner.` : "");
+      const old = compared && (silence(compared.state) || `Before your change: ${answerOf(compared.values, compared.words).said}.`);
+      write(was, old ?? "");
       back.hidden = !Object.keys(state.edits).length;
       root.classList.toggle("untrained", state.weights === "random");
     },

@@ -7,9 +7,11 @@ import { pieces } from "./wordpiece.js";
 /** The state that any other is completed from. With random weights it is a small model of the paper. */
 export const START = {
   weights: "sentiment", // "sentiment" or "reversal", which are trained; "random"; or "run", the trained run of the page
-  step: 1, // of the guided walk; 0: none
+  step: 0, // of the guided walk; 0: none
   /** Given as a string, a sentence becomes its tokens. */
   tokens: ["the", "cat", "sat", "on", "the", "mat"],
+  /** @type {string | null} */
+  typed: null, // the sentence as the reader typed it, if `tokens` are its tokens
   target: ["le", "chat"],
   d_model: 8, // width of a token's vector
   heads: 2,
@@ -103,14 +105,15 @@ export function complete(given) {
   state.d_model -= state.d_model % 2;
   state.training = given.training === true;
   state.heads = largestFitting(state);
-  const texts = { tokens: given.tokens, target: given.target };
-  if (typeof texts.tokens === "string" && texts.tokens.trim()) texts.tokens = sentenceTokens(texts.tokens, state);
-  for (const side of ["tokens", "target"]) {
-    if (!Array.isArray(texts[side])) continue;
-    const most = Math.min(MOST_TOKENS, packedOf(state)?.config.max_position_embeddings ?? MOST_TOKENS);
-    const list = texts[side].map(shorten).filter((token) => token.trim());
-    if (list.length || side === "target") state[side] = list.slice(0, most - (side === "target" ? 1 : 0));
-  }
+  const most = Math.min(MOST_TOKENS, packedOf(state)?.config.max_position_embeddings ?? MOST_TOKENS);
+  const fitting = (list, limit) => list.map(shorten).filter((token) => token.trim()).slice(0, limit);
+  const reads = packedOf(state) && !translates(state); // a sentence, as one text
+  const typed = typeof given.tokens === "string" ? given.tokens : given.typed;
+  const spoken = typeof typed === "string" && (reads || typed.trim()) ? fitting(sentenceTokens(typed, state), most) : [];
+  const tokens = Array.isArray(given.tokens) ? fitting(given.tokens, most) : spoken;
+  if (tokens.length) state.tokens = tokens;
+  if (Array.isArray(given.target)) state.target = fitting(given.target, most - 1);
+  if (reads && spoken.length && same(spoken, state.tokens)) state.typed = typed;
   const edits = given.edits !== null && typeof given.edits === "object" ? given.edits : {};
   state.edits = Object.fromEntries(
     Object.entries(edits)
@@ -138,6 +141,8 @@ export function beginning(state) {
   return { tokens: pieces(SENTENCE, words, lowercase), target: [], recurrent_depth, residual_scale };
 }
 
+const same = (some, others) => some.length === others.length && some.every((one, at) => one === others[at]);
+
 function shorten(token) {
   return [...String(token ?? "")].slice(0, LONGEST_TOKEN).join("");
 }
@@ -155,7 +160,10 @@ function sentenceTokens(text, state) {
   return packedOf(state) && !translates(state) ? ["[CLS]", ...found, "[SEP]"] : found;
 }
 
-/** The tokens of a text for the weights of a state: pieces of a vocabulary, letters, or words and signs. */
+/**
+ * The tokens of a text for the weights of a state: pieces of a vocabulary, letters, or words and signs. A word that is not in
+ * the vocabulary stays as it is.
+ */
 export function tokensOf(text, state) {
   const packed = packedOf(state);
   if (!packed && !/\s/.test(text)) return [text];

@@ -5,11 +5,12 @@ import { likeliest } from "./result.js";
 import { packedOf } from "./state.js";
 
 /**
- * A step. stage: the stage of the page that holds all its numbers. shown: its matrices. links: the attention whose lines are
- * shown. heads: whether the reader chooses a head. says(): sentences on the numbers of now. words: whether the change is one
- * of the sentence, which is then put back.
- * @typedef {{title: string, stage: string, shown: import("./layers.js").Shown[], links?: string, heads?: boolean,
- *   says: () => string, change: () => string, control: () => import("./handles.js").Control, words?: boolean}} Step
+ * A step. name: what the map calls it. part: the part of the network where it is. stage: the stage of the page that holds all
+ * its numbers. shown: its matrices. links: the attention whose lines are shown. heads: whether the reader chooses a head.
+ * says(): sentences on the numbers of now. words: whether the change is one of the sentence, which is then put back.
+ * @typedef {{title: string, name: string, part: string, stage: string, shown: import("./layers.js").Shown[], links?: string,
+ *   heads?: boolean, says: () => string, change: () => string, control: () => import("./handles.js").Control,
+ *   words?: boolean}} Step
  */
 
 const LAYER = "encoder/0/0"; // the walk looks at the first pass
@@ -27,7 +28,7 @@ function nearest(page, word) {
   const { words } = page.model;
   const row = (at) => data.subarray(at * cols, (at + 1) * cols);
   const dot = (a, b) => a.reduce((sum, value, j) => sum + value * b[j], 0);
-  const own = row(Math.max(0, words.indexOf(word)));
+  const own = row(words.indexOf(word));
   const cosine = (at) => dot(row(at), own) / Math.sqrt(dot(row(at), row(at)) * dot(own, own));
   const others = words.map((_, at) => at).filter((at) => words[at] !== word && !words[at].startsWith("["));
   return words[others.reduce((best, at) => (cosine(at) > cosine(best) ? at : best))];
@@ -58,6 +59,8 @@ export function steps(page, followed) {
   return [
     {
       title: "A sentence becomes tokens",
+      name: "words",
+      part: "words",
       stage: "encoder/token",
       shown: [],
       says: () =>
@@ -69,17 +72,23 @@ export function steps(page, followed) {
     },
     {
       title: "Each token becomes a vector",
+      name: "vectors",
+      part: "vectors",
       stage: "encoder/token",
       shown: [{ name: "encoder/token", title: "X, one row per token", rows: "source" }],
       says: () =>
-        `“${token()}” is one row of a table: ${config().hidden_size} numbers that training has found. No single one of them has ` +
-        `a name. Of all ${page.model.words.length} rows, the one that points most nearly the same way is that of “${nearest(page, token())}”.`,
+        page.model.words.includes(token())
+          ? `“${token()}” is one row of a table: ${config().hidden_size} numbers that training has found. No single one of them has ` +
+            `a name. Of all ${page.model.words.length} rows, the one that points most nearly the same way is that of “${nearest(page, token())}”.`
+          : `“${token()}” is not in the table of ${page.model.words.length} words, so it gets the row of [UNK], as every unknown word does.`,
       change: () => "Put another word in the place of this one.",
       control: control.otherWord,
       words: true,
     },
     {
       title: "Each token gets a place",
+      name: "places",
+      part: "vectors",
       stage: "encoder/angles",
       shown: [{ name: "encoder/angles", title: "angles α, in radians", rows: "source" }],
       says: () =>
@@ -91,6 +100,8 @@ export function steps(page, followed) {
     },
     {
       title: "Each token asks, and can be found",
+      name: "query, key, value",
+      part: "attention",
       stage: `${LAYER}/attention/query`,
       shown: [
         { name: `${LAYER}/attention/query`, title: "Q, what it asks for", part: true, rows: "source" },
@@ -109,6 +120,8 @@ export function steps(page, followed) {
     },
     {
       title: "Who looks at whom",
+      name: "attention",
+      part: "attention",
       stage: `${LAYER}/attention/weights`,
       shown: [{ name: (head) => `${LAYER}/attention/weights/${head}`, title: "A, rows sum to one", rows: "source", cols: "source" }],
       links: `${LAYER}/attention/weights`,
@@ -128,6 +141,8 @@ export function steps(page, followed) {
     },
     {
       title: "The heads, side by side",
+      name: "heads",
+      part: "attention",
       stage: `${LAYER}/attention/output`,
       shown: [
         { name: (head) => `${LAYER}/attention/head/${head}`, title: "what this head found", rows: "source" },
@@ -145,6 +160,8 @@ export function steps(page, followed) {
     },
     {
       title: "Nothing is lost",
+      name: "sum",
+      part: "state",
       stage: `${LAYER}/attention/sum`,
       shown: [
         { name: `${LAYER}/attention/output`, title: "what attention found", rows: "source" },
@@ -162,6 +179,8 @@ export function steps(page, followed) {
     },
     {
       title: "Each token by itself",
+      name: "feed-forward",
+      part: "feedforward",
       stage: `${LAYER}/feedforward/inner`,
       shown: [{ name: `${LAYER}/feedforward/gated`, title: "G, gate times value", rows: "source" }],
       says: () =>
@@ -176,6 +195,8 @@ export function steps(page, followed) {
     },
     {
       title: "The same layer, again",
+      name: "loop",
+      part: "loop",
       stage: "loop/labels",
       shown: [{ name: "passes", title: "probability after each pass", rows: "passes", cols: "labels" }],
       says: () =>
@@ -186,6 +207,8 @@ export function steps(page, followed) {
     },
     {
       title: "From [CLS] to a label",
+      name: "label",
+      part: "head",
       stage: "output/labels",
       shown: [
         { name: "pooled", title: "h, the last state of [CLS]" },

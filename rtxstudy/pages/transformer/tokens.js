@@ -5,9 +5,10 @@ import { element } from "../shared/ui.js";
 /**
  * A row of tokens. change(tokens) is called with the new list, in which no token is empty. Enter adds a field after this
  * one; Backspace removes an empty one; a field that is left empty goes. split(text) gives the tokens of a text: a pasted
- * sentence, or what a field holds when the reader leaves it. The last token can be removed only if `none` is true.
+ * sentence, or what a field holds when the reader leaves it. strange(token): whether the model does not know it. The last
+ * token can be removed only if `none` is true.
  */
-export function tokenRow({ label, tokens, none, most, change, split }) {
+export function tokenRow({ label, tokens, none, most, change, split, strange }) {
   const list = element("ol", { class: "tokens", "aria-label": label });
   const more = element("button", { type: "button", class: "add", onclick: () => open(list.children.length) }, "+ token");
   let now = [];
@@ -116,6 +117,9 @@ export function tokenRow({ label, tokens, none, most, change, split }) {
       const held = input === document.activeElement ? input.value.trim() : input.value;
       if (held !== token) input.value = token; // otherwise unchanged, so that a field in use keeps its cursor
       input.size = Math.min(24, Math.max(2, [...token].length));
+      const unknown = strange(token);
+      input.parentElement.classList.toggle("strange", unknown);
+      input.title = unknown ? "not in the vocabulary, read as [UNK]" : "";
       input.setAttribute("aria-label", `${label}, token ${at + 1} of ${shown.length}`);
       const cross = input.nextElementSibling;
       cross.setAttribute("aria-label", `remove token ${at + 1}: ${token || "empty"}`);

@@ -5,42 +5,24 @@ import { book } from "./book.js";
 import { comparison, moved } from "./changes.js";
 import { shades } from "./colours.js";
 import { controls, weights } from "./controls.js";
+import { cover, definition } from "./cover.js";
 import { editor } from "./editor.js";
 import { build, compute } from "./model.js";
-import { result } from "./result.js";
+import { silence, unknown } from "./reading.js";
+import { answerOf, result } from "./result.js";
+import { stageOf } from "./stages.js";
 import { changed as changedTo, complete, targetOf } from "./state.js";
 import { walk } from "./walk.js";
 
 const REBUILDS = [
-  "weights",
-  "step",
-  "notation",
-  "d_model",
-  "heads",
-  "layers",
-  "d_ff",
-  "norm_placement",
-  "norm",
-  "position",
-  "feedforward",
-  "recurrent_depth",
-  "training",
-  "run",
-  "tokens",
-  "target",
+  ...["weights", "run", "step", "notation", "tokens", "target", "recurrent_depth", "training"],
+  ...["d_model", "heads", "layers", "d_ff", "norm_placement", "norm", "position", "feedforward"],
 ];
 const MOVES = ["weights", "d_model", "heads", "layers", "d_ff", "seed", "tokens", "target"];
 const REDRAWS = [...REBUILDS, "seed"]; // of the weights
 const PANELS = ["weights", "run"]; // each choice of weights has controls of its own
-const OPEN = [
-  "encoder",
-  "encoder/sum",
-  "encoder/0/0",
-  "encoder/0/0/attention/weights",
-  "output",
-  "output/words",
-  "output/labels",
-]; // at first
+// The chapters and stages that are open at first.
+const OPEN = ["encoder", "encoder/0/0", "encoder/0/0/attention/weights", "output", "output/words", "output/labels"];
 
 /**
  * Draws the page in `root`. `changed(patch)` is called with the changes of the reader; `set` takes a whole new state;
@@ -100,6 +82,12 @@ export function mount(root, given, changed) {
         (own && own.row === row && own.col === col ? " selected" : "") +
         (pinned?.has(`${row},${col}`) ? " pinned" : "");
     },
+    /** Why there is no answer, or "". */
+    silent: () => silence(page.state),
+    /** The answer and its share, in words. */
+    answer: () => answerOf(page.result.values, page.words(page.model.labels ? "labels" : "words")).said,
+    /** The words that the model does not know. */
+    unknown: () => unknown(page.state),
     words(side) {
       if (side === "source") return page.state.tokens;
       if (side === "target") return targetOf(page.state);
@@ -134,10 +122,22 @@ export function mount(root, given, changed) {
   const choose = weights(page);
   const shownResult = result(page);
   const guided = walk(page);
+  const reach = (part) => {
+    if (page.state.weights === "sentiment") begin(() => guided.reach(part));
+    else shown.reveal(stageOf(part, page.model.config));
+  };
+  const begin = (go) => {
+    go();
+    frame(); // the walk, now rather than at the next frame, so that it can have the focus
+    everything.scrollIntoView({ block: "start" });
+    guided.focus();
+  };
+  const opening = cover(page, reach, () => begin(() => guided.go(1)));
   const compare = comparison(page);
   const panels = element("div", { class: "panels" });
   const settings = element("div", {});
   let panel = null;
+  const defined = element("p", {});
   const glance = element("section", { class: "glance", "aria-label": "Attention at a glance" });
   const sheet = element("div", { class: "sheet" });
 
@@ -181,6 +181,7 @@ export function mount(root, given, changed) {
   }
 
   function frame() {
+    cancelAnimationFrame(pending);
     pending = 0;
     page.result = compute(page.state, page.model);
     page.head = Math.min(page.head, page.model.config.num_attention_heads - 1);
@@ -194,6 +195,7 @@ export function mount(root, given, changed) {
     }
     shown.draw();
     shownResult.show();
+    opening.draw();
     guided.show();
   }
 
@@ -224,27 +226,24 @@ export function mount(root, given, changed) {
       request();
     };
     glance.replaceChildren(element("h2", {}, "Every layer and head at a glance"), shown.overview(pick), chosen.root, heads);
+    const left = guided.root.contains(document.activeElement) && !guided.open();
+    everything.classList.toggle("walking", guided.open());
+    defined.textContent = definition(page.model.config);
+    opening.show(!guided.open());
+    opening.rebuild();
     guided.rebuild(shown);
+    if (left) opening.focus();
   }
 
   const everything = element(
     "div",
     { class: "transformer" },
     element("style", {}, shades()),
-    element(
-      "header",
-      {},
-      element("h1", {}, "The transformer, by hand"),
-      element(
-        "p",
-        {},
-        "A whole transformer, with every number that it computes. You can change each of them: choose a cell, move its " +
-          "slider, and watch the answer.",
-      ),
-    ),
-    choose.root,
-    shownResult.root,
+    element("header", {}, element("h1", {}, "The transformer, by hand"), defined),
+    opening.root,
+    element("div", { class: "in-sight" }, guided.map, shownResult.root),
     guided.root,
+    choose.root,
     panels,
     glance,
     settings,
@@ -288,6 +287,8 @@ export function mount(root, given, changed) {
       bar.stop();
       cancelAnimationFrame(pending);
       shown.destroy();
+      opening.destroy();
+      guided.destroy();
       everything.remove();
     },
   };

@@ -1,6 +1,7 @@
 // The guided walk: one sentence from token to label, in steps. Each step shows a few numbers and lets the reader change one.
 
 import { element } from "../shared/ui.js";
+import { map } from "./map.js";
 import { compute } from "./model.js";
 import { steps } from "./steps.js";
 
@@ -26,8 +27,9 @@ export function decisive(state, model) {
 }
 
 /**
- * The panel. page as in view.js. rebuild(book) makes the present step anew; show() writes its numbers; entry() is what the
- * state was when the step began, or null without a walk.
+ * The panel and its map. page as in view.js. open(): whether the reader is on the walk. go(step) goes to a step; 0 leaves the
+ * walk. reach(part) goes to the first step in a part of the network. rebuild(book) makes the present step anew; show() writes
+ * its numbers; entry() is what the state was when the step began, or null without a walk.
  */
 export function walk(page) {
   const root = element("section", { class: "walk", "aria-label": "Guided walk" });
@@ -36,17 +38,18 @@ export function walk(page) {
   let of = ""; // the sentence for which it was found
   let now = null; // { step, control }
   let book = null;
+  let typed = null; // the sentence as it was typed when the step began
+  let gone = false; // whether the reader has just gone to another step
   const count = element("span", { class: "count" });
   const title = element("h2", { "aria-live": "polite" });
   const button = (label, act) => element("button", { type: "button", onclick: act }, label);
   const back = button("Back", () => go(page.state.step - 1));
   const next = button("Next", () => go(page.state.step + 1));
   const leave = button("Leave the walk", () => go(0));
-  const enter = button("Walk with one sentence from token to label, in ten steps", () => go(1));
   const says = element("p", { class: "says" });
   const lower = element("div", { class: "lower" });
   const body = element("div", { class: "step" });
-  const head = element("div", { class: "walk-head" }, count, title, element("div", { class: "buttons" }, back, next, leave));
+  const top = element("div", { class: "walk-head" }, count, title, element("div", { class: "buttons" }, back, next, leave));
   next.classList.add("next");
 
   const open = () => page.state.weights === "sentiment" && page.state.step > 0;
@@ -63,13 +66,15 @@ export function walk(page) {
     place = at;
   };
   const list = steps(page, followed);
+  const way = map(page, list, go);
 
   /** Puts back what the step changed, and goes to another one. A new sentence stays. */
   function go(step) {
     const { tokens, ...others } = entry ?? {};
-    const restored = now?.step.words ? { ...others, tokens } : others;
+    const restored = now?.step.words ? { ...others, tokens, typed } : others;
     entry = now = place = null;
     of = "";
+    gone = true;
     page.again();
     page.change({ ...restored, step: Math.max(0, Math.min(list.length, step)) });
   }
@@ -83,11 +88,11 @@ export function walk(page) {
     const tabs = step.heads ? book.tabs() : null;
     const more = element("p", { class: "more" }, button("See all its numbers below", () => book.reveal(step.stage)));
     lower.replaceChildren(...[tabs, shelf.children.length ? shelf : null, more].filter(Boolean));
-    if (step.words) for (const box of shelf.querySelectorAll(".box")) box.scrollTop = ROW * (followed() - 2);
   }
 
   function begin(step) {
     entry = Object.fromEntries(OWN.map((name) => [name, page.state[name]]));
+    ({ typed } = page.state);
     now = { step, control: step.control() };
     title.textContent = step.title;
     const change = element("p", {}, element("strong", {}, "Change one thing. "), step.change());
@@ -96,28 +101,38 @@ export function walk(page) {
 
   return {
     root,
+    map: way.root,
+    open,
+    go,
+    reach: (part) => go(1 + list.findIndex((step) => step.part === part)),
     entry: () => (open() ? entry : null),
     rebuild(shown) {
       book = shown;
-      root.hidden = page.state.weights !== "sentiment";
+      root.hidden = !open();
       if (!open()) {
         entry = now = place = null;
-        root.replaceChildren(enter);
         return;
       }
+      way.rebuild();
       const step = list[page.state.step - 1];
       if (now?.step !== step) begin(step);
       lay(step);
       count.textContent = `Step ${page.state.step} of ${list.length}`;
       back.disabled = page.state.step === 1;
       next.disabled = page.state.step === list.length;
-      if (!head.isConnected) root.replaceChildren(head, body);
+      if (!top.isConnected) root.replaceChildren(top, body);
+      if (gone && root.getBoundingClientRect().top < 0) root.scrollIntoView({ block: "start" }); // the reader was further down
+      gone = false;
+      if (step.words) for (const box of lower.querySelectorAll(".box")) box.scrollTop = ROW * (followed() - 2);
     },
     show() {
       if (!open() || !now) return;
-      const words = now.step.says();
+      const words = page.silent() ? `${page.silent()} Write one in step 1.` : now.step.says();
       if (says.textContent !== words) says.textContent = words;
       now.control.set?.();
+      way.show(page.state.step);
     },
+    focus: () => next.focus(),
+    destroy: way.destroy,
   };
 }

@@ -2,6 +2,7 @@
 
 const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // Unicode's punctuation, and the ASCII signs that BERT counts as such
 const IDEOGRAPH = /[㐀-䶿一-鿿豈-﫿\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/u;
+const PART = new RegExp(`\\s+|${PUNCTUATION.source}|${IDEOGRAPH.source}|[^\\s]`, "gu"); // white space, a sign, or a letter
 const LONGEST = 100; // letters of a word; a longer one is unknown
 
 const numbers = new WeakMap(); // vocabulary → its words' numbers
@@ -11,11 +12,14 @@ function index(words) {
   return numbers.get(words);
 }
 
-/** The pieces of a sentence between [CLS] and [SEP]. With `lowercase`, the sentence also loses its accents. */
+/**
+ * The pieces of a sentence between [CLS] and [SEP]. A word that the vocabulary has no pieces for stays whole, so that it
+ * can be shown; numbersOf() gives it the number of [UNK]. With `lowercase`, the sentence also loses its accents.
+ */
 export function pieces(sentence, words, lowercase) {
   const known = index(words);
   const found = [];
-  for (const word of split(sentence, lowercase)) found.push(...cut(word, known));
+  for (const word of split(sentence, lowercase)) found.push(...(cut(word, known) ?? [word]));
   return ["[CLS]", ...found, "[SEP]"];
 }
 
@@ -31,20 +35,43 @@ function split(sentence, lowercase) {
   return apart.join("").split(" ").filter(Boolean);
 }
 
-/** The longest pieces in the vocabulary, from the left; [UNK] if they do not reach the end of the word. */
+/** The longest pieces in the vocabulary, from the left; null if they do not reach the end of the word. */
 function cut(word, known) {
   const letters = [...word];
-  if (letters.length > LONGEST) return ["[UNK]"];
+  if (letters.length > LONGEST) return null;
   const parts = [];
   for (let start = 0; start < letters.length;) {
     let end = letters.length;
     const piece = () => (start ? "##" : "") + letters.slice(start, end).join("");
     while (end > start && !known.has(piece())) end -= 1;
-    if (end === start) return ["[UNK]"];
+    if (end === start) return null;
     parts.push(piece());
     start = end;
   }
   return parts;
+}
+
+/**
+ * A sentence as it was typed, in parts: words, signs and the white space between them. `unknown` marks a word for which the
+ * vocabulary has no pieces. @returns {{text: string, unknown: boolean}[]}
+ */
+export function marked(sentence, words, lowercase) {
+  const known = index(words);
+  const parts = [];
+  let open = false; // whether the last part is a word to which letters can be added
+  for (const [text] of sentence.matchAll(PART)) {
+    const letter = !/\s/u.test(text) && !PUNCTUATION.test(text) && !IDEOGRAPH.test(text);
+    if (letter && open) parts[parts.length - 1] += text;
+    else parts.push(text);
+    open = letter;
+  }
+  return parts.map((text) => ({ text, unknown: split(text, lowercase).some((word) => !cut(word, known)) }));
+}
+
+/** The tokens that are not in a vocabulary, each once. [UNK] stands for such a token. */
+export function unknownOf(tokens, words) {
+  const known = index(words);
+  return [...new Set(tokens.filter((token) => token === "[UNK]" || !known.has(token)))];
 }
 
 /** The numbers of tokens in a vocabulary; an unknown token has the number of [UNK]. */
