@@ -65,6 +65,8 @@ def of_data(spec: DataSpec) -> Name:
         parts.append(f"{spec.validation_share:.0%} held out".replace("%", "\N{NO-BREAK SPACE}%"))
     if spec.uniform:
         parts.append("uniform texts")
+    if spec.source == "embedded" and spec.max_length != DataSpec.max_length:
+        parts.append(f"up to {spec.depth} operators")
     if spec.source in ("yelp_polarity", "amazon_polarity"):
         if not spec.official_test:
             parts.append("pooled")

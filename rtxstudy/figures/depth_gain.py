@@ -47,7 +47,7 @@ def depth_gains(table: pd.DataFrame, title: str) -> Figure:
         "Points of accuracy over the shallow encoder, with 95\xa0% intervals. Filled: depth pays (Holm)."
         + (" Wider intervals are cut at the frame." if cut else "")
         + (f" Left out: {_named(left_out)}." if len(left_out) else ""),
-        0.45 * len(panels) + 0.235 * sum(heights),
+        0.4 * len(panels) + 0.205 * sum(heights),
         rows=len(panels),
         key=[square(DEEP, "deep: layers of its own", "o"), square(LOOP, "loop: the shallow encoder's layers, passed again", "D")],
         width=WIDE,
@@ -104,7 +104,7 @@ def _panel(ax: Axes, table: pd.DataFrame) -> None:
 
 def _columns(ax: Axes, y: float, words: Sequence[str], colour: str) -> None:
     """Three columns to the right of the axes, each aligned to the right."""
-    for text, right in zip(words, (106, 145, 252), strict=True):
+    for text, right in zip(words, (112, 156, 270), strict=True):
         ax.annotate(
             text,
             (1, y),

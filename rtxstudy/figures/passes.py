@@ -11,14 +11,14 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.looks import FAINT, GREY, OKABE, on
-from rtxstudy.figures.shared.style import BODY, PAD, WIDTH, canvas, styled
+from rtxstudy.figures.shared.style import BODY, PAD, WIDE, canvas, styled
 from rtxstudy.figures.shared.wrapping import extent
 
 _COLOURS = {"positive": OKABE["blue"], "negative": OKABE["vermillion"]}
 _SHADE = np.array(to_rgb(OKABE["purple"]))
 
 # Lengths in points.
-_PAGE = WIDTH * 72 - 2 * PAD
+_PAGE = WIDE * 72 - 2 * PAD
 _NAME, _BARS = 46.0, 212.0  # the width of "pass 1", and of the bars
 _LINE, _AIR = 18.0, 12.0  # from one line of words to the next, and between two passes
 _HEAD = 20.0  # above the first pass
@@ -45,6 +45,7 @@ def passes_strip(table: pd.DataFrame, title: str = "What does the encoder answer
         title,
         "A word is the darker the more [CLS], the vector that is read in the end, looks at it in this pass.",
         (height + 2 * PAD) / 72,
+        width=WIDE,
     )
     ax = axes[0, 0]
     ax.set(xlim=(0, _PAGE), ylim=(0, height), aspect="equal")

@@ -41,7 +41,7 @@ def accuracy_for_cost(table: pd.DataFrame, title: str) -> Figure:
         title,
         "Area: megabytes of the weights. Filled: worth its cost on validation texts, which nothing smaller and as fast matches. "
         f"Upright lines: 95\xa0% intervals over new seeds and new texts.{left_out}",
-        4.1,
+        3.3,
         key=family_key(table["model"]),
         width=WIDE,
     )

@@ -48,6 +48,7 @@ class DepthTask:
     taught: Recipe | None = None  # the same, with the fine-tuned deep encoder as the teacher
     own_text: Recipe | None = None  # fine-tuned after a pretraining on the study's own texts
     one_layer: Recipe | None = None  # from random weights, with the narrow encoders of notebook 03 on the same data
+    narrow: tuple[int, int] | None = None  # width and passes of those encoders, where notebook 03 has none on these data
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rtxstudy.figures.shared.wrapping import extent, wrap
 from rtxstudy.names import said
 
 WIDTH = 6.4  # inches; type of 10 points is then legible on a phone 390 px wide
-WIDE = 7.9  # of a figure with columns of words, which a report shows at full width
+WIDE = 9.4  # of a figure that a report shows at full width; on a phone it is scrolled
 TITLE, BODY = 13.0, 10.0  # points
 PAD = 7.0  # points between the edge of the image and its content
 
