@@ -152,7 +152,8 @@ def test_the_table_and_the_sentences_say_what_was_measured() -> None:
 def test_a_claim_on_parameters_has_one_row_with_both_counts() -> None:
     given = tables()
     given["runs"]["parameters"] += 6e6
-    row = promises.readable(claims.claims(PROPOSAL, given)).set_index("claim").loc["The baseline has about 9.8 million parameters."]
+    written = promises.readable(claims.claims(PROPOSAL, given)).set_index("claim")
+    row = written.loc["The baseline has about 9.8 million parameters."]
     assert row["outcome"] == f"{FAILS}; without the token table {HOLDS}"
     assert row["measured"] == "15.70 million; without the token table 9.70 million"
 

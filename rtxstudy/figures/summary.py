@@ -39,9 +39,8 @@ def accuracy_for_cost(table: pd.DataFrame, title: str) -> Figure:
     left_out = f" Without a time: {'; '.join(map(short, missing))}." if len(missing) else ""
     figure, axes = canvas(
         title,
-        "Area: megabytes of the weights. Filled: worth its cost on validation texts, which nothing smaller and as fast matches. "
-        f"Upright lines: 95\xa0% intervals over new seeds and new texts.{left_out}",
-        3.3,
+        f"Filled: worth its cost on validation texts. Lines: 95\xa0% intervals over new seeds and new texts.{left_out}",
+        2.8,
         key=family_key(table["model"]),
         width=WIDE,
     )

@@ -11,7 +11,7 @@ def title(flips: pd.DataFrame) -> Claim:
     """The title of the strip; ``flips``: of :func:`rtxstudy.pages.passes.answers`."""
     after = flips.drop_duplicates("pass").sort_values("pass")["positive"].tolist()
     return claim(
-        "A second look changes the answer: positive {start:percent} after one pass, negative {end:percent} after {passes:word}",
+        "Positive {start:percent} after one pass, negative {end:percent} after {passes:word}",
         holds=after[0] > 0.5 > after[-1],
         start=after[0],
         end=1 - after[-1],
