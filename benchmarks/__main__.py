@@ -1,6 +1,7 @@
 """``make bench``: every comparison, printed as a table and kept in ``reports/benchmarks.json``.
 
-    python -m benchmarks [training pretraining prediction runtimes embedding growth command pages] [--rounds 5] [--short]
+    python -m benchmarks [training finetuning pretraining prediction runtimes embedding growth command pages]
+                         [--rounds 5] [--short]
 
 A call keeps the rows that it does not measure again. On a busy machine the ratios still hold; the rates do not.
 """
@@ -30,7 +31,7 @@ from rtxstudy.figures import growth as figures
 from rtxstudy.figures.save import save
 from rtxstudy.report import provenance
 
-ROOMS = ("training", "pretraining", "prediction", "runtimes", "embedding", "growth", "command", "pages")
+ROOMS = ("training", "finetuning", "pretraining", "prediction", "runtimes", "embedding", "growth", "command", "pages")
 
 
 def rows_of(room: str, rounds: int, short: bool) -> Iterator[Row]:

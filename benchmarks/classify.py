@@ -94,12 +94,14 @@ def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     The test file is named so that all training rows are for training; nothing is chosen by it.
     """
     from rtxlib.data.clean import clean_texts
-    from rtxstudy.compare.comparison import Comparison
+    from rtxstudy.compare.comparison import Comparison, Options
     from rtxstudy.compare.rows import CLEANING
 
     write(work / "train.csv", train)
-    given = {"minutes": minutes, "out": str(work / "out"), "test": str(test)}
-    comparison = Comparison.open(str(work / "train.csv"), "text", "label", **given)
+    options = Options(
+        str(work / "train.csv"), "text", "label", minutes=minutes, out=str(work / "out"), test=str(test)
+    )
+    comparison = Comparison.open(options)
     comparison.race()
     chosen = comparison.choose()
     name = chosen.taken or str(chosen.table["model"].iloc[0])

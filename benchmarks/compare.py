@@ -66,28 +66,32 @@ DATA = {
 
 def rows_of(data: Data) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and test rows, columns text and label. Raises InputError when the Hub does not answer."""
-    train = _table(data, data.train).sample(frac=1, random_state=0)
+    train = table_of(data.repo, data.train, data.text, data.label).sample(frac=1, random_state=0)
     if data.test is None:
         held = min(MOST_TEST, int(TEST_SHARE * len(train)))
         test, train = train.iloc[:held], train.iloc[held:]
     else:
-        test = _table(data, data.test).head(MOST_TEST)
+        test = table_of(data.repo, data.test, data.text, data.label).head(MOST_TEST)
     if data.each is not None:
         train = train.groupby("label").head(data.each)
     return train.head(data.rows or len(train)), test
 
 
-def _table(data: Data, split: str) -> pd.DataFrame:
+def table_of(repo: str, split: str, text: str, label: str) -> pd.DataFrame:
+    """The rows of one file of a repository of the Hub, whose path holds ``split``: columns text and label.
+
+    Raises InputError when the Hub does not answer.
+    """
     from huggingface_hub import HfApi, hf_hub_download
 
     try:
-        files = HfApi().list_repo_files(data.repo, repo_type="dataset")
-        file = next(file for file in files if split in Path(file).name and file.endswith((".parquet", ".jsonl")))
-        path = hf_hub_download(data.repo, file, repo_type="dataset")
+        files = HfApi().list_repo_files(repo, repo_type="dataset")
+        file = next(file for file in files if split in file and file.endswith((".parquet", ".jsonl")))
+        path = hf_hub_download(repo, file, repo_type="dataset")
     except Exception as error:  # every failure of the Hub has its own exception
-        raise InputError(f"{data.repo} could not be fetched ({type(error).__name__}).") from error
+        raise InputError(f"{repo} could not be fetched ({type(error).__name__}).") from error
     table = pd.read_parquet(path) if file.endswith(".parquet") else pd.read_json(path, lines=True)
-    return pd.DataFrame({"text": table[data.text].astype(str), "label": table[data.label].astype(str)})
+    return pd.DataFrame({"text": table[text].astype(str), "label": table[label].astype(str)})
 
 
 def measured(python: str, tool: str, data: Data, minutes: float) -> dict[str, Any]:

@@ -264,7 +264,13 @@ def _serve() -> None:
 
 
 class Peer:
-    """A process for peers, called as ``peer("plain_loop", …)``. A context manager; leaving it ends the process."""
+    """A process for peers, called as ``peer("plain_loop", …)``. A context manager; leaving it ends the process.
+
+    threads: how many threads its torch takes; None: as many as it likes.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads
 
     def __enter__(self) -> Self:
         from rtxlib.process import SETTINGS
@@ -272,6 +278,7 @@ class Peer:
         unset = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         # One GPU, as ours has: the Trainer would split each batch over several.
         unset["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+        unset |= {} if self.threads is None else {"OMP_NUM_THREADS": str(self.threads)}
         program = [sys.executable, "-P", str(Path(__file__).resolve())]
         self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=unset)
         return self

@@ -14,6 +14,7 @@ _FILES = {
     "sst2": ("stanfordnlp/sst2", "data/train-00000-of-00001.parquet", "sentence"),
     "yelp_polarity": ("fancyzhx/yelp_polarity", "plain_text/test-00000-of-00001.parquet", "text"),
 }
+_NAMES = {"sst2": "SST-2", "yelp_polarity": "Yelp", "sms_spam": "SMS spam", "domains": "three domains"}
 
 
 @cache
@@ -43,8 +44,8 @@ def texts(name: str, count: int) -> tuple[str, list[str]]:
     return "generated reviews", generate(count, 0)["text"].tolist()
 
 
-def prepared(name: str) -> tuple[str, Prepared]:
-    """A name for the data, and a prepared data set to train on."""
+def prepared(name: str, max_length: int = 256) -> tuple[str, Prepared]:
+    """A name for the data, and a prepared data set to train on. max_length: tokens at which longer texts are cut."""
     if hub_answers():
-        return {"sst2": "SST-2", "yelp_polarity": "Yelp"}[name], prepare(of_source(name), paths.prepared_dir())
-    return "generated reviews", prepare(of_source("embedded"), paths.prepared_dir())
+        return _NAMES[name], prepare(of_source(name, max_length=max_length), paths.prepared_dir())
+    return "generated reviews", prepare(of_source("embedded", max_length=max_length), paths.prepared_dir())

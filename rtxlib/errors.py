@@ -16,7 +16,7 @@ class InputError(ValueError):
 
 
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # errors of writing into a folder that is read-only or another user's
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)
 _OURS = ("rtxlib", "rtxstudy")  # a module of ours that is missing is a mistake of this program
 _NO_ROOM = re.compile(r"\d+ requested and \d+ written")  # of np.save, whose error has no number
 _LACKS = (  # error numbers, words of libraries whose errors have no number, what to say
@@ -58,7 +58,7 @@ def disk_full(error: BaseException | None) -> bool:
     "… (os error 28)". numpy gives none.
     """
     for cause in _chain(error):
-        if getattr(cause, "errno", None) in _FULL or any(f"(os error {number})" in str(cause) for number in _FULL):
+        if getattr(cause, "errno", None) in FULL or any(f"(os error {number})" in str(cause) for number in FULL):
             return True
         if type(cause) is OSError and cause.errno is None and _NO_ROOM.search(str(cause)):
             return True

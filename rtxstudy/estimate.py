@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from rtxlib import paths
-from rtxlib.data.batching import collate
+from rtxlib.data.batching import collate, pack
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
@@ -28,7 +28,7 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model, model_config
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
-from rtxlib.training.step_rows import steps
+from rtxlib.training.step_rows import mixes_lengths, steps
 from rtxstudy import published
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.recipe_search import of_round
@@ -77,12 +77,12 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
     device = pick_device()
     model = fresh_model(dataclasses.replace(spec, pretraining=None), data).to(device).train()
     training = data.splits["train"]
-    micro = next(steps(training, spec.recipe, seed=0))
+    micro, packed = next(steps(training, spec.recipe, seed=0)), mixes_lengths(training, spec.recipe, seed=0)
     seconds = []
     for _ in range(1 + PROBE_STEPS):
         start = time.perf_counter()
         for rows in micro:
-            batch = moved(collate(training, rows, data.tokenizer.pad_token_id), device)
+            batch = moved(pack(training, rows) if packed else collate(training, rows, data.tokenizer.pad_token_id), device)
             labels = batch.pop("labels")
             with autocast(pick_precision(spec.recipe.precision, device), device):
                 logits = model(**batch, recurrent_depth=model.config.recurrent_depth).logits

@@ -1,20 +1,26 @@
-"""What a profile was asked to run and has not run: its experiments, and what they would cost."""
+"""What a profile was asked to run and has not run: its experiments, what they would cost, and training them."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pandas as pd
 
+from rtxlib import paths
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
+from rtxlib.errors import InputError, nearest
+from rtxlib.runs import execute, local
 from rtxlib.runs.keys import hashed
 from rtxlib.runs.spec import RunSpec, data_label
+from rtxlib.runs.store import Run
+from rtxstudy import published
 from rtxstudy.estimate import training_flops
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.profiles import Profile
-from rtxstudy.studies import STUDIES
+from rtxstudy.studies import STUDIES, finals, first_round
 
 Added = dict[str, list[RunSpec]]  # notebook → the specs of the runs that it would train
 
@@ -29,6 +35,41 @@ def added(profile: Profile) -> dict[str, Added]:
         found[name] = {notebook: specs for notebook, specs in new.items() if specs}
         known |= {spec for specs in new.values() for spec in specs}
     return found
+
+
+def train(profile: Profile, fields: Iterable[str], results: Path, say: Callable[[str], None]) -> int:
+    """Train what is missing of these fields of ``profile.not_run``, in their order, seed after seed.
+
+    Each finished run is published into ``results`` at once, without a study, and is not trained again on any machine. Returns
+    how many runs were trained. A training that is interrupted goes on at the next call. Raises InputError for an unknown field.
+    """
+    asked, whole = added(profile), dataclasses.replace(profile, **profile.not_run)
+    later = set(finals(whole)) - set(first_round(whole))  # notebook 02 trains them, because the first round chooses them
+    specs: list[RunSpec] = []
+    for name in fields:
+        if name not in asked:
+            raise InputError(f"Nothing that was not run is called '{name}'; there are {', '.join(asked)}.{nearest(name, asked)}")
+        new = dict.fromkeys(spec for of_notebook in asked[name].values() for spec in of_notebook)
+        specs += sorted((spec for spec in new if spec not in later), key=lambda spec: spec.seed)
+    data: dict[DataSpec, Prepared] = {}
+    stored, published_keys = execute.lookup(specs, paths.runs_dir(), data), {run.key for run in published.runs(results)}
+    published.publish(None, [run for key, run in stored if run and key not in published_keys], results)
+    missing = {
+        key: spec for spec, (key, run) in zip(specs, stored, strict=True) if run is None and key not in published_keys
+    }
+    say(f"{len(missing)} of {len(specs)} runs are to be trained.")
+    done: list[Run] = []
+
+    def publish(run: Run) -> None:
+        published.publish(None, [run], results)
+        done.append(run)
+
+    try:
+        if missing:
+            local.train_all(missing, paths.runs_dir(), say, data, publish)
+    finally:
+        say(f"{len(done)} runs were trained and published; {len(missing) - len(done)} are left, which the same command trains.")
+    return len(done)
 
 
 def key(profile: Profile) -> str:

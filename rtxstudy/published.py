@@ -18,11 +18,13 @@ from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
-OPTIONAL = ("over_blocks", "tour_norm_times")  # of notebooks 04 and 08
+OPTIONAL = ("over_blocks", "tour_norm_times", "carried_over")  # of notebooks 04, 08 and 06
 
 
-def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
+def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
     """Write what a study found into ``results``: its runs' records and tables, and any further ``tables`` of its own.
+
+    Runs of no study (None) are finished for a study that is not whole yet. They need not be trained again.
 
     The rows that the same study, or the same run, left there before are replaced. A run may be given more than once. A run
     that is known from the published tables alone is there already; only its place in the study is written.
@@ -33,7 +35,7 @@ def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFra
         if here:
             records = store.runs_table(here).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in here])
             _replace(results / "runs.parquet", records, "key", records["key"])
-        if runs:
+        if runs and study is not None:
             members = pd.DataFrame({"study": study, "key": [run.key for run in runs]})
             _replace(results / "studies.parquet", members, "study", [study])
         for name in store.TABLES:

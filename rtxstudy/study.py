@@ -33,7 +33,6 @@ from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
     from rtxlib.data.prepared import Prepared
     from rtxlib.data.spec import DataSpec
@@ -278,14 +277,6 @@ class Study:
     def say(self, sentence: Callable[[Mapping[str, Any]], str], rows: pd.DataFrame) -> Markdown:
         """One computed sentence per row of a table, as a list."""
         return Markdown("\n".join(f"- {sentence(row)}" for row in rows.to_dict("records")))
-
-    def show_texts(self, make: Callable[[], pd.DataFrame]) -> Styler | Markdown:
-        """A table with texts of the data in it. Texts are not published, because licences forbid it; a redraw says so instead."""
-        if self.redraws:
-            return Markdown("*Texts are not published. Run this notebook without `--no-training` to see them here.*")
-        table = make()
-        wrapped = {"text-align": "left", "white-space": "normal"}
-        return table.style.hide(axis="index").set_properties(subset=table.columns[table.dtypes == "str"], **wrapped)
 
     def close(self) -> provenance.Provenance:
         """End the notebook with its provenance: code, parameters, seeds, data, machine, versions and time."""

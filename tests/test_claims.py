@@ -29,6 +29,7 @@ def tables(**compared: tuple[str, str, float, float, int]) -> dict[str, pd.DataF
             "non_embedding_parameters": n,
             "size_mb": n / 1e5,
             "train_seconds": 60,
+            "device": "CPU, 1 thread",
         }
         for model, n in sizes.items()
     ]
@@ -104,6 +105,20 @@ def test_a_component_is_measured_as_soon_as_its_study_is_published() -> None:
     assert found(given, "SwiGLU")["outcome"] == HOLDS and found(given, "SwiGLU")["n_seeds"] == 3
 
 
+def test_minutes_on_a_gpu_are_measured_on_a_gpu_alone() -> None:
+    given = tables()
+    assert found(given, "on a GPU")["outcome"] == UNMEASURED
+    given["runs"]["device"] = "NVIDIA H100"
+    assert (found(given, "on a GPU")["value"], found(given, "on a GPU")["outcome"]) == (1, HOLDS)
+
+
+def test_what_carries_over_is_measured_on_a_source_without_training() -> None:
+    at_home = tables(transfer=("sst2", f"{RECURRENT} − {STANDARD}", 0.02, 0.04, 3))
+    assert found(at_home, "generalise")["outcome"] == UNMEASURED
+    at_home["carried_over"] = at_home["comparisons"]
+    assert found(at_home, "generalise")["outcome"] == HOLDS
+
+
 def test_a_comparison_is_found_in_either_order() -> None:
     given = tables(length=("yelp", f"{RECURRENT} learned − {RECURRENT}", -0.04, -0.02, 3))
     row = found(given, "RoPE")
@@ -140,3 +155,5 @@ def test_the_committed_tables_measure_what_they_can() -> None:
     assert table.loc[f"parameters of {STANDARD}", "value"] == pytest.approx(25.9, abs=0.1)
     assert table.loc[f"parameters outside the token table of {RECURRENT} over those of {WIDE}", "outcome"] == HOLDS
     assert table.loc[f"parameters of {RECURRENT} over those of {WIDE}", "outcome"] == FAILS
+    on_gpu = given["runs"]["device"].str.startswith("CPU").all()
+    assert (table.loc[table["claim"].str.contains("on a GPU"), "outcome"] == UNMEASURED).all() == on_gpu

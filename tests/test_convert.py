@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from near import assert_near
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel, PreTrainedTokenizerFast
 
 from rtxlib.data.tokenization import encode, train
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit, Encoder, EncoderForSequenceClassification, ModelConfig, build, preset
-from rtxlib.models.convert import STARTS, to_loop, with_vocabulary_of
+from rtxlib.models.convert import STARTS, repeat_window, to_loop, with_vocabulary_of
 from rtxlib.runs.cost import forward_flops, parameters
 
 IDS = torch.randint(5, 90, (3, 11), generator=torch.Generator().manual_seed(0))
@@ -42,7 +43,7 @@ def states(encoder: Encoder, **way: int) -> torch.Tensor:
 def test_with_full_rank_a_loop_is_the_original(six: Encoder, start: str, layers: int, passes: int, edges: bool) -> None:
     loop = to_loop(six, layers, passes, start, rank=10**4, pass_norms=True, edges=edges)
     original = states(six)
-    assert (states(loop) - original).abs().max() <= 1e-5 * original.abs().max()
+    assert (states(loop) - original).abs().max() <= 1e-4 * original.abs().max()
     less = to_loop(six, layers, passes, start, rank=2, pass_norms=True, edges=edges)
     assert (states(less) - states(six)).abs().max() > 1e-2  # the rank is what makes it so
 
@@ -66,6 +67,27 @@ def test_each_start_takes_the_layers_that_it_names(six: Encoder) -> None:
     assert torch.equal(states(edged), states(six))
 
 
+def test_a_window_is_repeated_or_passed_in_damped_steps(six: Encoder) -> None:
+    """Layers three and four three times, by hand: h ← F(h), or h ← h + (F(h) − h) / 3."""
+    assert torch.equal(states(repeat_window(six, 2, 2, 1, damped=True)), states(six))
+    for damped in (False, True):
+        with torch.no_grad():
+            h = six.embeddings(IDS)
+            for number, layer in enumerate(six.stack.blocks[0]):
+                if number == 2:
+                    for _ in range(3):
+                        after = six.stack.blocks[0][3](six.stack.blocks[0][2](h)[0])[0]
+                        h = h + (after - h) / 3 if damped else after
+                elif number != 3:
+                    h = layer(h)[0]
+            by_hand = six.final_norm(h)
+        passed = states(repeat_window(six, 2, 2, 3, damped))
+        assert torch.allclose(passed, by_hand, atol=1e-5 * by_hand.abs().max()), damped
+        assert not torch.allclose(passed, states(six), atol=1e-3)
+    with pytest.raises(InputError, match="layers 6 to 7 are not all among the 6"):
+        repeat_window(six, 5, 2, 2, damped=True)
+
+
 def test_a_pass_has_parts_of_its_own_in_every_way_of_running(six: Encoder, tmp_path: Path) -> None:
     """Saved and opened, with early exits, with passes beyond the last, for [CLS] alone, and packed."""
     loop = to_loop(six, 3, 2, rank=4, pass_norms=True)
@@ -83,8 +105,9 @@ def test_a_pass_has_parts_of_its_own_in_every_way_of_running(six: Encoder, tmp_p
         whole = model(IDS).logits
         early = model(IDS, early_exit=EarlyExit("confidence", 1.0))
         packed = model(IDS.flatten()[None], offsets=[0, 11, 22, 33]).logits
-        assert torch.allclose(early.logits, whole, atol=1e-6) and early.passes.tolist() == [2, 2, 2]
-        assert torch.allclose(packed, whole, atol=1e-5)
+        assert_near(early.logits, whole)
+        assert early.passes.tolist() == [2, 2, 2]
+        assert_near(packed, whole)
     model.config._attn_implementation = "eager"  # whose scores torch counts on a CPU
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         model(IDS[:1])
@@ -116,7 +139,7 @@ def test_a_loop_of_random_depth_trains_every_pass_and_runs_all_of_them_afterward
         part.training = part is opened  # passes are drawn, and nothing is dropped
     for _ in range(40):
         found = states(opened)
-        seen += [depth for depth, state in by_depth.items() if torch.allclose(found, state, atol=1e-6)]
+        seen += [depth for depth, state in by_depth.items() if (found - state).abs().max() < 1e-4]
     assert len(seen) == 40 and set(seen) == {1, 2, 3, 4}
 
 

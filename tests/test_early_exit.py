@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from test_recurrence import VARIANTS, logits, small
+from near import assert_near
+from test_recurrence import EXACTLY, VARIANTS, logits, small
 
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit
@@ -26,19 +27,18 @@ def batch() -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_shrinking_batch_gives_the_logits_of_each_text_alone(variant: str, pooling: str, batch: dict) -> None:
     model = small(**VARIANTS[variant], pooling=pooling)
+    texts = [{"input_ids": batch["input_ids"][row : row + 1, :length]} for row, length in enumerate(LENGTHS)]
+    fixed = {passes: [logits(model, text, recurrent_depth=passes) for text in texts] for passes in (1, 2, 3)}
     left_after = set()
     for criterion in CRITERIA:
         for threshold in THRESHOLDS:
-            out = model(**batch, early_exit=EarlyExit(criterion, threshold))
-            for row, length in enumerate(LENGTHS):
-                text = {"input_ids": batch["input_ids"][row : row + 1, :length]}
-                passes = int(out.passes[row])
-                left_after.add(passes)
-                alone = model(**text, early_exit=EarlyExit(criterion, threshold))
-                assert int(alone.passes) == passes
-                torch.testing.assert_close(out.logits[row : row + 1], alone.logits, atol=1e-5, rtol=1e-5)
-                fixed = logits(model, text, recurrent_depth=passes)
-                torch.testing.assert_close(out.logits[row : row + 1], fixed, atol=1e-5, rtol=1e-5)
+            leave = EarlyExit(criterion, threshold)
+            with torch.inference_mode():
+                out, alone = model(**batch, early_exit=leave), [model(**text, early_exit=leave) for text in texts]
+            assert out.passes.tolist() == [int(one.passes) for one in alone]
+            assert_near(out.logits, torch.cat([one.logits for one in alone]), EXACTLY)
+            assert_near(out.logits, torch.cat([fixed[int(r)][row] for row, r in enumerate(out.passes)]), EXACTLY)
+            left_after.update(out.passes.tolist())
     assert left_after == {1, 2, 3}  # texts left after each pass
 
 
@@ -47,10 +47,10 @@ def test_threshold_0_takes_one_pass_and_threshold_1_takes_all(criterion: str, ba
     model = small()
     first, last = (model(**batch, early_exit=EarlyExit(criterion, threshold)) for threshold in (0, 1))
     assert first.passes.tolist() == [1] * len(LENGTHS) and last.passes.tolist() == [3] * len(LENGTHS)
-    torch.testing.assert_close(first.logits, logits(model, batch, recurrent_depth=1), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(last.logits, logits(model, batch), atol=1e-5, rtol=1e-5)
+    assert_near(first.logits, logits(model, batch, recurrent_depth=1), EXACTLY)
+    assert_near(last.logits, logits(model, batch), EXACTLY)
     deeper = model(**batch, early_exit=EarlyExit(criterion, 1), recurrent_depth=5)
-    torch.testing.assert_close(deeper.logits, logits(model, batch, recurrent_depth=5), atol=1e-5, rtol=1e-5)
+    assert_near(deeper.logits, logits(model, batch, recurrent_depth=5), EXACTLY)
 
 
 def test_a_text_with_probability_one_stays_at_threshold_1(batch: dict) -> None:
@@ -110,7 +110,7 @@ def test_agreement_asks_for_the_same_label_in_a_row(batch: dict) -> None:
 def test_the_loss_is_the_loss_of_the_logits_at_the_exit(batch: dict) -> None:
     labels = torch.arange(len(LENGTHS)) % 2
     out = small()(**batch, labels=labels, early_exit=EarlyExit("confidence", 0.8))
-    torch.testing.assert_close(out.loss, torch.nn.functional.cross_entropy(out.logits, labels))
+    assert_near(out.loss, torch.nn.functional.cross_entropy(out.logits, labels))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from in_process import exported, rtx
+from near import assert_near
 from test_packaging import environment
 from test_recurrence import VARIANTS
 from transformers import AutoModelForSequenceClassification
@@ -27,7 +28,7 @@ from rtxlib.data import clean
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode, train
 from rtxlib.errors import InputError
-from rtxlib.export import bert, check, eight_bits, folder, opened, standalone
+from rtxlib.export import bert, check, eight_bits, folder, held_out, opened, standalone
 from rtxlib.export.network import network
 from rtxlib.models import Encoder, EncoderForSequenceClassification, ModelConfig, preset
 from rtxlib.models.presets import PRESETS
@@ -77,10 +78,10 @@ def test_every_architecture_answers_as_the_model(name: str) -> None:
     config = preset(name, **(settings | ({"local_attention": 4} if "modern" in name else {})))
     given, model = batch(config), filled(EncoderForSequenceClassification(config))
     graph = network(model, pairs=True).SerializeToString()
-    np.testing.assert_allclose(answered(graph, given), model(**given).logits.numpy(), atol=1e-4)
+    assert_near(answered(graph, given), model(**given).logits.numpy())
     encoder = filled(Encoder(config))
     found = answered(network(encoder).SerializeToString(), given)
-    np.testing.assert_allclose(found, encoder.embed(given["input_ids"], given["attention_mask"]).numpy(), atol=1e-4)
+    assert_near(found, encoder.embed(given["input_ids"], given["attention_mask"]).numpy())
 
 
 @torch.inference_mode()
@@ -90,7 +91,7 @@ def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
     fixed = filled(EncoderForSequenceClassification(preset("recurrent-2x3x64", **(TINY | changed))))
     given = batch(fixed.config)
     found = answered(network(fixed, pairs=True).SerializeToString(), given)
-    np.testing.assert_allclose(found, fixed(**given).logits.numpy(), atol=1e-4)
+    assert_near(found, fixed(**given).logits.numpy())
     if fixed.config.block_sharing == "unshared":
         return
     trained = preset("recurrent-2x3x64", **(TINY | changed | {"depth_sampling": "uniform"}))
@@ -98,7 +99,7 @@ def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
     graph = network(free, pairs=True).SerializeToString()
     for passes in (1, 3, 5):
         expected = free(**given, recurrent_depth=passes).logits.numpy()
-        np.testing.assert_allclose(answered(graph, given, passes), expected, atol=1e-4)
+        assert_near(answered(graph, given, passes), expected)
 
 
 def test_a_shared_block_stands_in_the_file_once() -> None:
@@ -134,7 +135,7 @@ def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
     assert 1e-4 < (1 - (before * after).sum(axis=1)).max() + 1e-4 < 0.01
     assert np.abs(before - after).max() > 0
     alone = answered(graph, {name: x[2:] for name, x in given.items()})  # the other texts change nothing
-    np.testing.assert_allclose(alone, after[2:], atol=1e-5)
+    assert_near(alone, after[2:])
     assert np.abs(eight_bits.rounded(np.random.default_rng(0).normal(size=(8, 4)), axis=0)[0]).max() == 63
 
 
@@ -245,7 +246,7 @@ def test_without_torch_script_predict_and_embed_answer(home: Path, wheel: Path, 
     theirs = np.stack(pd.read_parquet(tmp_path / "empty" / "v.parquet")["embedding"])
     done = rtx("embed", tmp_path / "empty" / "t.txt", "--model", home / "encoder", "--out", tmp_path / "ours.parquet", home=home)
     assert done.returncode == 0, done.stderr
-    np.testing.assert_allclose(theirs, np.stack(pd.read_parquet(tmp_path / "ours.parquet")["embedding"]), atol=1e-4)
+    assert_near(theirs, np.stack(pd.read_parquet(tmp_path / "ours.parquet")["embedding"]))
     script = Path(standalone.__file__).read_text(encoding="utf-8")
     assert len([line for line in script.split('"""', 2)[2].splitlines() if line.strip()]) <= 50
 
@@ -306,15 +307,17 @@ def test_transformers_alone_opens_a_classifier_of_berts_shape(tmp_path: Path) ->
     theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
     assert type(theirs).__module__.startswith("transformers.") and theirs.config.id2label == {0: "no", 1: "maybe", 2: "yes"}
     given = batch(config)
-    torch.testing.assert_close(theirs(**given).logits, model(**given).logits, atol=1e-4, rtol=0)
+    assert_near(theirs(**given).logits, model(**given).logits)
     mean = EncoderForSequenceClassification(preset("minilm-l3", **(TINY | {"num_hidden_layers": 1})))
     with pytest.raises(InputError, match="no classifier of this shape"):
         bert.save(mean, tokenizer, ["no", "yes"], tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
-def test_the_source_of_a_run_is_its_own_data(home: Path) -> None:
+def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
     from rtxlib.runs import store
 
-    source = folder.of_run(store.find(home / "data" / "runs", (home / "run").read_text()))
-    assert isinstance(source.spec, DataSpec) and source.spec.rows == 240 and source.labels and not source.pairs
+    run = store.find(home / "data" / "runs", (home / "run").read_text())
+    held = held_out.of_run(run, DataSpec(**run.spec["data"]))
+    source = folder.of_run(run)
+    assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,7 @@ from rtxlib.runs.train import fresh_model, train_run
 from rtxlib.runs.use import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
-from rtxstudy import not_run, profiles, readable, studies, words
+from rtxstudy import not_run, profiles, published, readable, studies, words
 from rtxstudy.evaluation import comparisons, further_data, longer_texts
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, standard_error
@@ -49,9 +50,11 @@ def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
             assert standing < wanted
         elif name == "depth_tasks":  # those that are run, and more
             assert standing == wanted[: len(standing)] != wanted
+        elif name == "loops":  # the same, with further weights of the residual
+            assert standing == tuple(dataclasses.replace(loop, alphas=()) for loop in wanted) != wanted
         else:
             assert not standing
-    further = ("elsewhere", "unified", "cross_domain", "components", "plan_b", "longer_texts")
+    further = ("elsewhere", "unified", "cross_domain", "components", "plan_b", "longer_texts", "stars")
     assert not any(studies.specs_of(name, FULL) for name in further)
 
 
@@ -61,6 +64,7 @@ def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
         ("elsewhere", 2 * 4),
         ("unified", 2 * 2),
         ("cross_domain", 3 * 2),
+        ("stars", 2),
         ("components", 9),
         ("plan_b", 4),
         ("longer_texts", 3),
@@ -235,6 +239,18 @@ def test_macro_f1_falls_where_one_class_is_preferred(monkeypatch: pytest.MonkeyP
     assert list(table.index) == ["perfect", "always positive"]
 
 
+def test_what_carries_over_is_paired_by_seed_for_each_pair_of_data() -> None:
+    columns = ["model", "seed", "trained_on", "tested_on", "accuracy", "n_test"]
+    made = {("a", "x"): [0.8, 0.82, 0.84], ("b", "x"): [0.7, 0.74, 0.75], ("a", "y"): [0.6] * 3, ("b", "y"): [0.6] * 3}
+    rows = [(model, seed, "home", to, own, 600) for (model, to), each in made.items() for seed, own in enumerate(each)]
+    scores = pd.DataFrame([*rows, ("a", 3, "home", "x", 0.1, 600)], columns=columns)  # b has no such seed
+    table = comparisons.carried_over(scores, "a", "b").set_index("data")
+    assert list(table.index) == ["x, after training on home", "y, after training on home"]
+    assert table["difference"].tolist() == pytest.approx([0.09, 0]) and table["n_seeds"].tolist() == [3, 3]
+    above, equal = (words.verdict(row) for row in table.reset_index().to_dict("records"))
+    assert "a is more accurate" in above and "no difference is shown" in equal
+
+
 def test_the_sentence_on_other_data_names_home_away_and_the_worst() -> None:
     cells = {("a", "a"): 0.9, ("a", "b"): 0.7, ("b", "a"): 0.6, ("b", "b"): 0.8}
     columns = ["model", "trained_on", "tested_on", "mean"]
@@ -307,6 +323,20 @@ def test_the_smallest_detectable_difference_stands_in_its_row_its_sentence_and_i
 
 
 # ---------------------------------------- what is not run
+
+
+def test_what_is_not_run_is_trained_once_and_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    profile = dataclasses.replace(profiles.load("smoke"), plan_b_seeds=0, not_run={"plan_b_seeds": 1})
+    results, lines = tmp_path / "results", []
+    specs = [spec for of_notebook in not_run.added(profile)["plan_b_seeds"].values() for spec in of_notebook]
+    assert not_run.train(profile, ["plan_b_seeds"], results, lines.append) == len(specs) > 0
+    assert {run.metrics["model"] for run in published.runs(results)} == {spec.name for spec in specs}
+    assert published.read(results, "studies") is None  # its study is not whole
+    shutil.rmtree(tmp_path / "data" / "runs")  # another machine has the published tables alone
+    assert not_run.train(profile, ["plan_b_seeds"], results, lines.append) == 0
+    with pytest.raises(InputError, match="Did you mean 'plan_b_seeds'"):
+        not_run.train(profile, ["plan_b_seed"], results, lines.append)
 
 
 def test_what_is_not_run_is_counted_once_and_priced(tmp_path) -> None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from near import assert_near
 from test_recurrence import VARIANTS, small
 
 from rtxlib.models.masks import Views
@@ -44,15 +45,15 @@ def test_what_the_passes_contribute_adds_up_to_the_full_gradient(variant: str, b
     rows = sum(len(batch["labels"]) for batch in batches)
     total = sum(model(**batch).loss * len(batch["labels"]) for batch in batches) / rows
     total.backward()
-    assert loss == pytest.approx(total.item(), abs=1e-5)
+    assert loss == pytest.approx(total.item(), rel=1e-5)
     blocks = model.encoder.stack.blocks
     if len(blocks) == 1:
         for number, p in enumerate(blocks[0].parameters()):
-            torch.testing.assert_close(sum(part[number] for part in parts), p.grad, atol=1e-5, rtol=1e-3)
+            assert_near(sum(part[number] for part in parts), p.grad)
     else:
         for part, block in zip(parts, blocks, strict=True):
             for own, p in zip(part, block.parameters(), strict=True):
-                torch.testing.assert_close(own, p.grad, atol=1e-5, rtol=1e-3)
+                assert_near(own, p.grad)
 
 
 def test_shares_of_each_parameter_add_up_to_one_and_name_where_they_belong(batches: list) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from near import assert_near
 from test_figures import on_its_page, refuses
 
 from rtxlib.data.prepare import prepare
@@ -47,7 +48,7 @@ def patterns(data: Prepared) -> pd.DataFrame:
 def test_a_head_that_attends_to_all_alike_has_the_uniform_share_of_every_kind(patterns: pd.DataFrame) -> None:
     measured = patterns.dropna()
     assert set(measured["pattern"]) == set(heads.PATTERNS) and (measured["queries"] > 0).all()
-    np.testing.assert_allclose(measured["share"], measured["uniform"], atol=1e-5)
+    assert_near(measured["share"], measured["uniform"])
     assert len(patterns) == 2 * len(heads.PATTERNS) * 2 * 2  # halves, kinds, layers, heads
 
 
@@ -122,7 +123,7 @@ def test_the_states_of_a_loop_are_followed_by_pass_and_padding_is_left_out(data:
     found = probing.mean_states(texts, loop, data.tokenizer, None, by_pass=True)
     assert found.shape == (4, 5, 32)
     alone = probing.mean_states(texts[2:3], loop, data.tokenizer, None, by_pass=True)
-    np.testing.assert_allclose(found[:, 2], alone[:, 0], atol=1e-5)
+    assert_near(found[:, 2], alone[:, 0])
 
 
 def test_the_probes_are_drawn_and_said_beside_random_weights(data: Prepared) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
+import papermill
 import pytest
 from test_packaging import EXTRAS, NEEDED
 from test_packaging import environment as installed
@@ -51,6 +53,19 @@ def test_notebook_is_committed_clean_and_defines_nothing(stem: str) -> None:
     assert len(opening.source.splitlines()) <= 10
     assert book.metadata.kernelspec.name == "python3"
     assert notebooks.read_parameters(FOLDER / f"{stem}.ipynb")
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_papermill_shows_every_parameter_of_a_notebook(path: Path) -> None:
+    """What `papermill --help-notebook` lists is what is checked: names, types, defaults, and a sentence on each."""
+    shown = papermill.inspect_notebook(str(path))
+    checked = notebooks.read_parameters(path)
+    assert [parameter.name for parameter in checked] == list(shown) and shown
+    for parameter in checked:
+        found = shown[parameter.name]
+        assert found["inferred_type_name"] == parameter.annotation
+        assert ast.literal_eval(found["default"]) == parameter.default
+        assert found["help"] == parameter.description != ""
 
 
 @pytest.mark.parametrize("stem", STEMS)
@@ -128,7 +143,9 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
         "components",
         "unified",
         "cross_domain",
+        "stars",
     }
+    assert set(pd.read_parquet(results / "carried_over.parquet")["study"]) == {"transfer", "cross_domain"}
     assert "tf-idf + logistic regression" in set(pd.read_parquet(results / "classical.parquet")["model"])
 
 
@@ -210,7 +227,8 @@ def test_a_published_run_counts_as_done(report: Path, tmp_path: Path) -> None:
 
 
 def test_a_variant_is_a_notebook_parameter() -> None:
-    given = notebooks.check(FOLDER / "03_recurrent.ipynb", {"variant": "{residual: gated, residual_scale: 0.3, loop_norm: true}"})
+    written = "{residual: gated, residual_scale: 0.3, loop_norm: true}"
+    given = notebooks.check(FOLDER / "03_recurrent.ipynb", {"variant": written}, text=True)
     assert given["variant"] == {"residual": "gated", "residual_scale": 0.3, "loop_norm": True}
     names = {spec.name for spec in studies.recurrent(profiles.load("smoke", **given))}
     assert "recurrent-1x2x32 gated residual_scale=0.3 loop_norm=True" in names

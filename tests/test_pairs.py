@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from in_process import rtx
 from transformers import pipeline
 
-from rtxlib.data.batching import Tokens, collate
+from rtxlib.data.batching import Tokens, collate, pack
 from rtxlib.data.prepare import prepare
+from rtxlib.data.sources import read_hub
 from rtxlib.data.spec import of_source
 from rtxlib.data.tokenization import encode, train, truncate
+from rtxlib.errors import InputError
 from rtxlib.runs.counting_words import baseline
 
 WORDS = ["the", "film", "was", "a", "quiet", "unhurried", "triumph", "nobody", "who", "waited", "regretted", "an", "hour"]
@@ -38,7 +41,10 @@ def test_a_pair_is_encoded_and_cut_as_transformers_does(tokenizer, pairs, max_le
     uncut = encode(pairs, tokenizer, None)
     assert all(map(np.array_equal, truncate(*uncut, max_length, tokenizer.sep_token_id), (ids, offsets)))
     tokens = Tokens(ids, offsets, np.zeros(len(pairs), np.int64), tokenizer.sep_token_id)
-    batch = collate(tokens, np.arange(len(pairs)), tokenizer.pad_token_id)
+    batch, row_of_all = collate(tokens, np.arange(len(pairs)), tokenizer.pad_token_id), pack(tokens, np.arange(len(pairs)))
+    real = batch["attention_mask"].bool()
+    for name in ("input_ids", "token_type_ids"):
+        assert torch.equal(row_of_all[name][0], batch[name][real])
     for row, (first, second) in enumerate(pairs):
         theirs = tokenizer(first, second, truncation="longest_first", max_length=max_length, return_token_type_ids=True)
         assert tokens.row(row).tolist() == theirs["input_ids"]
@@ -143,3 +149,24 @@ def test_acceptability_is_read_from_its_configuration(hub: str, prepared_cache: 
     assert data.label_names == ["acceptable", "unacceptable"] and len(data.splits["test"]) == 1043
     leaks = data.audit[(data.audit["check"] == "leak") & (data.audit["left"] == "train")]
     assert not leaks["rows"].any()
+
+
+def test_mixed_inference_pairs_are_tested_on_the_published_pairs_and_share_no_premise_with_them(
+    hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    spec = of_source("inference_mix", max_length=64)
+    with pytest.raises(InputError, match=r"needs the file .*inference_mix\.parquet"):
+        prepare(spec, tmp_path / "prepared")
+    known = read_hub("snli", None, 0).part("test").iloc[0]
+    rng = np.random.default_rng(0)
+    premises = [" ".join(rng.choice(WORDS, 8)) for _ in range(60)]
+    pairs = pd.DataFrame({"premise": premises, "hypothesis": "a film", "label": ["entailment", "neutral", "contradiction"] * 20})
+    leak = {"premise": known["text"], "hypothesis": "a film", "label": "neutral"}
+    (tmp_path / "data").mkdir()
+    pd.concat([pairs, pd.DataFrame([leak])]).to_parquet(tmp_path / "data" / "inference_mix.parquet")
+    data = prepare(spec, tmp_path / "prepared")
+    rows = {name: data.rows(name) for name in ("train", "validation", "test")}
+    assert rows["test"]["domain"].value_counts().to_dict() == {"snli": 9824, "multi_nli": 9815}
+    assert len(rows["train"]) + len(rows["validation"]) == 60  # without the pair of a test premise
+    assert data.label_names == ["entailment", "neutral", "contradiction"]

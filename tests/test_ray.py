@@ -35,7 +35,7 @@ from rtxlib.shards.job import Job
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.trainer import Trainer
-from rtxstudy.compare import candidates, halving, race
+from rtxstudy.compare import candidates, race
 from rtxstudy.compare.candidates import Candidate
 from rtxstudy.compare.texts import open_texts
 
@@ -434,13 +434,11 @@ def test_a_comparison_on_a_cluster_is_the_one_made_here(
             (kept / "stop").touch()
 
     tiny = [Candidate(name, "is tiny", "network", model=name) for name in ("standard-1x32", "recurrent-1x2x32")]
-    for module in (race, halving):
-        monkeypatch.setattr(module, "CANDIDATES", (*candidates.CANDIDATES[:2], *tiny))
+    monkeypatch.setattr(race, "CANDIDATES", (*candidates.CANDIDATES[:2], *tiny))
     for one in tiny:
         monkeypatch.setitem(candidates.NAMED, one.name, one)
-    monkeypatch.setattr(Candidate, "recipe", lambda self, rows, unbalanced=False: RECIPES["smoke"])
+    monkeypatch.setattr(Candidate, "recipe", lambda self, plan, unbalanced=False: RECIPES["smoke"])
     monkeypatch.setattr(pretrained, "out_of_reach", lambda name: f"{name} is out of reach.")
-    monkeypatch.setattr(halving, "FEWEST_FIRST", 100)
     test_compare.told(700).to_csv(home / "mine.csv", index=False)
     texts = open_texts(home / "mine.csv")
     hooked(hook)

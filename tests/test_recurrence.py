@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 import torch.nn.functional as F
+from near import assert_near
 from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib.errors import InputError
@@ -17,11 +16,15 @@ from rtxlib.models.trace import NO_TRACE, Trace
 from rtxlib.runs import cost
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
+EXACTLY = 1e-10  # of two ways to compute one number in float64
 
 
 def small(name: str = "recurrent-2x3x64", **overrides: object):
-    """A model in which every part matters: matrices keep the size of their input, and nothing is exactly zero or one."""
-    model = build(name, seed=1, **(SMALL | overrides)).eval()
+    """A model in which every part matters: matrices keep the size of their input, and nothing is exactly zero or one.
+
+    It computes in float64, so that two ways to one number agree on every processor.
+    """
+    model = build(name, seed=1, **(SMALL | overrides)).double().eval()
     torch.manual_seed(2)
     with torch.no_grad():
         for key, p in model.named_parameters():
@@ -114,25 +117,25 @@ def test_each_variant_follows_its_formula(variant: str, batch: dict) -> None:
     model = small(**VARIANTS[variant])
     shown = model.encoder(**batch, output_hidden_states=True)
     for got, expected in zip(shown.pass_states, by_hand(model, batch, 3), strict=True):
-        torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)
+        assert_near(got, expected, EXACTLY)
     assert len(shown.hidden_states) == 1 + model.config.effective_depth
     plain = logits(model, batch)
-    torch.testing.assert_close(plain, logits(model, batch, output_attentions=True), atol=1e-4, rtol=1e-4)
+    assert_near(plain, logits(model, batch, output_attentions=True), EXACTLY)
     for row, length in enumerate((11, 4, 11)):  # padding changes nothing
         alone = logits(model, {"input_ids": batch["input_ids"][row : row + 1, :length]})
-        torch.testing.assert_close(plain[row : row + 1], alone, atol=1e-4, rtol=1e-4)
+        assert_near(plain[row : row + 1], alone, EXACTLY)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_each_variant_trains_every_parameter_it_has(variant: str, batch: dict) -> None:
-    model = copy.deepcopy(small(**VARIANTS[variant])).train()
+    model = small(**VARIANTS[variant]).train()
     model(**batch, labels=torch.tensor([0, 1, 0])).loss.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().any()] == []
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_each_variant_trains_in_sixteen_bits_too(variant: str, batch: dict) -> None:
-    model = copy.deepcopy(small(**VARIANTS[variant])).train()
+    model = small(**VARIANTS[variant]).float().train()
     with torch.autocast("cpu", torch.bfloat16):
         found = model(**batch).logits
     F.cross_entropy(found.float(), torch.tensor([0, 1, 0])).backward()
@@ -169,7 +172,7 @@ def test_one_pass_without_a_residual_across_it_is_the_standard_encoder(batch: di
 def test_alpha_zero_is_no_residual(form: str, batch: dict) -> None:
     model, bare = small(residual=form, residual_scale=0.0), small(residual="none")
     bare.load_state_dict(model.state_dict())
-    torch.testing.assert_close(logits(model, batch), logits(bare, batch), atol=1e-6, rtol=1e-6)
+    assert_near(logits(model, batch), logits(bare, batch), EXACTLY)
 
 
 def test_an_open_gate_takes_the_blocks_output_and_a_closed_gate_keeps_the_state(batch: dict) -> None:
@@ -180,18 +183,18 @@ def test_an_open_gate_takes_the_blocks_output_and_a_closed_gate_keeps_the_state(
     with torch.no_grad():
         model.encoder.stack.residual.gate.weight.zero_()
         model.encoder.stack.residual.gate.bias.fill_(60.0)
-    torch.testing.assert_close(logits(model, batch), logits(bare, batch), atol=1e-5, rtol=1e-5)
+    assert_near(logits(model, batch), logits(bare, batch), EXACTLY)
     with torch.no_grad():
         model.encoder.stack.residual.gate.bias.fill_(-60.0)
     embedded = model.encoder.embeddings(batch["input_ids"])
-    torch.testing.assert_close(logits(model, batch), model.classify(embedded))
+    assert_near(logits(model, batch), model.classify(embedded), EXACTLY)
 
 
 def test_learned_alphas_start_at_alpha_and_never_leave_their_bounds(batch: dict) -> None:
-    learned = build("recurrent-2x3x64", seed=1, residual="learned", residual_scale=0.3, **SMALL).eval()
-    fixed = build("recurrent-2x3x64", seed=1, residual="every", residual_scale=0.3, **SMALL).eval()
+    learned = build("recurrent-2x3x64", seed=1, residual="learned", residual_scale=0.3, **SMALL).double().eval()
+    fixed = build("recurrent-2x3x64", seed=1, residual="every", residual_scale=0.3, **SMALL).double().eval()
     fixed.load_state_dict({name: x for name, x in learned.state_dict().items() if "logit" not in name})
-    torch.testing.assert_close(logits(learned, batch), logits(fixed, batch), atol=1e-6, rtol=1e-6)
+    assert_near(logits(learned, batch), logits(fixed, batch))  # a float32 logit holds α to seven digits
     with torch.no_grad():
         learned.encoder.stack.residual.logit.copy_(torch.tensor([-1e4, 1e4, 0.0]))
     states = learned.encoder(**batch, output_hidden_states=True).pass_states
@@ -204,7 +207,7 @@ def test_damped_with_half_a_step_is_the_mean_of_state_and_output(batch: dict) ->
     h = states[0]
     for layer in model.encoder.stack.blocks[0]:
         h, _ = layer(h, view(batch))
-    torch.testing.assert_close(states[1], (states[0] + h) / 2, atol=1e-5, rtol=1e-5)
+    assert_near(states[1], (states[0] + h) / 2, EXACTLY)
 
 
 def test_without_sharing_and_residual_it_is_a_deeper_standard_encoder_also_with_prelude_and_coda(batch: dict) -> None:
@@ -216,14 +219,14 @@ def test_without_sharing_and_residual_it_is_a_deeper_standard_encoder_also_with_
         target.load_state_dict(source.state_dict())
     deep.encoder.embeddings.load_state_dict(looped.encoder.embeddings.state_dict())
     deep.classifier.load_state_dict(looped.classifier.state_dict())
-    torch.testing.assert_close(logits(looped, batch), logits(deep, batch), atol=1e-6, rtol=1e-6)
+    assert_near(logits(looped, batch), logits(deep, batch), EXACTLY)
 
 
 def test_a_trace_records_what_was_asked_for_and_nothing_else() -> None:
-    stack, h = small("recurrent-2x3x64", prelude_layers=1).encoder.stack, torch.randn(2, 5, 64)
+    stack, h = small("recurrent-2x3x64", prelude_layers=1).encoder.stack, torch.randn(2, 5, 64, dtype=torch.float64)
     states, attentions = Trace(states=True), Trace(attentions=True)
     last = stack(h, trace=states)
-    torch.testing.assert_close(stack(h, trace=attentions), last, atol=1e-5, rtol=1e-5)
+    assert_near(stack(h, trace=attentions), last, EXACTLY)
     assert len(states.states) == 7 and len(states.pass_states) == 4 and states.attentions is None
     assert states.states[-1] is states.pass_states[-1] is last
     assert len(attentions.attentions) == 7 and attentions.states is attentions.pass_states is None
@@ -241,8 +244,8 @@ def test_one_checkpoint_runs_with_any_number_of_passes(variant: str, batch: dict
         shown = model.encoder(**batch, output_hidden_states=True, recurrent_depth=depth)
         expected = by_hand(model, batch, depth)
         assert len(shown.pass_states) == depth + 1
-        torch.testing.assert_close(shown.pass_states[-1], expected[-1], atol=1e-3, rtol=1e-3)
-    torch.testing.assert_close(logits(model, batch, recurrent_depth=3), logits(model, batch))
+        assert_near(shown.pass_states[-1], expected[-1], EXACTLY)
+    assert_near(logits(model, batch, recurrent_depth=3), logits(model, batch), EXACTLY)
 
 
 def test_one_pass_of_a_loop_is_the_standard_encoder_of_its_block(batch: dict) -> None:
@@ -267,11 +270,11 @@ def test_random_depth_trains_every_number_of_passes_and_evaluation_uses_all_pass
 def test_a_variant_is_saved_and_opened_again(tmp_path, batch: dict) -> None:
     from transformers import AutoModelForSequenceClassification
 
-    model = small(**VARIANTS["all of it"])
+    model = small(**VARIANTS["all of it"]).float()
     model.save_pretrained(tmp_path)
     opened = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     torch.testing.assert_close(logits(opened, batch), logits(model, batch), atol=0, rtol=0)
-    learned = small(residual="learned", residual_scale=0.3)
+    learned = small(residual="learned", residual_scale=0.3).float()
     learned.save_pretrained(tmp_path / "learned")
     opened = AutoModelForSequenceClassification.from_pretrained(tmp_path / "learned").eval()
     torch.testing.assert_close(logits(opened, batch), logits(learned, batch), atol=0, rtol=0)

@@ -11,6 +11,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from near import assert_near
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -28,7 +29,7 @@ from rtxlib.models.positions import alibi_slopes
 from rtxlib.models.pretrained import assign
 from rtxlib.models.references import our_config, their_config
 
-WITHIN = {"atol": 1e-5, "rtol": 0.0}
+EXACTLY = 1e-10  # of two formulas that are both computed in float64
 
 
 def random_weights(model: torch.nn.Module, seed: int = 0) -> None:
@@ -52,12 +53,12 @@ def padded(vocab: int, lengths: tuple[int, ...], pad: int = 0) -> dict[str, torc
 
 
 def both(theirs: PreTrainedConfig) -> tuple[torch.nn.Module, Encoder]:
-    """The reference, and our encoder with the reference's weights, both in evaluation mode."""
+    """The reference, and our encoder with the reference's weights, both in float64 and in evaluation mode."""
     reference = {"bert": BertModel, "modernbert": ModernBertModel}[theirs.model_type](theirs).eval()
     random_weights(reference)
     ours = Encoder(our_config(theirs)).eval()
-    assign(ours, reference.state_dict(), theirs.model_type)
-    return reference, ours
+    assign(ours, reference.state_dict(), theirs.model_type)  # in float32
+    return reference.double(), ours.double()
 
 
 def bert(**changes: object) -> BertConfig:
@@ -103,14 +104,14 @@ def test_bert_gives_what_bert_model_gives(changes: dict) -> None:
     asked = {"token_type_ids": segments, "output_attentions": True, "output_hidden_states": True}
     expected, got = reference(**batch, **asked), ours(**batch, **asked)
     real = batch["attention_mask"].bool()
-    torch.testing.assert_close(got.last_hidden_state[real], expected.last_hidden_state[real], **WITHIN)
-    torch.testing.assert_close(got.pooler_output, expected.pooler_output, **WITHIN)
+    assert_near(got.last_hidden_state[real], expected.last_hidden_state[real], EXACTLY)
+    assert_near(got.pooler_output, expected.pooler_output, EXACTLY)
     for a, b in zip(got.hidden_states, expected.hidden_states, strict=True):
-        torch.testing.assert_close(a[real], b[real], **WITHIN)
+        assert_near(a[real], b[real], EXACTLY)
     for a, b in zip(got.attentions, expected.attentions, strict=True):
-        torch.testing.assert_close(a.transpose(1, 2)[real], b.transpose(1, 2)[real], **WITHIN)
+        assert_near(a.transpose(1, 2)[real], b.transpose(1, 2)[real], EXACTLY)
     fused = ours(**batch, token_type_ids=segments)
-    torch.testing.assert_close(fused.last_hidden_state[real], expected.last_hidden_state[real], **WITHIN)
+    assert_near(fused.last_hidden_state[real], expected.last_hidden_state[real], EXACTLY)
 
 
 @torch.inference_mode()
@@ -122,15 +123,15 @@ def test_bert_classifies_as_bert_for_sequence_classification() -> None:
     assign(ours.encoder, reference.state_dict(), "bert")
     ours.classifier.load_state_dict(reference.classifier.state_dict())
     batch = padded(90, (12, 5))
-    torch.testing.assert_close(ours(**batch).logits, reference(**batch).logits, **WITHIN)
+    assert_near(ours.double()(**batch).logits, reference.double()(**batch).logits, EXACTLY)
 
 
 @torch.inference_mode()
 def test_attention_is_the_sum_of_what_separate_heads_do() -> None:
     """The total of heads that have matrices of their own, as `bert_classifier.md` draws them."""
-    layer = build("bert-tiny", vocab_size=50).encoder.stack.blocks[0][0].attention.eval()
+    layer = build("bert-tiny", vocab_size=50).encoder.stack.blocks[0][0].attention.double().eval()
     random_weights(layer)
-    x = torch.randn(2, 7, 128)
+    x = torch.randn(2, 7, 128, dtype=torch.float64)
     weight, bias = layer.qkv.weight.view(3, 2, 64, 128), layer.qkv.bias.view(3, 2, 64)  # (q k v, head, head_dim, …)
     output = layer.output.weight.view(128, 2, 64)  # (hidden, head, head_dim)
     total = layer.output.bias.expand(2, 7, 128)
@@ -138,7 +139,7 @@ def test_attention_is_the_sum_of_what_separate_heads_do() -> None:
         q, k, v = (F.linear(x, weight[part, head], bias[part, head]) for part in range(3))
         weights = (torch.bmm(q, k.transpose(1, 2)) / 8).softmax(dim=-1)
         total = total + torch.bmm(weights, v) @ output[:, head].T
-    torch.testing.assert_close(layer(x)[0], total, atol=1e-4, rtol=1e-5)
+    assert_near(layer(x)[0], total, EXACTLY)
 
 
 @torch.inference_mode()
@@ -146,7 +147,8 @@ def test_pre_norm_bert_follows_the_page() -> None:
     """The order of `bert_classifier.md`: x + attention(norm₁ x), then x + ffn(norm₂ x), and no norm at the end."""
     model = build(
         "bert-tiny", vocab_size=50, norm_placement="pre", num_hidden_layers=1, pooler=False, pooling="cls"
-    ).eval()
+    )
+    model.double().eval()
     random_weights(model)
     encoder = model.encoder
     layer = encoder.stack.blocks[0][0]
@@ -156,8 +158,8 @@ def test_pre_norm_bert_follows_the_page() -> None:
     x = x + layer.attention(layer.attention_norm(x))[0]
     inner = F.gelu(F.linear(layer.feedforward_norm(x), layer.feedforward.input.weight, layer.feedforward.input.bias))
     x = x + F.linear(inner, layer.feedforward.output.weight, layer.feedforward.output.bias)
-    torch.testing.assert_close(encoder(ids).last_hidden_state, x)
-    torch.testing.assert_close(model(ids).logits, model.classifier(x[:, 0]))
+    assert_near(encoder(ids).last_hidden_state, x, EXACTLY)
+    assert_near(model(ids).logits, model.classifier(x[:, 0]), EXACTLY)
 
 
 @pytest.mark.parametrize(
@@ -198,18 +200,21 @@ def test_presets_have_the_parameters_of_the_released_models(name: str, parameter
 )
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
 def test_modernbert_gives_what_modernbert_model_gives(changes: dict, implementation: str) -> None:
-    """Padded batches with texts shorter and longer than the window."""
+    """Padded batches with texts shorter and longer than the window, in float32: transformers' rotation and softmax are in it."""
     reference, ours = both(modern(**changes, attn_implementation=implementation))
     batch = padded(90, (33, 3, 5, 21, 1))
-    expected = reference(**batch).last_hidden_state
+    expected = reference.float()(**batch).last_hidden_state
     real = batch["attention_mask"].bool()
-    torch.testing.assert_close(ours(**batch).last_hidden_state[real], expected[real], **WITHIN)
+    assert_near(ours.float()(**batch).last_hidden_state[real], expected[real])
     shown = ours(**batch, output_attentions=True).last_hidden_state
-    torch.testing.assert_close(shown[real], expected[real], **WITHIN)
+    assert_near(shown[real], expected[real])
 
 
 def test_modernbert_of_the_hub_gives_what_modernbert_model_gives(hub: None) -> None:
-    """The released configuration: 22 layers, 149,014,272 parameters, a window of 128; texts shorter and longer than it."""
+    """The released configuration: 22 layers, 149,014,272 parameters, a window of 128; texts shorter and longer than it.
+
+    Both compute in float64, but transformers rotates queries and keys in float32: its rounding is all that differs.
+    """
     from transformers import AutoConfig
 
     from rtxlib.models.pretrained import find
@@ -225,10 +230,10 @@ def test_modernbert_of_the_hub_gives_what_modernbert_model_gives(hub: None) -> N
     batch = padded(50_000, (160, 70), pad=50_283 - 50_000)
     batch["input_ids"][batch["attention_mask"] == 0] = 50_283
     with torch.inference_mode():
-        expected = reference(**batch).last_hidden_state
-        got = ours(**batch).last_hidden_state
+        expected = reference.double()(**batch).last_hidden_state
+        got = ours.double()(**batch).last_hidden_state
     real = batch["attention_mask"].bool()
-    torch.testing.assert_close(got[real], expected[real], **WITHIN)
+    assert_near(got[real], expected[real])
 
 
 @torch.inference_mode()
@@ -266,7 +271,7 @@ def test_alibi_slopes_are_those_of_the_paper() -> None:
 
 @torch.inference_mode()
 def test_alibi_subtracts_slope_times_distance_from_the_scores() -> None:
-    model = build("standard-1x64", position="alibi", num_attention_heads=4, vocab_size=60).eval()
+    model = build("standard-1x64", position="alibi", num_attention_heads=4, vocab_size=60).double().eval()
     random_weights(model)
     ids = padded(60, (9,))["input_ids"]
     shown = model(ids, output_attentions=True, output_hidden_states=True)
@@ -277,19 +282,19 @@ def test_alibi_subtracts_slope_times_distance_from_the_scores() -> None:
         scores = q[0, head] @ k[0, head].T / 4
         for m, n in itertools.product(range(9), range(9)):
             scores[m, n] -= slope * abs(m - n)
-        torch.testing.assert_close(shown.attentions[0][0, head], scores.softmax(dim=-1), atol=1e-5, rtol=1e-4)
+        assert_near(shown.attentions[0][0, head], scores.softmax(dim=-1), EXACTLY)
 
 
 @torch.inference_mode()
 def test_alibi_gives_a_reversed_text_the_reversed_states() -> None:
     """Distance has no direction, unlike rotary angles."""
-    model = build("recurrent-2x2x64", position="alibi", vocab_size=60, pooling="mean").eval()
+    model = build("recurrent-2x2x64", position="alibi", vocab_size=60, pooling="mean").double().eval()
     random_weights(model)
     ids = padded(60, (12,))["input_ids"]
     forwards = model.encoder(ids).last_hidden_state
     backwards = model.encoder(ids.flip(1)).last_hidden_state.flip(1)
-    torch.testing.assert_close(forwards, backwards, atol=1e-4, rtol=1e-4)
-    rotary = build("recurrent-2x2x64", vocab_size=60).eval()
+    assert_near(forwards, backwards, EXACTLY)
+    rotary = build("recurrent-2x2x64", vocab_size=60).double().eval()
     random_weights(rotary)
     states = rotary.encoder(ids).last_hidden_state
     assert not torch.allclose(states, rotary.encoder(ids.flip(1)).last_hidden_state.flip(1), atol=1e-2)
@@ -316,9 +321,9 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_packed_equals_padded_equals_alone(shape: str) -> None:
     name, changes = SHAPES[shape]
-    model = build(name, vocab_size=60, **changes).eval()
+    model = build(name, vocab_size=60, **changes).double().eval()
     random_weights(model)
-    lengths = (11, 4, 17, 1, 9)
+    lengths = (11, 4, 17, 16, 13, 14, 1, 9, 9)  # neighbours of like length are padded to a group, others stand alone
     batch = padded(60, lengths)
     together = model(**batch).logits
     rows = [batch["input_ids"][i, :length] for i, length in enumerate(lengths)]
@@ -327,12 +332,11 @@ def test_packed_equals_padded_equals_alone(shape: str) -> None:
     alone = torch.cat([model(row[None]).logits for row in rows])
     eager = model(**batch, output_attentions=True).logits
     for logits in (packed, alone, eager):
-        torch.testing.assert_close(logits, together, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(
+        assert_near(logits, together, EXACTLY)
+    assert_near(
         model.encoder(torch.cat(rows)[None], offsets=offsets).last_hidden_state[0],
         model.encoder(**batch).last_hidden_state[batch["attention_mask"].bool()],
-        atol=1e-4,
-        rtol=1e-4,
+        EXACTLY,
     )
 
 

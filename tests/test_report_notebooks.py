@@ -23,11 +23,11 @@ from rtxstudy.report import execution, notebooks, provenance
 from rtxstudy.report.progress import Progress, Watch
 
 PARAMETERS = """\
-from typing import Literal
+from typing import Literal, Optional, Union
 
 profile: Literal["smoke", "demo", "full"] = "demo"  # how large
-seeds: int | None = None  # None: the profile's
-models: list[str] | None = None
+seeds: Optional[int] = None  # None: the profile's
+models: Union[list[str], None] = None
 rate: float = 0.1
 labels: dict[str, str] | None = None
 lowercase: bool = True
@@ -54,7 +54,7 @@ def test_parameters_are_read_without_running_the_cell(tmp_path: Path) -> None:
     assert list(read) == ["profile", "seeds", "models", "rate", "labels", "lowercase", "note"]
     assert read["profile"].choices == ("smoke", "demo", "full")
     assert read["profile"].description == "how large"
-    assert (read["seeds"].annotation, read["seeds"].default) == ("int | None", None)
+    assert (read["seeds"].annotation, read["seeds"].default) == ("Optional[int]", None)
     assert read["seeds"].description == "None: the profile's"
     assert read["note"].default == "a=b"
 
@@ -80,7 +80,7 @@ def test_parameters_are_read_without_running_the_cell(tmp_path: Path) -> None:
     ],
 )
 def test_values_are_read_by_the_annotation(tmp_path: Path, name: str, given: object, expected: object) -> None:
-    value = notebooks.check(write(tmp_path, "01_a"), {name: given})[name]
+    value = notebooks.check(write(tmp_path, "01_a"), {name: given}, text=True)[name]
     assert (value, type(value)) == (expected, type(expected))
 
 
@@ -103,7 +103,7 @@ def test_values_are_read_by_the_annotation(tmp_path: Path, name: str, given: obj
 )
 def test_a_wrong_parameter_is_refused_by_name(tmp_path: Path, name: str, given: object, said: str) -> None:
     with pytest.raises(InputError) as refusal:
-        notebooks.check(write(tmp_path, "01_a"), {name: given})
+        notebooks.check(write(tmp_path, "01_a"), {name: given}, text=True)
     assert said in str(refusal.value)
     assert name in str(refusal.value)
 
@@ -131,6 +131,24 @@ def test_what_is_no_notebook_is_refused_in_a_sentence(tmp_path: Path) -> None:
         notebooks.read_parameters(tmp_path / "01_a.ipynb")
     with pytest.raises(InputError, match="There is no notebook"):
         notebooks.read_parameters(tmp_path / "02_b.ipynb")
+
+
+ODD = ["null", "None", " label ", '"quoted"', "'", 'te\nxt`"', "{seeds}", "a\\", "true", "[a, b]", "é\u200b", ""]
+
+
+def test_a_value_reaches_the_notebook_as_it_is(tmp_path: Path) -> None:
+    """A column may be called null and a folder may end in a space: only a command line's text is read by the annotation."""
+    given = {"note": str(tmp_path / "told {x} "), "models": ODD, "labels": dict(zip(ODD, ODD[::-1], strict=True)), "seeds": None}
+    tell = "import json, pathlib; pathlib.Path(note).write_text(json.dumps([models, labels, seeds]))"
+    source, out = write(tmp_path, "01_a", tell), tmp_path / 'o {seeds} "x" '
+    (out / "notebooks").mkdir(parents=True)
+    checked = notebooks.check(source, given)
+    with Progress(io.StringIO()) as progress, Watch(progress) as watch:
+        outcome = execution.execute("01_a", source, checked, out, None, watch, threading.Event())
+    assert outcome.error is None and outcome.path.parent == out / "notebooks"
+    assert json.loads(Path(given["note"]).read_text()) == [given["models"], given["labels"], None]
+    with pytest.raises(InputError, match="is not UTF-8; rename it"):
+        notebooks.check(source, {"note": "half \ud83d"})
 
 
 def test_pairs_need_a_name_and_an_equals_sign() -> None:

@@ -8,6 +8,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from near import assert_near
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSeq2SeqLM
 
@@ -18,6 +19,7 @@ from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.seq2seq import Hypothesis, decode, penalty
 from rtxlib.models.trace import Trace
 
+EXACTLY = 1e-10  # of two ways to compute one number in float64
 PAD, BOS, EOS = 0, 1, 2
 TINY = {
     "vocab_size": 30,
@@ -31,9 +33,9 @@ TINY = {
 
 
 def tiny(seed: int = 0, **overrides: object) -> EncoderDecoder:
-    """A small transformer-base. Every parameter is moved away from its start, so that none is exactly 0 or 1."""
+    """A small transformer-base in float64. Every parameter is moved away from its start, so that none is exactly 0 or 1."""
     torch.manual_seed(seed)
-    model = EncoderDecoder(preset("transformer-base", **(TINY | overrides))).eval()
+    model = EncoderDecoder(preset("transformer-base", **(TINY | overrides))).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -111,6 +113,7 @@ def torchs(model: EncoderDecoder) -> nn.Transformer:
             nn.TransformerDecoderLayer(**settings), config.num_decoder_layers, norms[1]
         ),
     )
+    theirs.double()
     for ours, layer in zip(model.encoder.stack.blocks[0], theirs.encoder.layers, strict=True):
         copy_weights(ours, layer, ENCODER_NAMES)
     for ours, layer in zip(model.decoder, theirs.decoder.layers, strict=True):
@@ -141,9 +144,8 @@ def test_equals_torchs_transformer_with_the_same_weights(placement: str, final_n
             memory_key_padding_mask=source_padding,
         )
         ours = model(**batch)
-    close = {"atol": 1e-5, "rtol": 1e-5}
-    torch.testing.assert_close(ours.encoder_last_hidden_state[~source_padding], memory[~source_padding], **close)
-    torch.testing.assert_close(ours.logits[~target_padding], (states @ embed.token.weight.T)[~target_padding], **close)
+    assert_near(ours.encoder_last_hidden_state[~source_padding], memory[~source_padding], EXACTLY)
+    assert_near(ours.logits[~target_padding], (states @ embed.token.weight.T)[~target_padding], EXACTLY)
 
 
 def ramp(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -175,15 +177,15 @@ def test_dropout_falls_on_each_sublayers_output_before_the_residual_and_after_th
         layer.multihead_attn.dropout = 0.0
         layer.dropout3.p = 0.2
     drop_by_place(monkeypatch)
-    x = torch.randn(2, 5, 32)
+    x = torch.randn(2, 5, 32, dtype=torch.float64)
     dropped = model.encoder.stack(x)
-    torch.testing.assert_close(dropped, theirs.encoder(x), atol=1e-5, rtol=1e-5)
+    assert_near(dropped, theirs.encoder(x), EXACTLY)
     assert not torch.allclose(dropped, model.eval().encoder.stack(x), atol=0.1)
 
     trace = Trace(states=True)
     last = model.train().read(torch.full((2, 4), 7), memory=x, trace=trace)
     expected = theirs.decoder(trace.states[0], x, tgt_mask=torch.ones(4, 4, dtype=torch.bool).triu(1))
-    torch.testing.assert_close(last, expected, atol=1e-5, rtol=1e-5)
+    assert_near(last, expected, EXACTLY)
 
 
 def test_input_is_scaled_embedding_plus_position_then_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,21 +209,21 @@ def test_a_later_target_token_changes_no_earlier_logits(batch: dict) -> None:
     changed = batch["decoder_input_ids"].clone()
     changed[1, 4] = 3 + (changed[1, 4] - 2) % 27  # another token
     after = model(**batch | {"decoder_input_ids": changed}).logits
-    torch.testing.assert_close(after[1, :4], before[1, :4], atol=1e-6, rtol=0)
+    assert_near(after[1, :4], before[1, :4], EXACTLY)
     assert ((after - before)[1, 4:].abs().amax(-1) > 1e-3).all()  # all later positions change
-    torch.testing.assert_close(after[[0, 2, 3]], before[[0, 2, 3]], atol=1e-6, rtol=0)  # other rows do not change
+    assert_near(after[[0, 2, 3]], before[[0, 2, 3]], EXACTLY)  # other rows do not change
 
 
 def test_padding_changes_nothing(batch: dict) -> None:
     model = tiny()
     together = model(**batch).logits
     junk = torch.where(batch["attention_mask"].bool(), batch["input_ids"], 17)
-    torch.testing.assert_close(model(**batch | {"input_ids": junk}).logits, together, atol=1e-6, rtol=0)
+    assert_near(model(**batch | {"input_ids": junk}).logits, together, EXACTLY)
     assert not torch.allclose(model(**batch | {"attention_mask": None}).logits, together)
     sizes = zip(batch["attention_mask"].sum(1).tolist(), batch["decoder_attention_mask"].sum(1).tolist(), strict=True)
     for row, (source, target) in enumerate(sizes):
         alone = model(batch["input_ids"][[row], :source], batch["decoder_input_ids"][[row], :target]).logits
-        torch.testing.assert_close(together[[row], :target], alone, atol=1e-5, rtol=1e-5)
+        assert_near(together[[row], :target], alone, EXACTLY)
 
 
 def test_a_hidden_target_token_changes_no_other_logits(batch: dict) -> None:
@@ -231,7 +233,7 @@ def test_a_hidden_target_token_changes_no_other_logits(batch: dict) -> None:
     batch["decoder_input_ids"][1, 3] = 3 + (batch["decoder_input_ids"][1, 3] - 2) % 27
     after = model(**batch).logits
     others = [0, 1, 2, 4, 5, 6]
-    torch.testing.assert_close(after[1, others], before[1, others], atol=1e-6, rtol=0)
+    assert_near(after[1, others], before[1, others], EXACTLY)
     assert not torch.allclose(after[1, 3], before[1, 3])
 
 
@@ -241,10 +243,11 @@ def test_eager_agrees_with_fused_and_its_weights_respect_the_masks(placement: st
     fused = model(**batch, output_hidden_states=True)
     eager = model(**batch, output_hidden_states=True, output_attentions=True)
     assert fused.cross_attentions is fused.decoder_attentions is fused.encoder_attentions is None
-    torch.testing.assert_close(eager.logits, fused.logits, atol=1e-5, rtol=1e-5)
+    assert_near(eager.logits, fused.logits, EXACTLY)
     for name, layers in (("encoder_hidden_states", 3), ("decoder_hidden_states", 2)):
         assert len(fused[name]) == layers + 1
-        torch.testing.assert_close(eager[name], fused[name], atol=1e-5, rtol=1e-5)
+        for a, b in zip(eager[name], fused[name], strict=True):
+            assert_near(a, b, EXACTLY)
     shapes = {
         "encoder_attentions": (3, (4, 4, 9, 9)),  # layers; batch, heads, queries, keys
         "decoder_attentions": (2, (4, 4, 7, 7)),
@@ -253,7 +256,7 @@ def test_eager_agrees_with_fused_and_its_weights_respect_the_masks(placement: st
     for name, (layers, shape) in shapes.items():
         assert [weights.shape for weights in eager[name]] == [shape] * layers
         for weights in eager[name]:
-            torch.testing.assert_close(weights.sum(-1), torch.ones(shape[:-1]))
+            assert_near(weights.sum(-1), torch.ones(shape[:-1]), EXACTLY)
     padding = batch["attention_mask"][:, None, None] == 0  # (batch, 1, 1, source length)
     for weights in eager.cross_attentions:
         assert weights.masked_select(padding).eq(0).all() and weights.masked_select(~padding).gt(0).all()
@@ -272,7 +275,7 @@ def test_loss_is_the_mean_negative_log_probability_of_the_labels_that_count(batc
     output = model(**batch, labels=labels)
     kept = [(row, place) for row in range(4) for place in range(7) if labels[row, place] != -100]
     surprise = [-output.logits[row, place].log_softmax(-1)[labels[row, place]] for row, place in kept]
-    torch.testing.assert_close(output.loss, torch.stack(surprise).mean())
+    assert_near(output.loss, torch.stack(surprise).mean())  # a loss is float32
     as_tuple = model(**batch, labels=labels, return_dict=False)
     assert torch.equal(as_tuple[0], output.loss) and torch.equal(as_tuple[1], output.logits)
 
@@ -282,7 +285,7 @@ def test_output_projection_is_the_embedding_and_the_gradients_of_both_uses_add_u
     table = model.encoder.embeddings.token.weight
     labels = batch["decoder_input_ids"].roll(-1, 1)
     output = model(**batch, labels=labels, output_hidden_states=True)
-    torch.testing.assert_close(output.logits, output.decoder_hidden_states[-1] @ table.T)
+    assert_near(output.logits, output.decoder_hidden_states[-1] @ table.T, EXACTLY)
     output.loss.backward()
 
     read, written = (table.detach().clone().requires_grad_() for _ in range(2))  # the same numbers, untied
@@ -291,7 +294,7 @@ def test_output_projection_is_the_embedding_and_the_gradients_of_both_uses_add_u
     ).decoder_hidden_states[-1]
     F.cross_entropy((states @ written.T).flatten(0, 1), labels.flatten()).backward()
     assert read.grad.abs().max() > 1e-3 and written.grad.abs().max() > 1e-3
-    torch.testing.assert_close(table.grad, read.grad + written.grad)
+    assert_near(table.grad, read.grad + written.grad)
 
 
 def test_gradients_reach_every_parameter(batch: dict) -> None:
@@ -315,7 +318,7 @@ def test_transformer_base_has_the_parameters_of_the_paper() -> None:
 
 
 def test_saved_and_opened_by_transformers_gives_the_same_logits(tmp_path, batch: dict) -> None:
-    model = tiny()
+    model = tiny().float()
     model.save_pretrained(tmp_path)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".safetensors"}
     opened = AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 import torch
+from near import assert_near
 
 from rtxlib.data.batching import Tokens, batches
 from rtxlib.errors import InputError
@@ -81,7 +83,7 @@ def test_the_weights_left_are_those_with_the_lowest_validation_loss() -> None:
     best = result.curve.loc[result.curve["val_loss"].idxmin()]
     assert best["val_loss"] < result.curve["val_loss"].iloc[-1]
     assert cross_entropy(predict_logits(model, validation, 0, CPU), validation.labels) == pytest.approx(
-        best["val_loss"], abs=1e-6
+        best["val_loss"], rel=1e-4
     )
     assert result.best_epoch == best["epoch"]
 
@@ -108,9 +110,10 @@ def test_averaged_weights_are_the_mean_of_the_last_steps() -> None:
     data = order_task(100, 0), order_task(40, 1)
     found = Watched(model, *data, plan, 0, SPECIAL, CPU).run()
     last = path[-(len(path) // 3) :]
-    assert torch.allclose(weights(model), torch.stack(last).mean(dim=0), atol=1e-6) and len(last) > 2
+    assert_near(weights(model), torch.stack(last).mean(dim=0))
+    assert len(last) > 2
     loss = cross_entropy(predict_logits(model, data[1], 0, CPU), data[1].labels)
-    assert found.curve["val_loss"].iloc[-1] == pytest.approx(loss, abs=1e-6)  # validated as they are used
+    assert found.curve["val_loss"].iloc[-1] == pytest.approx(loss, rel=1e-4)  # validated as they are used
 
 
 @pytest.mark.parametrize(("schedule", "average"), [("cosine", 0.5), ("plateau", 0.0)])
@@ -158,22 +161,52 @@ def test_accumulated_batches_give_the_gradient_of_the_whole_batch() -> None:
     a = train(plain, *data, one_step, 0, SPECIAL, CPU)
     b = train(pieces, *data, dataclasses.replace(one_step, batch_tokens=64), 0, SPECIAL, CPU)
     assert a.curve["grad_norm"].iloc[0] == pytest.approx(b.curve["grad_norm"].iloc[0], rel=1e-4)
-    torch.testing.assert_close(weights(plain), weights(pieces), atol=2e-4, rtol=1e-3)
+    assert_near(weights(plain), weights(pieces), 1e-3)  # Adam divides by what may be almost zero
 
 
-def test_where_length_tells_the_label_a_step_holds_several_lengths() -> None:
-    """Short texts have one label and long texts the other. Steps of one length would hold one label each."""
-    short, long = [np.full(5, 7)] * 200, [np.full(20, 7)] * 200
-    told = Tokens(np.concatenate(short + long).astype(np.int32), np.cumsum([0] + [5] * 200 + [20] * 200), np.repeat([0, 1], 200))
-    plain = order_task(400, 0)
-    plan = dataclasses.replace(QUICK, batch_rows=32)
-    for data, pieces in ((told, step_rows.MIXED), (plain, 1)):
-        stream = step_rows.steps(data, plan, seed=0)
-        epoch = [next(stream) for _ in range(13)]
-        assert sorted(np.concatenate([rows for step in epoch for rows in step])[:400].tolist())[:5] == [0, 1, 2, 3, 4]
-        assert max(map(len, epoch)) == pieces
-        shares = [data.labels[np.concatenate(step)].mean() for step in epoch if sum(map(len, step)) == 32]
+def told_by_length(short: int, long: int) -> Tokens:
+    """Rows of 5 tokens with one label, then rows of 20 with the other: length tells the label."""
+    lengths = [5] * short + [20] * long
+    rng = np.random.default_rng(0)
+    return Tokens(
+        rng.integers(6, 30, sum(lengths)).astype(np.int32), np.cumsum([0, *lengths]), np.repeat([0, 1], [short, long])
+    )
+
+
+@pytest.mark.parametrize("batch_tokens", [None, 100])
+def test_where_length_tells_the_label_a_step_holds_several_lengths(batch_tokens: int | None) -> None:
+    """A step of one length would hold one label. A mixed step has about the labels of all rows, and each row comes once."""
+    plan = dataclasses.replace(QUICK, batch_rows=32, batch_tokens=batch_tokens)
+    for data in (told_by_length(205, 200), order_task(400, 0)):
+        count = step_rows.steps_per_epoch(data, plan, seed=0)
+        epoch = list(itertools.islice(step_rows.steps(data, plan, seed=0), count))
+        assert sorted(np.concatenate([rows for step in epoch for rows in step])) == list(range(len(data)))
+        assert batch_tokens or max(map(len, epoch)) == 1
+        assert not batch_tokens or max(data.lengths[rows].sum() for step in epoch for rows in step) <= batch_tokens
+        shares = [data.labels[np.concatenate(step)].mean() for step in epoch if sum(map(len, step)) > 16]
         assert np.mean(np.abs(np.array(shares) - data.labels.mean())) < 0.25
+
+
+def test_mixed_steps_have_the_gradient_of_all_rows_on_average() -> None:
+    """The steps of an epoch, whether cut by length or mixed, add up to the gradient of the loss over all rows."""
+    data, model = told_by_length(40, 24), tiny(dropout=0.0).double()
+    model.dropout.p = 0.0
+    plan = dataclasses.replace(QUICK, batch_rows=16, dropout=None, precision="fp32")
+
+    def gradient(rows: list[np.ndarray], mixed: bool) -> torch.Tensor:
+        trainer = Trainer(model, data, data, plan, 0, SPECIAL, CPU)
+        trainer.mixes_lengths = mixed
+        for index in rows:
+            trainer.loss_and_gradients(index, len(data))
+        found = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+        model.zero_grad()
+        return found
+
+    assert step_rows.mixes_lengths(data, plan, 0)
+    count = step_rows.steps_per_epoch(data, plan, 0)
+    steps = [rows for step in itertools.islice(step_rows.steps(data, plan, 0), count) for rows in step]
+    whole = gradient([np.arange(len(data))], mixed=False)  # one padded batch
+    torch.testing.assert_close(gradient(steps, mixed=True), whole, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 6])
@@ -188,17 +221,15 @@ def test_chance_alone_mixes_no_lengths(classes: int, batch: int) -> None:
         assert all(len(step) == 1 for step, _ in zip(step_rows.steps(data, plan, seed), range(20), strict=False))
 
 
-def test_a_batch_that_cannot_be_cut_into_lengths_is_refused() -> None:
-    told = Tokens(np.full(2500, 7, np.int32), np.cumsum([0] + [5] * 100 + [20] * 100), np.repeat([0, 1], 100))
-    with pytest.raises(InputError, match="multiple of 8, not 20"):
-        next(step_rows.steps(told, dataclasses.replace(QUICK, batch_rows=20), seed=0))
+def test_a_text_that_is_longer_than_a_micro_batch_is_refused() -> None:
+    with pytest.raises(InputError, match="longest text has 20 tokens and batch_tokens is 19"):
+        next(step_rows.steps(told_by_length(100, 100), dataclasses.replace(QUICK, batch_tokens=19), seed=0))
 
 
 def test_the_padding_told_is_that_of_the_steps() -> None:
-    """In a step of mixed lengths each micro-batch is padded by itself. Here each holds one length, so nothing is padded."""
-    told = Tokens(np.full(2500, 7, np.int32), np.cumsum([0] + [5] * 100 + [20] * 100), np.repeat([0, 1], 100))
-    plan = dataclasses.replace(QUICK, epochs=2)
-    assert train(tiny(), told, order_task(20, 1), plan, 0, SPECIAL, CPU).padding_share < 0.05
+    """A step of mixed lengths is one packed row, so nothing is padded."""
+    told, plan = told_by_length(100, 100), dataclasses.replace(QUICK, epochs=2)
+    assert train(tiny(), told, order_task(20, 1), plan, 0, SPECIAL, CPU).padding_share == 0
     plain, whole = order_task(40, 0), dataclasses.replace(QUICK, epochs=1)
     padded = train(tiny(), plain, order_task(20, 1), whole, 0, SPECIAL, CPU).padding_share
     epoch = len(batches(plain.lengths, None, whole.batch_rows, seed=0, epoch=0))
@@ -339,7 +370,7 @@ def test_logits_keep_the_order_of_the_rows() -> None:
     logits = predict_logits(model, data, 0, CPU)
     for row in (0, 17, 49):
         alone = model(torch.from_numpy(data.row(row).astype(np.int64))[None]).logits
-        np.testing.assert_allclose(logits[row], alone.detach().numpy()[0], atol=1e-5)
+        assert_near(logits[row], alone.detach().numpy()[0])
 
 
 def test_published_is_the_protocol_of_the_study_to_surpass() -> None:

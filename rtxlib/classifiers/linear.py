@@ -13,6 +13,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, log_loss
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from threadpoolctl import threadpool_limits
 
 STRENGTHS = (1.0, 10.0, 100.0)  # C, the inverse of the L2 penalty
 HELD_OUT = 0.2  # of the training rows, to choose C on; with fewer than MANY rows three folds are held out in turn
@@ -72,7 +73,8 @@ def fit(
         return _widened(inner, present, labels, vectors.shape[1])
     ways = [(strength, weight) for weight in ((None, "balanced") if balanced else (None,)) for strength in strengths]
     losses = np.zeros(len(ways))
-    with warnings.catch_warnings():
+    # One thread: the solver multiplies short vectors, and on a busy machine the threads of BLAS wait for each other (LOG.md).
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # of labels with a few rows each, and of solvers that are stopped
         for train, held in _held_out(numbers) if len(ways) > 1 else ():
             for way, (strength, weight) in enumerate(ways):

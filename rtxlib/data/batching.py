@@ -123,3 +123,29 @@ def collate(tokens: Tokens, index: np.ndarray, pad_id: int) -> dict[str, torch.T
         second = (ends.cumsum(axis=1) - ends > 0) & real  # after the first [SEP], the second one included
         batch["token_type_ids"] = torch.from_numpy(second.astype(np.int64))
     return batch
+
+
+def pack(tokens: Tokens, index: np.ndarray) -> dict[str, torch.Tensor | list[int]]:
+    """One packed row: texts end to end, without padding.
+
+    Args:
+        tokens: the split
+        index: (B,) rows to take, in this order
+
+    Returns:
+        ``input_ids`` (1, total) int64; ``offsets``, where each text begins and the last one ends (B + 1 numbers); ``labels``
+        (B,) int64; for pairs also ``token_type_ids`` (1, total) as in :func:`collate`.
+    """
+    texts = [tokens.row(i) for i in index]
+    batch = {
+        "input_ids": torch.from_numpy(np.concatenate(texts).astype(np.int64))[None],
+        "offsets": np.cumsum([0, *map(len, texts)]).tolist(),
+        "labels": torch.from_numpy(np.asarray(tokens.labels[index], dtype=np.int64)),
+    }
+    if tokens.separator is not None:
+        second = []
+        for ids in texts:
+            ends = ids == tokens.separator
+            second.append(ends.cumsum() - ends > 0)  # after the first [SEP], the second one included
+        batch["token_type_ids"] = torch.from_numpy(np.concatenate(second).astype(np.int64))[None]
+    return batch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rtxlib.data.rows import Text
+from rtxlib.data.rows import Text, blank
 from rtxlib.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def clean_rows(rows: Rows, spec: DataSpec) -> None:
         rows.table[column], changed = clean(rows.table[column], **{switch: getattr(spec, switch) for switch in STEPS})
         for step, count in changed.items():
             rows.changed(step if column == "text" else f"{step} in second texts", count)
-    empty = np.any([rows.table[column].str.strip() == "" for column in rows.text_columns], axis=0)
+    empty = np.any([rows.table[column].map(blank) for column in rows.text_columns], axis=0)
     if empty.all():
         raise InputError(f"All {len(empty):,} texts are empty once they are cleaned; name another column of texts.")
     rows.keep("empty texts dropped", ~empty)

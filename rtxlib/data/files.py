@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet
 
 from rtxlib.checksums import regular
 from rtxlib.data import memory
-from rtxlib.data.rows import FEWEST, PAIR, Rows, as_text, label_text, labelled
+from rtxlib.data.rows import FEWEST, INVISIBLE, PAIR, Rows, as_text, label_text, labelled
+from rtxlib.data.separated import Row, read_rows, require_apart, separator
 from rtxlib.errors import InputError, few, nearest, shortened, shown, visible
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_JSON = (".jsonl", ".ndjson")
+SUFFIXES = (".csv", ".tsv", *_JSON, ".parquet")
 # types of values → their name
 _NO_TEXT = {bytes: "bytes", list: "a list", np.ndarray: "a list", dict: "a dictionary", pd.Timedelta: "a duration"}
 MOST_ROWS = 10_000_000  # of a file; more are refused, because nobody would wait for them
@@ -134,6 +134,13 @@ def read_table(path: Path | str, used: Collection[str] = ()) -> pd.DataFrame:
             sentence names the byte and its line), or malformed, or a value of a used column is no text (the sentence names the
             line).
     """
+    table = read_values(path)
+    require_texts(table, used, Path(path).name)
+    return as_texts(table, Path(path).name)
+
+
+def read_values(path: Path | str) -> pd.DataFrame:
+    """A file as :func:`read_table` reads it, with the values as they are: a JSONL or Parquet file may hold lists and numbers."""
     path = existing(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -141,66 +148,50 @@ def read_table(path: Path | str, used: Collection[str] = ()) -> pd.DataFrame:
     if not path.stat().st_size:
         raise InputError(f"{path.name} is empty.")
     if suffix == ".parquet":
-        table = _parquet(path, used)
+        table = _parquet(path)
     else:
         text = decode(read_bytes(path), path.name)
-        table = _jsonl(text, path.name, used) if suffix in (".jsonl", ".ndjson") else _separated(text, suffix, path.name)
+        table = _jsonl(text, path.name) if suffix in _JSON else _separated(text, suffix, path.name)
     if table.empty:
         raise InputError(f"{path.name} holds no rows.")
     return table
 
 
-def _parquet(path: Path, used: Collection[str]) -> pd.DataFrame:
+def as_texts(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """A table of :func:`read_values` with every value as text. name: of its file."""
+    columns = {}
+    for i in range(table.shape[1]):  # a name may occur twice
+        try:
+            texts = [value if type(value) is str else as_text(value) for value in table.iloc[:, i]]
+        except RecursionError:
+            raise InputError(f"A row of {name} is nested too deeply for a row of texts; give its values as strings.") from None
+        columns[i] = [*map(whole, texts)] if Path(name).suffix.lower() in _JSON else texts
+    return pd.DataFrame(columns, table.index, dtype=object).set_axis(table.columns, axis=1)
+
+
+def require_texts(table: pd.DataFrame, used: Collection[str], name: str) -> None:
+    """Raise InputError for the first value of a used column of :func:`read_values` that is no text. name: of the file."""
+    kind = "Row" if table.index.name == "row" else "Line"
+    for i, column in enumerate(table.columns):
+        for number, value in table.iloc[:, i].items() if column in used else ():
+            require_text(value, column, f"{kind} {number} of {name}")
+
+
+def _parquet(path: Path) -> pd.DataFrame:
     try:
-        _require_memory_of_parquet(path, used)
-        table = pd.read_parquet(path)
+        with parquet.ParquetFile(path) as file:  # pd.read_parquet takes no file that has a column twice
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
+            size = sum(memory.VALUE * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
+            _require_few(file.metadata.num_rows, path.name)
+            memory.require_memory(size, f"Reading {path.name}", "take fewer rows or columns of it")
+            table = file.read().to_pandas()
     except InputError:
         raise
     except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user
         raise InputError(f"{path.name} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
-    names = [str(name) for name in table.columns]  # a name may occur twice
-    for i, name in enumerate(names):
-        for number, value in enumerate(table.iloc[:, i] if name in used else (), 1):
-            require_text(value, name, f"Row {number} of {path.name}")
-    values = {
-        i: [value if type(value) is str else as_text(value) for value in table.iloc[:, i]] for i in range(len(names))
-    }
-    table = pd.DataFrame(values, index=pd.RangeIndex(1, len(table) + 1, name="row"), dtype=object)
-    table.columns = names
-    return table
-
-
-def _require_memory_of_parquet(path: Path, used: Collection[str]) -> None:
-    """Raise InputError for a Parquet file that has a used column twice, too many rows, or values that do not fit into memory.
-
-    A Parquet file keeps a repeated value once, and its metadata count it once: a kilobyte can hold gigabytes. Texts are
-    therefore first read as numbers of distinct texts, a part of the file at a time, and their lengths are added up.
-    """
-    what, instead = f"Reading {path.name}", "take fewer rows or columns of it"
-    with parquet.ParquetFile(path) as file:
-        metadata, fields = file.metadata, list(file.schema_arrow)
-    for column in used:
-        _require_once([field.name for field in fields], column, path.name)
-    _require_few(metadata.num_rows, path.name)
-    chunks = [metadata.row_group(i).column(j) for i in range(metadata.num_row_groups) for j in range(metadata.num_columns)]
-    size = memory.VALUE * sum(chunk.num_values for chunk in chunks)
-    memory.require_memory(size + sum(chunk.total_uncompressed_size for chunk in chunks), what, instead)
-    texts = [field.name for field in fields if _is_text(field.type)]
-    # Values inside lists, dictionaries and arrays of bytes are read as they are, so only a few rows at a time.
-    plain = all(_is_text(field.type) or pa.types.is_primitive(field.type) for field in fields)
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
-        for batch in file.iter_batches(batch_size=1 << 16 if plain else 128):
-            for column in batch.columns:
-                if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
-                    found = pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
-                else:
-                    found = column.nbytes
-                size += memory.READING_PARQUET * found
-            memory.require_memory(size, what, instead)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    table.index = pd.RangeIndex(1, len(table) + 1, name="row")
+    return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
 def require_text(value: Any, column: str, where: str) -> None:
@@ -213,68 +204,37 @@ def require_text(value: Any, column: str, where: str) -> None:
 
 
 def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
-    header = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiter = "\t" if suffix == ".tsv" else max(",;\t", key=header.count)
-    limit = csv.field_size_limit(sys.maxsize)
+    delimiter = separator(io.StringIO(text, newline=""), suffix)
+
+    def rows(quoted: bool) -> list[Row]:
+        return [*itertools.islice(read_rows(io.StringIO(text, newline=""), delimiter, name, quoted), MOST_ROWS + 2)]
+
     try:
-        try:
-            rows, lines = _fields(text, name, delimiter=delimiter, strict=True)
-        except InputError:
-            # Many programs write tab-separated files without quoting. A quote is then an ordinary character.
-            if delimiter != "\t":
-                raise
-            rows, lines = _fields(text, name, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-    finally:
-        csv.field_size_limit(limit)
-    if not rows:
+        found = rows(quoted=True)
+        require_apart(found[1:], name)
+    except InputError:
+        # Many programs write tab-separated files without quoting.
+        if delimiter != "\t":
+            raise
+        found = rows(quoted=False)
+    if not found:
         raise InputError(f"{name} holds no rows.")
-    columns = [column.strip() for column in rows[0]]
-    if columns != rows[0]:
-        spaced = shown(next(column for column in rows[0] if column != column.strip()))
+    _require_few(len(found) - 1, name)
+    lines = pd.Index([row.line for row in found[1:]], name="line")
+    return pd.DataFrame([row.fields for row in found[1:]], lines, column_names(found[0].fields, name), dtype=object)
+
+
+def column_names(header: list[str], name: str) -> list[str]:
+    """The names without spaces around them. A line on standard error says so."""
+    names = [column.strip() for column in header]
+    if names != header:
+        spaced = shown(next(column for column in header if column != column.strip()))
         print(f"{visible(name)} has spaces around names of columns, such as {spaced}; they are left out.", file=sys.stderr)
-    return pd.DataFrame(rows[1:], pd.Index(lines[1:], name="line"), columns, dtype=object)
+    return names
 
 
-def _fields(text: str, name: str, **dialect: Any) -> tuple[list[list[str]], list[int]]:
-    """The rows with the header, and the line at which each begins."""
-    reader = csv.reader(io.StringIO(text, newline=""), **dialect)
-    rows: list[list[str]] = []
-    lines, end = [], 0
-    try:
-        for row in reader:
-            begin, end = end + 1, reader.line_num
-            if not row:
-                continue
-            if rows and len(row) != len(rows[0]):
-                many = "1 field" if len(row) == 1 else f"{len(row)} fields"
-                instead = (
-                    f"write all of {shortened(', '.join(rows[0]))}, and nothing between two separators where a value is missing"
-                    if len(row) < len(rows[0])
-                    else "put a text that holds the separator, a quote or a line break in double quotes"
-                )
-                raise InputError(f"Line {begin} of {name} has {many} and its header has {len(rows[0])}; {instead}.")
-            rows.append(row)
-            lines.append(begin)
-            _require_few(len(rows) - 1, name)
-    except csv.Error as error:
-        where = f"The row that begins in line {end + 1} of {name}"
-        if "unexpected end of data" in str(error):
-            raise InputError(
-                f"{where} has a quote that is never closed; close it, or double it if it is a part of the text."
-            ) from error
-        raise InputError(
-            f"{where} is malformed in line {reader.line_num} ({error}); put its texts in double quotes, and double each quote "
-            "inside."
-        ) from error
-    return rows, lines
-
-
-def json_row(line: str, where: str, used: Collection[str] = ()) -> dict[str, Any]:
-    """The object in a line of JSONL. used: columns that are used as texts or labels.
-
-    Raises InputError, which calls the line ``where``, when it is no JSON object, or when it has a name twice or no text in a used
-    column.
-    """
+def json_row(line: str, where: str) -> dict[str, Any]:
+    """The object in a line of JSONL. Raises InputError, which calls the line ``where``, if it is none or has a name twice."""
     twice: str | None = None
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -296,25 +256,14 @@ def json_row(line: str, where: str, used: Collection[str] = ()) -> dict[str, Any
         raise InputError(f"{where} is not a JSON object with named values.")
     if twice is not None:
         raise InputError(f"{where} has the name '{shortened(twice)}' more than once; rename one.")
-    for column in used:
-        require_text(row.get(column), column, where)
-    return row
+    return {whole(key): value for key, value in row.items()}
 
 
-def _jsonl(text: str, name: str, used: Collection[str]) -> pd.DataFrame:
-    rows, lines = [], []
+def _jsonl(text: str, name: str) -> pd.DataFrame:
     _require_few(text.count("\n") - 1, name)
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"Line {number} of {name}"
-        row = json_row(line, where, used)
-        try:
-            rows.append({whole(key): whole(as_text(value)) for key, value in row.items()})
-        except RecursionError:
-            raise InputError(f"{where} is nested too deeply for a row of texts.") from None
-        lines.append(number)
-    return pd.DataFrame(rows, pd.Index(lines, name="line"), dtype=object).fillna("")
+    lines = {number: line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
+    rows = [json_row(line, f"Line {number} of {name}") for number, line in lines.items()]
+    return pd.DataFrame(rows, pd.Index(lines, name="line"), dtype=object)
 
 
 def read_file(
@@ -376,17 +325,19 @@ def read_file(
 
 
 def doubtful_labels(values: pd.Series, join: str = "", leave_out: str = "") -> list[str]:
-    """A sentence for each set of labels that differ only in case or space, and for each label that may be a missing value.
+    """A sentence for each set of labels that look alike, and for each label that may be a missing value.
 
-    join, leave_out: what the user can do about either.
+    Labels look alike if they differ only in case, space or characters that nobody sees. join, leave_out: what the user can do
+    about either.
     """
     counts = values.value_counts().sort_index()
-    folded = [" ".join(unicodedata.normalize("NFKC", label).casefold().split()) for label in counts.index]
+    folded = [" ".join(unicodedata.normalize("NFKC", INVISIBLE.sub("", label)).casefold().split()) for label in counts.index]
     notes = []
     for key, alike in counts.groupby(folded):
-        named = " and ".join(f"'{shortened(label)}' ({n:,} row{'' if n == 1 else 's'})" for label, n in alike.items())
+        named = " and ".join(f"{shown(label)} ({n:,} row{'' if n == 1 else 's'})" for label, n in alike.items())
         if len(alike) > 1:
-            notes.append(f"The labels {named} differ only in case or space and are taken for different{join}.")
+            what = "case, space or invisible characters" if any(map(INVISIBLE.search, alike.index)) else "case or space"
+            notes.append(f"The labels {named} differ only in {what} and are taken for different{join}.")
         if key in _MISSING:
             notes.append(f"{named} may be a missing value and is taken for a label{leave_out}.")
     return notes

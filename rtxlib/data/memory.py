@@ -7,8 +7,7 @@ from rtxlib.process import available_memory, short_of_memory
 
 # Bytes of memory, measured and rounded down, so that nothing is refused that would fit.
 READING = 6.0  # for each byte of a CSV, TSV, JSONL or text file
-READING_PARQUET = 3.5  # for each byte of its texts …
-VALUE = 75  # … and for each value
+VALUE = 75  # for each value of a Parquet file
 WORD, CHARACTER = 250, 6  # of the distinct texts, while they are searched for leaks
 GENERATED = 1000  # for each generated row
 

@@ -16,6 +16,9 @@ SPLITS = ("train", "validation", "test")
 PAIR = "text_pair"  # the column of second texts; only pairs have it
 Text = str | tuple[str, str]  # one text, or a pair of a first and a second text
 FEWEST = 20  # rows that can be split three ways
+# Soft hyphen, zero-width characters, marks of direction, variation selectors, byte order mark.
+_INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+INVISIBLE, _BLANK = re.compile(f"[{_INVISIBLE}]+"), re.compile(rf"[\s{_INVISIBLE}]*")
 
 
 @dataclass
@@ -99,9 +102,15 @@ def as_text(value: object) -> str:
     return str(value)
 
 
+def blank(text: str) -> bool:
+    """Whether nobody sees anything of a text: it is empty, or white space and :data:`INVISIBLE` characters."""
+    return _BLANK.fullmatch(text) is not None
+
+
 def label_text(value: object) -> str:
-    """A label as text: as ``as_text``, and "1.0" is "1"."""
-    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", as_text(value).strip())
+    """A label as text: as ``as_text``, and "1.0" is "1". A label that nobody sees is "", as a missing one."""
+    text = as_text(value).strip()
+    return "" if blank(text) else re.sub(r"^([+-]?\d+)\.0+$", r"\1", text)
 
 
 def labelled(table: pd.DataFrame, values: pd.Series, mapping: Mapping[str, str], where: str) -> Rows:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from rtxlib import paths
 from rtxlib.data import compose, files, synthetic
 from rtxlib.data.rows import PAIR, Rows, labelled
 from rtxlib.errors import InputError
@@ -92,14 +93,18 @@ HUB: dict[str, HubSource] = {
         splits=("train", "validation"),
     ),
 }  # fmt: skip
+# Pairs of six public sets in one file, which is not part of the repository: data/README.md says what it holds.
+MIX, MIX_FILE = "inference_mix", Path("data") / "inference_mix.parquet"
+MIX_TESTS = ("multi_nli", "snli")  # whose published test pairs are its test set
 PHRASES = "sst2"  # what source="composed" takes its phrases from
 THREE_DOMAINS = ("sst2", "yelp_polarity", "amazon_polarity")  # what source="domains" pools
-NAMES = ("embedded", "file", "domains", "composed", *HUB)
+NAMES = ("embedded", "file", "domains", "composed", MIX, *HUB)
 # The first task is the default. 'file' has no entry because the user names its labels.
 TASKS: dict[str, tuple[str, ...]] = {
     "embedded": ("sentiment", "domain", "spam"),
     "domains": ("domain", "sentiment"),
     "composed": ("same", "pointer"),
+    MIX: ("inference",),
     **{name: (source.task,) for name, source in HUB.items()},
 }
 ALL_TASKS = tuple(dict.fromkeys(task for tasks in TASKS.values() for task in tasks))
@@ -111,6 +116,8 @@ def hub_names(spec: DataSpec) -> tuple[str, ...]:
         return tuple(name for name in THREE_DOMAINS if spec.domain in (None, HUB[name].domain))
     if spec.source == "composed":
         return (PHRASES,)
+    if spec.source == MIX:
+        return MIX_TESTS
     return (spec.source,) if spec.source in HUB else ()
 
 
@@ -121,6 +128,8 @@ def can_keep_test(name: str) -> bool:
 
 def published_test(spec: DataSpec) -> str | None:
     """The published split that is the test set of a spec; None where all rows are pooled and split here."""
+    if spec.source == MIX:
+        return "test"
     if spec.source not in HUB:
         return None
     return HUB[spec.source].test or ("test" if spec.official_test else None)
@@ -133,7 +142,7 @@ def has_published_splits(spec: DataSpec) -> bool:
 
 def has_pairs(spec: DataSpec) -> bool:
     """Whether the rows of a spec are pairs of texts."""
-    of_source = spec.source == "composed" or (spec.source in HUB and HUB[spec.source].pair is not None)
+    of_source = spec.source in ("composed", MIX) or (spec.source in HUB and HUB[spec.source].pair is not None)
     return of_source or spec.text_pair_column is not None
 
 
@@ -149,6 +158,8 @@ def revisions(spec: DataSpec) -> dict[str, str]:
         return {path.name: "sha256:" + files.sha256(path)}
     wanted = {HUB[name].repo: HUB[name].config for name in hub_names(spec)}
     found = {repo: revision(repo) or _load(repo, config)[1] for repo, config in wanted.items()}
+    if spec.source == MIX:
+        return {MIX_FILE.name: "sha256:" + files.sha256(_mix_file())} | found
     return found | ({"composition": compose.VERSION} if spec.source == "composed" else {})
 
 
@@ -167,6 +178,8 @@ def read(spec: DataSpec) -> Rows:
         )
     if spec.source == "composed":
         return read_composed(spec)
+    if spec.source == MIX:
+        return read_inference_mix(spec)
     parts = []
     for name in hub_names(spec):
         most = None if HUB[name].test else 4 * (spec.rows or POOLED_ROWS)  # leaves room for balancing
@@ -224,6 +237,32 @@ def read_composed(spec: DataSpec) -> Rows:
     composed = Rows(table, list(compose.LABELS[spec.task]), notes=list(notes))  # the phrases are kept for others
     composed.changed(f"composed of {len(pool):,} phrases of {HUB[PHRASES].repo}", 0)
     return composed
+
+
+def _mix_file() -> Path:
+    """The file of the mixed inference pairs. Raises InputError where it is missing."""
+    path = paths.root() / MIX_FILE
+    if not path.is_file():
+        raise InputError(f"The source '{MIX}' needs the file {path}, which you have to make; data/README.md says what it holds.")
+    return path
+
+
+def read_inference_mix(spec: DataSpec) -> Rows:
+    """Training pairs of six inference sets, with their set as the domain, and the published test pairs of MultiNLI and SNLI.
+
+    Raises InputError where the file is missing or broken, and as ``read_hub``.
+    """
+    names = [name for name in INFERENCE.values() if name]
+    rows = files.read_file(_mix_file(), "premise", "label", dict(zip(names, names, strict=True)), False, "hypothesis")
+    rows.table = rows.table.assign(split="train", domain="mixed")
+    for name in MIX_TESTS:
+        test = read_hub(name, None, spec.seed)
+        pairs = test.part(HUB[name].test).assign(split="test", domain=name)
+        rows.table = pd.concat([rows.table, pairs], ignore_index=True)
+        rows.notes += test.notes
+        rows.changed(f"test pairs of {HUB[name].repo} added", 0)
+    rows.label_names = names
+    return rows
 
 
 def read_hub(name: str, most: int | None, seed: int, whole: str | None = None) -> Rows:

@@ -38,7 +38,7 @@ def split_rows(rows: Rows, spec: DataSpec) -> None:
     if spec.source == "composed":  # it is split already, by the sentences of its phrases
         return
     if sources.has_published_splits(spec):
-        split = _split_phrases if sources.HUB[spec.source].phrases else _split_published
+        split = _split_phrases if spec.source == sources.PHRASES else _split_published
         split(rows, spec)
     else:
         if sources.hub_names(spec):  # other sources keep all their rows

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +10,7 @@ from rtxlib.models.kernels.attention import attend
 from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.kernels.linear import Linear, linear
 from rtxlib.models.kernels.rotation import rotate
-from rtxlib.models.masks import SEES_ALL, View
+from rtxlib.models.masks import SEES_ALL, Group, View
 from rtxlib.models.relaxation import PassParts
 
 
@@ -43,27 +41,46 @@ class Attention(nn.Module):
 
         x: (batch, length, hidden). memory: (batch, memory length, hidden). view: mask and rotary angles.
         Cross-attention has no rotation. own: what this pass adds to the projections. Returns the output (batch, queries,
-        hidden), and with ``eager`` the weights (batch, heads, queries, keys), otherwise None.
+        hidden), and with ``eager`` the weights (batch, heads, queries, keys), otherwise None. x may be a packed row
+        (1, total, hidden); with ``queries=1`` its output then holds the first token of each text (1, texts, hidden).
         """
-        queries = x.shape[1] if queries is None else queries
-        asking = x if queries == x.shape[1] else x[:, :queries]
-        q, k, v = self._project(asking, x if memory is None else memory, own)  # (B, H, T, D)
-        if view.rotary is not None:
-            cos, sin = view.rotary  # (T, D)
-            q, k = rotate(q, cos[:queries], sin[:queries]), rotate(k, cos, sin)
-        p = self.dropout.p if self.training else 0.0
-        if view.offsets is None:
-            attended, weights = attend(q, k, v, view.mask, p, eager)
-        else:  # a packed row: each text attends to itself
-            texts = [slice(start, end) for start, end in pairwise(view.offsets)]
-            each = [attend(q[..., text, :], k[..., text, :], v[..., text, :], view.mask, p)[0] for text in texts]
-            attended, weights = torch.cat(each, dim=-2), None
-        attended = attended.transpose(1, 2).flatten(2)  # (B, H, T, D) → (B, T, d)
+        asking = x if queries is None else view.first(x, queries)
+        q, k, v = self._project(asking, x if memory is None else memory, own)  # (B, T, d)
+        if view.groups is None:
+            attended, weights = self._attend(q, k, v, view, eager)
+        else:
+            attended, weights = self._attend_in_groups(q, k, v, view.groups, queries), None
         out = self.output(attended)
         return (out + own.attention_output(attended) if hasattr(own, "attention_output") else out), weights
 
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, eager: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Attention of texts that stand one in a row: (B, queries, d) and (B, T, d) twice → (B, queries, d) and the weights."""
+        q, k, v = self._split(q), self._split(k), self._split(v)  # (B, H, T, D)
+        if view.rotary is not None:
+            cos, sin = view.rotary  # (T, D)
+            queries = q.shape[-2]
+            q, k = rotate(q, cos[:queries], sin[:queries]), rotate(k, cos, sin)
+        attended, weights = attend(q, k, v, view.mask, self.dropout.p if self.training else 0.0, eager)
+        return attended.transpose(1, 2).flatten(2), weights  # (B, H, T, D) → (B, T, d)
+
+    def _attend_in_groups(
+        self, q: Tensor, k: Tensor, v: Tensor, groups: tuple[Group, ...], queries: int | None
+    ) -> Tensor:
+        """Attention inside each text of a packed row: q, k, v (1, total, d) → (1, total, d); one query a text → (1, texts, d)."""
+        sizes = [group.tokens for group in groups]
+        asking = sizes if queries is None else [group.texts for group in groups]
+        attended = []
+        # Split once: the gradient of a split is one concatenation, that of a slice a whole row of zeros.
+        for group, *parts in zip(groups, q[0].split(asking), k[0].split(sizes), v[0].split(sizes), strict=True):
+            keys, values = group.padded(parts[1]), group.padded(parts[2])  # (texts, length, d)
+            if queries is None:
+                attended.append(group.unpadded(self._attend(group.padded(parts[0]), keys, values, group.view)[0]))
+            else:
+                attended.append(self._attend(parts[0][:, None], keys, values, group.view)[0][:, 0])
+        return torch.cat(attended)[None]
+
     def _project(self, asking: Tensor, seen: Tensor, own: PassParts | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Q of the states that ask, K and V of the states that are seen: each (B, T, d) → (B, H, T, D)."""
+        """Q of the states that ask, K and V of the states that are seen, each (B, T, d)."""
         added = getattr(own, "qkv", None)
         if asking is seen:
             qkv = self.qkv(seen)
@@ -75,7 +92,7 @@ class Attention(nn.Module):
             if added is not None:
                 q, kv = q + added(asking, slice(d)), kv + added(seen, slice(d, None))
             k, v = kv.chunk(2, dim=-1)
-        return self._split(q), self._split(k), self._split(v)
+        return q, k, v
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)  # (B, T, d) → (B, H, T, D)

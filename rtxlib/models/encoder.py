@@ -19,7 +19,7 @@ from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.kernels.linear import Linear
-from rtxlib.models.masks import Views, packed, packed_positions, self_attention_view
+from rtxlib.models.masks import Views, packed_positions, packed_view, self_attention_view
 from rtxlib.models.norms import make_norm
 from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.recurrence import RecurrentStack
@@ -108,6 +108,8 @@ def check_length(length: int, config: ModelConfig) -> None:
 class Encoder(EncoderBase):
     """Token ids (batch, length) → one state per token (batch, length, hidden)."""
 
+    loaded = ""  # how many tensors of a checkpoint it was loaded from, in words
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.embeddings = Embeddings(config)
@@ -140,8 +142,9 @@ class Encoder(EncoderBase):
         input_ids, token_type_ids: (batch, length). attention_mask: (batch, length), nonzero where a token is real; None:
         all are. queries: the last layer computes only the first ``queries`` positions. offsets: the batch is one packed row,
         texts end to end without padding. Text i occupies offsets[i]:offsets[i+1] and attends only to itself. The states
-        equal those of a padded batch. recurrent_depth: the number of passes instead of R. Without it, training with
-        ``depth_sampling="uniform"`` draws a number from 1 to R.
+        equal those of a padded batch. Texts sorted by length are fastest. Of a packed row ``queries`` can only be 1, the
+        first token of each text, which gives (1, texts, hidden). recurrent_depth: the number of passes instead of R.
+        Without it, training with ``depth_sampling="uniform"`` draws a number from 1 to R.
 
         Returns last_hidden_state (batch, length or queries, hidden) and, with a pooler, pooler_output (texts, hidden).
         With output_hidden_states also hidden_states, the embedding and the state after each layer of each pass, and
@@ -151,23 +154,18 @@ class Encoder(EncoderBase):
         """
         config = self.config
         if offsets is None:
-            length, positions = input_ids.shape[1], None
+            positions, views = None, self.views(input_ids.shape[1], attention_mask, input_ids.device)
         elif output_attentions:
             raise InputError("A packed row has no attention weights to show; pad the texts instead of packing them.")
         else:
-            length = max(end - start for start, end in pairwise(offsets))
-            positions = packed_positions(offsets, input_ids.device)
-        views = self.views(length, attention_mask, input_ids.device)
-        if offsets is not None:
-            local = None if views.local is None else packed(views.local, offsets, positions)
-            views = Views(full=packed(views.full, offsets, positions), local=local)
+            positions, views = packed_positions(offsets, input_ids.device), self.packed_views(offsets, input_ids.device)
         trace = Trace(output_hidden_states, output_attentions)
         h = self.embeddings(input_ids, token_type_ids, positions)
         trace.add(states=h)
         if recurrent_depth is None and self.training and config.depth_sampling == "uniform":
             recurrent_depth = int(torch.randint(1, config.recurrent_depth + 1, ()))
         h = self.final_norm(self.stack(h, views, queries, recurrent_depth, trace))
-        firsts = h[:, 0] if offsets is None else h[0, list(offsets[:-1])]  # [CLS] of each text
+        firsts = h[:, 0] if offsets is None else views.full.first(h, 1)[0]  # [CLS] of each text
         output = EncoderOutput(
             last_hidden_state=h,
             pooler_output=self.pooler(firsts).tanh() if config.pooler else None,
@@ -189,16 +187,27 @@ class Encoder(EncoderBase):
             return Views(full)
         return Views(full, self_attention_view(config, length, attention_mask, device, local=True))
 
+    def packed_views(self, offsets: Sequence[int], device: torch.device) -> Views:
+        """What the layers see of a packed row. Raises InputError if a text is longer than ``max_position_embeddings``."""
+        check_length(max(end - start for start, end in pairwise(offsets)), self.config)
+        local = packed_view(self.config, offsets, device, local=True) if self.config.local_attention is not None else None
+        return Views(packed_view(self.config, offsets, device), local)
+
     def pool(
         self, states: Tensor, attention_mask: Tensor | None = None, offsets: Sequence[int] | None = None
     ) -> Tensor:
         """One vector per text (batch, hidden) from the states after any pass (batch, length, hidden).
 
         ``config.pooling`` says how: the state of [CLS], the mean over real tokens, or the pooler on top of [CLS].
-        For a packed row (1, total, hidden) with ``offsets`` the result is (texts, hidden).
+        For a packed row (1, total, hidden) with ``offsets`` the result is (texts, hidden). Where [CLS] is read, the row may
+        be cut to the first token of each text (1, texts, hidden).
         """
         if offsets is not None:
-            return torch.cat([self.pool(states[:, start:end]) for start, end in pairwise(offsets)])
+            lengths = [end - start for start, end in pairwise(offsets)]
+            if not self.config.reads_cls:
+                return torch.stack([text.mean(dim=0) for text in states[0].split(lengths)])
+            cut = states.shape[1] == len(lengths)
+            states = (states if cut else states[:, list(offsets[:-1])]).transpose(0, 1)  # (texts, 1, hidden)
         if self.config.pooling == "pooler":
             return self.pooler(states[:, 0]).tanh()
         if self.config.pooling == "cls":

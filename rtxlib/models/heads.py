@@ -75,7 +75,7 @@ class EncoderForSequenceClassification(EncoderBase):
             output = ClassifierOutput(_loss(logits, labels), logits, passes=passes)
             return output if return_dict is not False else output.to_tuple()
         # A read-out of [CLS] needs position 0 alone, so the last layer computes no other, unless somebody looks at it.
-        shows_all = output_attentions or output_hidden_states or offsets is not None
+        shows_all = output_attentions or output_hidden_states
         encoded = self.encoder(
             input_ids,
             attention_mask,

@@ -55,12 +55,13 @@ class EncoderLayer(nn.Module):
         feedforward_norm = getattr(own, "feedforward_norm", self.feedforward_norm)
         if self.pre_norm:
             attended, weights = self.attention(attention_norm(x), view, queries, eager, own=own)
-            x = x[:, : attended.shape[1]]
+            x = x if queries is None else view.first(x, queries)
             x = x + self.dropout(self.attention_out_norm(attended.to(x.dtype)))
             fed = self.feedforward(feedforward_norm(x), own)
             return x + self.dropout(self.feedforward_out_norm(fed.to(x.dtype))), weights
         attended, weights = self.attention(x, view, queries, eager, own=own)
-        x = attention_norm(x[:, : attended.shape[1]] + self.dropout(attended.to(x.dtype)))
+        x = x if queries is None else view.first(x, queries)
+        x = attention_norm(x + self.dropout(attended.to(x.dtype)))
         return feedforward_norm(x + self.dropout(self.feedforward(x, own).to(x.dtype))), weights
 
 

@@ -109,7 +109,8 @@ class RecurrentStack(nn.Module):
         block = self.blocks[pass_index % len(self.blocks)]
         own = self._of_pass(pass_index)
         after = self._run(block[-1], x, views, queries, trace, own and own[-1])
-        h = self.loop_norm(self.residual(before[:, : after.shape[1]], after, pass_index))
+        before = before if queries is None else views.full.first(before, queries)
+        h = self.loop_norm(self.residual(before, after, pass_index))
         trace.add(states=h)
         return h
 

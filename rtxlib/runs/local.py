@@ -21,9 +21,13 @@ from rtxlib.training.device import pick_device
 
 
 def train_all(
-    missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], data: Mapping[DataSpec, Prepared]
+    missing: dict[str, RunSpec],
+    runs: Path,
+    say: Callable[[str], None],
+    data: Mapping[DataSpec, Prepared],
+    finished: Callable[[Run], None] = lambda run: None,
 ) -> None:
-    """Train the runs of ``missing`` (key → spec) into the store ``runs``.
+    """Train the runs of ``missing`` (key → spec) into the store ``runs``. ``finished`` is called with each trained run.
 
     On a CPU as many runs train at once as there are cores for their threads, which is faster for small models than one run on
     all cores. On a GPU they train one after another, on the prepared ``data``. The first failure stops the others.
@@ -31,11 +35,12 @@ def train_all(
     at_once = cores() // max(spec.threads for spec in missing.values())
     jobs = 1 if pick_device().type == "cuda" else min(max(1, at_once), len(missing))
     if jobs > 1:
-        _in_workers(missing, runs, say, jobs)
+        _in_workers(missing, runs, say, jobs, finished)
         return
     for number, spec in enumerate(missing.values(), start=1):
         where = f"[{number}/{len(missing)}] {spec.title}"
         run = train_run(spec, runs, lambda line, where=where: say(f"{where}: {line}"), data=data[spec.data])
+        finished(run)
         say(where + outcome(run))
 
 
@@ -51,7 +56,9 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
             yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text(encoding='utf-8')}"
 
 
-def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int) -> None:
+def _in_workers(
+    missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int, finished: Callable[[Run], None]
+) -> None:
     """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds."""
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=start_worker)
     try:
@@ -62,7 +69,8 @@ def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], No
             ready, waiting = wait(waiting, timeout=10, return_when=FIRST_COMPLETED)
             for future in ready:
                 done += 1
-                say(f"[{done}/{len(missing)}] {titles[future]}{outcome(future.result())}")
+                finished(run := future.result())
+                say(f"[{done}/{len(missing)}] {titles[future]}{outcome(run)}")
             if not ready:
                 for line in under_way(missing, runs):
                     say(f"[{done}/{len(missing)} done] {line}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,14 +21,12 @@ import pandas as pd
 from rtxlib import paths
 from rtxlib.data import prepared
 from rtxlib.data.prepared import Prepared
-from rtxlib.data.rows import Text, texts_of
+from rtxlib.data.rows import INVISIBLE, Text, texts_of
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
 FILE = "seen_texts.parquet"  # columns plain_hash (in the first runs hash; uint64) and split ("train" or "validation")
 SPLITS = ("train", "validation")  # a text in both counts as a training text
-# Soft hyphen, zero-width characters, marks of direction, variation selectors, byte order mark.
-_UNSEEN = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+")
 _OUTER = "`" + "".join(c for c in map(chr, range(1 << 16)) if unicodedata.category(c)[0] in "PZ")  # punctuation and spaces
 
 
@@ -89,7 +86,7 @@ def _plain(text: Text) -> str:
     """What texts that count as the same have in common. Of a text of punctuation alone, the punctuation is kept."""
     if not isinstance(text, str):
         return "\0".join(map(_plain, text))
-    text = " ".join(unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold().split())
+    text = " ".join(unicodedata.normalize("NFKC", INVISIBLE.sub("", text)).casefold().split())
     return text.strip(_OUTER) or text
 
 

@@ -37,7 +37,7 @@ from rtxlib.runs.store import Run
 from rtxlib.training import parallel
 from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
 from rtxlib.training.predict import cross_entropy, predict_logits
-from rtxlib.training.step_rows import steps
+from rtxlib.training.step_rows import mixes_lengths, steps
 from rtxlib.training.trainer import Trained, Trainer
 
 TURN_SECONDS = 60.0  # seconds that process 0 waits for the lock between two messages to the other processes
@@ -131,7 +131,13 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
         return
     # The micro-batches of the first steps stand for all. Each of several processes takes its share of one.
     first = itertools.islice(steps(split, spec.recipe, spec.seed), 20)
-    tokens = max(len(rows) * int(split.lengths[rows].max()) for pieces in first for rows in pieces) // spec.processes
+    packed = mixes_lengths(split, spec.recipe, spec.seed)  # and therefore not padded
+
+    def computed(rows: np.ndarray) -> int:
+        lengths = split.lengths[rows]
+        return int(lengths.sum() if packed else len(rows) * lengths.max())
+
+    tokens = max(computed(rows) for pieces in first for rows in pieces) // spec.processes
     config = model_config(spec, data)
     longest = max(int(tokens.lengths.max()) for tokens in data.splits.values() if len(tokens))
     if longest > config.max_position_embeddings:

@@ -55,12 +55,16 @@ def pick_precision(wanted: str, device: torch.device) -> str:
     return "bf16" if native else "fp32"
 
 
-def moved(batch: Mapping[str, Tensor | None], device: torch.device) -> dict[str, Tensor]:
-    """A batch on the device, without its entries that are None. Pinned memory lets the host go on while a GPU copies."""
+def moved(batch: Mapping[str, Tensor | list[int] | None], device: torch.device) -> dict[str, Tensor | list[int]]:
+    """A batch with its tensors on the device, without its entries that are None; lists of numbers stay on the host.
+
+    Pinned memory lets the host go on while a GPU copies.
+    """
     there = {name: x for name, x in batch.items() if x is not None}
+    tensors = {name: x for name, x in there.items() if isinstance(x, Tensor)}
     if device.type == "cuda":
-        there = {name: x.pin_memory() for name, x in there.items()}
-    return {name: x.to(device, non_blocking=True) for name, x in there.items()}
+        tensors = {name: x.pin_memory() for name, x in tensors.items()}
+    return there | {name: x.to(device, non_blocking=True) for name, x in tensors.items()}
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager:

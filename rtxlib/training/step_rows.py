@@ -11,9 +11,8 @@ from rtxlib.errors import InputError
 from rtxlib.training.recipe import Recipe
 
 # Steps mix lengths when the labels of a batch of like length differ from those of all rows by more than this. The distance is
-# that of length_tells_label: under 0.02 on SST-2, 0.10 on SMS spam, and 0.30 on three domains.
+# that of length_tells_label: under 0.02 on SST-2, Yelp and Amazon, 0.10 on SMS spam, and 0.30 on three domains.
 MIXING_LIMIT = 0.07
-MIXED = 8  # micro-batches of different lengths in a step that mixes lengths
 
 
 def length_tells_label(labels: np.ndarray, groups: list[np.ndarray]) -> float:
@@ -31,30 +30,55 @@ def length_tells_label(labels: np.ndarray, groups: list[np.ndarray]) -> float:
     return float(distance - by_chance)
 
 
+def mixes_lengths(data: Tokens, recipe: Recipe, seed: int) -> bool:
+    """Whether a step holds texts of several lengths, because batches of one length would hold one label."""
+    groups = batches(data.lengths, None, recipe.batch_rows, seed=seed, epoch=0)
+    return length_tells_label(data.labels, groups) > MIXING_LIMIT
+
+
+def steps_per_epoch(data: Tokens, recipe: Recipe, seed: int) -> int:
+    """The optimiser steps of an epoch of :func:`steps`."""
+    return len(_epoch(data, recipe, seed, 0, mixes_lengths(data, recipe, seed)))
+
+
 def steps(data: Tokens, recipe: Recipe, seed: int) -> Iterator[list[np.ndarray]]:
     """The micro-batches (row indices) of each optimiser step, epoch after epoch, without end.
 
-    A step holds texts of one length, so that nothing is padded. If length tells the label, such a batch would hold one label,
-    and training would fail; a step then holds :data:`MIXED` micro-batches of different lengths. Raises InputError when
-    ``batch_rows`` cannot be divided among them.
+    A step holds texts of one length, so that almost nothing is padded. If length tells the label (:func:`mixes_lengths`), such
+    a step would hold one label, and training would fail. Its rows are then drawn at random. They are sorted by length, and the
+    Trainer packs them into one row without padding. A step with more than ``batch_tokens`` tokens is cut into micro-batches
+    that fit in memory. Raises InputError when a single text has more.
     """
-    lengths, epoch = data.lengths, 0
-    groups = batches(lengths, None, recipe.batch_rows, seed=seed, epoch=0)
-    together = MIXED if length_tells_label(data.labels, groups) > MIXING_LIMIT else 1
-    if recipe.batch_rows % together:
-        raise InputError(
-            f"In these data the length of a text tells its label, so a step gathers texts of {together} lengths: batch_rows must "
-            f"be a multiple of {together}, not {recipe.batch_rows}."
-        )
+    lengths, mixed, epoch = data.lengths, mixes_lengths(data, recipe, seed), 0
     while True:
-        groups = batches(lengths, None, recipe.batch_rows // together, seed=seed, epoch=epoch)
-        for start in range(0, len(groups), together):
-            step = groups[start : start + together]
-            if recipe.batch_tokens is not None:  # cut into pieces that fit in memory; their gradients are added
-                step = [
-                    rows[part]
-                    for rows in step
-                    for part in batches(lengths[rows], recipe.batch_tokens, None, seed=None, epoch=0)
-                ]
-            yield step
+        for rows in _epoch(data, recipe, seed, epoch, mixed):
+            if recipe.batch_tokens is None:
+                yield [rows]
+            elif mixed:
+                yield _filled(rows, lengths[rows], recipe.batch_tokens)
+            else:
+                pieces = batches(lengths[rows], recipe.batch_tokens, None, seed=None, epoch=0)
+                yield [rows[piece] for piece in pieces]
         epoch += 1
+
+
+def _epoch(data: Tokens, recipe: Recipe, seed: int, epoch: int, mixed: bool) -> list[np.ndarray]:
+    """The rows of each step of one epoch: every row once."""
+    if not mixed:
+        return batches(data.lengths, None, recipe.batch_rows, seed=seed, epoch=epoch)
+    order = np.random.default_rng((seed, epoch)).permutation(len(data))
+    count = -(-len(order) // recipe.batch_rows)  # rounded up; the steps then differ by one row at most
+    return [rows[np.argsort(data.lengths[rows], kind="stable")] for rows in np.array_split(order, count)]
+
+
+def _filled(rows: np.ndarray, lengths: np.ndarray, most: int) -> list[np.ndarray]:
+    """The rows of a step in micro-batches of at most ``most`` tokens; lengths: (rows,) tokens of the same rows."""
+    if lengths.max() > most:
+        raise InputError(f"The longest text has {lengths.max()} tokens and batch_tokens is {most}; raise it.")
+    ends, pieces, start = np.cumsum(lengths), [], 0
+    while start < len(rows):
+        before = ends[start - 1] if start else 0
+        end = int(np.searchsorted(ends, before + most, side="right"))
+        pieces.append(rows[start:end])
+        start = end
+    return pieces

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 from transformers import PreTrainedModel
 
-from rtxlib.data.batching import Tokens, batches, collate
+from rtxlib.data.batching import Tokens, collate, pack
 from rtxlib.errors import InputError
 from rtxlib.training import checkpoint, parallel
 from rtxlib.training.checkpoint import Progress
@@ -25,7 +25,7 @@ from rtxlib.training.device import autocast, moved, pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import Recipe
-from rtxlib.training.step_rows import steps
+from rtxlib.training.step_rows import mixes_lengths, steps, steps_per_epoch
 
 CHECKPOINT_SECONDS = 60.0  # a kill loses at most this much work
 PROGRESS_SECONDS = 10.0
@@ -135,7 +135,8 @@ class Trainer:
             weights = class_weights(training.labels, model.config.num_labels, recipe.balance)
             self.weights = torch.from_numpy(weights).to(device)
 
-        self.steps_per_epoch = len(batches(self.lengths, None, recipe.batch_rows, seed=seed, epoch=0))
+        self.mixes_lengths = mixes_lengths(training, recipe, seed)
+        self.steps_per_epoch = steps_per_epoch(training, recipe, seed)
         self.total = recipe.steps(self.steps_per_epoch)
         self.evaluate_at = evaluation_steps(recipe, self.steps_per_epoch, self.total)
         self.start()
@@ -220,7 +221,7 @@ class Trainer:
 
     def loss_and_gradients(self, index: np.ndarray, rows: int) -> Tensor:
         """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows."""
-        batch = collate(self.training, index, self.pad_id)
+        batch = pack(self.training, index) if self.mixes_lengths else collate(self.training, index, self.pad_id)
         self.progress.tokens += int(self.lengths[index].sum())
         self.progress.computed += batch["input_ids"].numel()
         batch = moved(batch, self.device)

@@ -10,13 +10,17 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Waiting
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rtxlib.cli.output import json_line
-from rtxlib.errors import InputError, visible
+from rtxlib.errors import FULL, InputError, visible
 from rtxstudy.commands import need_extra
+
+if TYPE_CHECKING:
+    from rtxstudy.compare.answer import Answer
+    from rtxstudy.report.outcomes import Outcome
 
 NOTEBOOK = "10_your_texts"
 TITLE = "Which model for these texts?"
@@ -44,10 +48,12 @@ TITLE = "Which model for these texts?"
 @click.option("--group-column", help="Rows with the same value, such as one author, stay on one side of every split.")
 @click.option("--split-column", help="A column that names the split of each row: train, validation or test.")
 @click.option("--test", help="Another file with the same columns, whose rows are the test texts.")
+@click.option("--unlabelled", help="A file of texts without labels; DIR/further.csv then has those to label next.")
 @click.option("--out", help="The folder for the report and the model.  [default: compare-FILE]")
 @click.option(
     "--executor", metavar="local|ray", help="What trains the networks: this machine (the default), or a Ray cluster."
 )
+@click.option("--all", "every", is_flag=True, help="Train what public files of this size give no chance, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")
 def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     """Compare models on the labelled texts of FILE, and hand over the one to take.
@@ -58,41 +64,50 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
     """
     need_extra("compare")
-    from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, folder_name
+    from rtxstudy.compare.answer import Answer
+    from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, Options, folder_name
+    from rtxstudy.report.notebooks import check, notebooks_dir
 
+    source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
+    if not source.is_file():
+        raise InputError(f"There is no {source.name} in {source.parent}; install rtxlib again.")
     folder = Path(out or folder_name(file)).absolute()
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"file": str(Path(file).absolute()), "out": str(folder)}
+    for name in {"test", "unlabelled"} & given.keys():
+        given[name] = str(Path(given[name]).absolute())
+    parameters = check(source, given)
     os.environ[CALLED_FROM] = os.getcwd()
-    if "test" in given:
-        given["test"] = str(Path(given["test"]).absolute())
-    texts = Comparison.open(**given).texts  # so that whatever is wrong with the file is one sentence, before a kernel starts
-    for sentence in texts.said:
+    # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
+    for sentence in Comparison.open(Options(**parameters)).texts.said:
         click.echo(visible(sentence), err=True)
     (folder / ANSWER).unlink(missing_ok=True)
-    outcome = _run(given, folder)
+    outcome = _run(source, parameters, folder)
     from rtxstudy.report import html
 
     if outcome.path is not None:
         html.build([outcome.path], folder / REPORT, TITLE, [outcome], named=False)
     if outcome.status != "done":
-        raise InputError(f"The notebook ended early: {outcome.error}; {folder / REPORT} shows how far it came.")
+        raise _ended_early(outcome, folder / REPORT)
     answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
-    click.echo(json_line(answer) if as_json else _told(answer))
+    click.echo(json_line(answer) if as_json else _summary(Answer(**answer)))
 
 
-def _run(given: dict[str, Any], folder: Path) -> Any:
-    """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything."""
+def _ended_early(outcome: Outcome, page: Path) -> InputError:
+    if any(os.strerror(number) in str(outcome.error) for number in FULL):
+        return InputError(f"The disk of {page.parent} is full; make room and give the same command again: it goes on from there.")
+    shown = f"{page} shows how far it came" if outcome.path else "give the same command again: it goes on from there"
+    return InputError(f"The notebook ended early: {outcome.error}; {shown}.")
+
+
+def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
+    """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything, and so does SIGTERM."""
     from rtxlib.process import Terminated, exit_status, signals_as_interrupts
     from rtxstudy.compare.comparison import KEPT
     from rtxstudy.report.execution import Kernel, execute
-    from rtxstudy.report.notebooks import check, notebooks_dir
     from rtxstudy.report.progress import Progress
 
-    source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
-    if not source.is_file():
-        raise InputError(f"There is no {source.name} in {source.parent}; install rtxlib again.")
-    parameters, stopping, asked = check(source, given), threading.Event(), folder / KEPT / "stop"
+    stopping, asked = threading.Event(), folder / KEPT / "stop"
     asked.unlink(missing_ok=True)
     for name in ("notebooks", KEPT):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -115,6 +130,7 @@ def _run(given: dict[str, Any], folder: Path) -> Any:
                     while not future.done():
                         Kernel.kill_all()
                         threading.Event().wait(0.2)
+                    progress.line(f"Interrupted. What is finished is kept in {folder}; the same command goes on from there.")
                     raise SystemExit(exit_status(stop)) from None
                 asked_before = True
                 asked.touch()
@@ -136,20 +152,21 @@ def _quiet_watch(progress: Any) -> Any:
     return Quiet(progress)
 
 
-def _told(answer: dict[str, Any]) -> str:
+def _summary(answer: Answer) -> str:
     """The answer in a few lines."""
     from rtxstudy.words.your_texts import timed
 
-    lines = [f"texts: the column '{answer['text_column']}'; labels: the column '{answer['label_column']}'"]
-    lines.append(f"{answer['judged_by']} on {answer['n_test']:,} test texts, time for one text, size")
-    for row in answer["candidates"]:
-        marked = "→" if row["model"] == answer["take"] else " "
+    lines = [f"texts: the column '{answer.text_column}'; labels: the column '{answer.label_column}'"]
+    lines.append(f"{answer.judged_by} on {answer.n_test:,} test texts, time for one text, size")
+    for row in answer.candidates:
+        marked = "→" if row["model"] == answer.take else " "
         learned = "" if row["learned"] or row["model"] == "majority class" else "   has not learned"
         lines.append(
             f"{marked} {row['model']:22} {row['test_score']:.3f} ({row['test_low']:.3f} to {row['test_high']:.3f})  "
             f"{row['ms']:8.2f} ms {row['mb']:8.1f} MB{learned}"
         )
-    lines += [re.sub(r"[*`]+", "", part) for part in answer["verdict"]]
-    lines += [f"report   {answer['report']}"] + ([f"model    {answer['model']}"] if answer["model"] else [])
-    lines += [] if answer["quiet"] else [timed(answer)]
+    lines += [re.sub(r"[*`]+", "", part) for part in answer.verdict]
+    lines += [f"report   {answer.report}"] + ([f"model    {answer.model}"] if answer.model else [])
+    lines += [f"to label {answer.further}"] if answer.further else []
+    lines += [] if answer.quiet else [timed(answer)]
     return "\n".join(visible(line) for line in lines)

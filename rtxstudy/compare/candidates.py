@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +10,30 @@ from rtxlib.training.recipe import Recipe, fitting
 from rtxlib.training.recipe import recipe as named_recipe
 
 MINILM = CHECKPOINTS["minilm-l6"]
-MAX_LENGTH = 256  # tokens of a text that an encoder reads
+MAX_LENGTH = 256  # tokens of a text that an encoder reads, at most
 BALANCE = 0.5  # Recipe.balance of networks on unbalanced labels: between the best accuracy (0) and the best mean recall (1)
-LEAST_STEPS, MOST_EPOCHS = 150, 16  # of fine-tuning on few rows; three epochs of them would be too few steps
+LEAST_STEPS, BATCH_ROWS = 150, 32  # of a whole fine-tuning; few rows are read in more epochs
+PATIENCE = 3  # evaluations without a lower validation loss after which a network from nothing stops
 
 MAJORITY, WORDS, STATIC, FROZEN = "majority class", "counting words", "static word vectors", "MiniLM frozen"
 TUNED, FINE_TUNED, LOOP, CASCADE = "MiniLM tuned by pairs", "MiniLM fine-tuned", "MiniLM as a loop", "cascade"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a candidate reads in its training.
+
+    Attributes:
+        rows: training rows, the first of :attr:`rtxstudy.compare.state.Race.train`
+        max_length: tokens of a text, at most
+        epochs: of fine-tuning; a network from nothing takes those of its recipe
+        threads: that the training of a network begins with; 0 where that is no part of it
+    """
+
+    rows: int
+    max_length: int = MAX_LENGTH
+    epochs: float = 1.0
+    threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,14 +57,14 @@ class Candidate:
     model: str = ""
     conversion: dict[str, Any] = field(default_factory=dict, hash=False)
 
-    def recipe(self, rows: int, unbalanced: bool = False) -> Recipe:
-        """How the network is trained on so many rows. unbalanced: whether rare labels count more, see :data:`BALANCE`."""
+    def recipe(self, plan: Plan, unbalanced: bool = False) -> Recipe:
+        """How the network is trained. unbalanced: whether rare labels count more, see :data:`BALANCE`."""
         balance = BALANCE if unbalanced else 0.0
         if not self.pretrained:
-            return named_recipe(fitting(rows, pretrained=False), balance=balance)
-        whole = named_recipe("finetune")
-        epochs = math.ceil(LEAST_STEPS * whole.batch_rows / rows)
-        return named_recipe("finetune", epochs=float(min(MOST_EPOCHS, max(whole.epochs, epochs))), balance=balance)
+            return named_recipe(fitting(plan.rows, pretrained=False), balance=balance, patience=PATIENCE)
+        short = plan.rows * plan.epochs < LEAST_STEPS * BATCH_ROWS
+        rows = BATCH_ROWS // 2 if short else BATCH_ROWS  # of a step; a short training gains more from more steps (LOG.md)
+        return named_recipe("finetune", epochs=plan.epochs, batch_rows=rows, evaluations_per_epoch=1, balance=balance)
 
 
 CANDIDATES = (  # the cheapest first
@@ -71,12 +88,6 @@ CANDIDATES = (  # the cheapest first
         "tuned",
         True,
     ),
-    Candidate(
-        "standard-2x128",
-        "is a small transformer, trained from nothing on these texts",
-        "network",
-        model="standard-2x128",
-    ),
     Candidate(FINE_TUNED, "is MiniLM, all of its layers trained on these texts", "network", True, MINILM),
     Candidate(
         LOOP,
@@ -85,6 +96,12 @@ CANDIDATES = (  # the cheapest first
         True,
         MINILM,
         {"layers": 3, "passes": 2},
+    ),
+    Candidate(
+        "standard-2x128",
+        "is a small transformer, trained from nothing on these texts",
+        "network",
+        model="standard-2x128",
     ),
     Candidate(
         "standard-3x256", "is a transformer of three layers, trained from nothing", "network", model="standard-3x256"

@@ -6,7 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+Say = Callable[[str], object]
 LATE = 1.1  # a training that takes the whole time and a tenth more is stopped
+
+
+def silent(line: str) -> None:
+    """Say nothing. It is a function with a name, because a clock travels to another process."""
 
 
 class OutOfTime(Exception):
@@ -25,9 +30,15 @@ class Clock:
         ended: "" while there is time, "time" or "asked" once :meth:`check` has raised
     """
 
-    def __init__(self, minutes: float, stop_file: Path, say: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(self, minutes: float, stop_file: Path, say: Say = silent) -> None:
         self.started, self.seconds, self.stop_file, self.say = time.monotonic(), 60 * minutes, stop_file, say
         self.ended = ""
+
+    def for_another_process(self) -> Clock:
+        """The same time, without the lines of progress. A monotonic clock is the same for all processes of a machine."""
+        other = Clock(0, self.stop_file)
+        other.started, other.seconds = self.started, self.seconds
+        return other
 
     @property
     def left(self) -> float:

@@ -1,6 +1,6 @@
 """The handle of notebook 10: somebody's texts, the models compared on them, and the one to take.
 
-comparison = Comparison.open(file, minutes=minutes, out=out)
+comparison = Comparison.open(Options(file, minutes=minutes, out=out))
 race = comparison.race()
 choice = comparison.choose()
 comparison.hand_over()
@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,11 @@ from pandas.api.types import is_numeric_dtype
 
 from rtxlib import executors, paths
 from rtxlib.atomic import replacing
-from rtxlib.errors import InputError, visible
+from rtxlib.errors import InputError, disk_full, visible
 from rtxlib.process import tune
+from rtxstudy.compare.answer import Answer, plain
+from rtxstudy.compare.busy import Waiting
+from rtxstudy.compare.limits import Limits
 from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from rtxlib.classifiers.folder import Classifier
     from rtxstudy.compare.choice import Choice, Joined
     from rtxstudy.compare.kept import Entry
+    from rtxstudy.compare.label_next import Unlabelled
     from rtxstudy.compare.state import Race
     from rtxstudy.compare.texts import Texts
     from rtxstudy.figures.save import Shown
@@ -46,64 +50,82 @@ MARK = "comparison.json"  # in the folder of a comparison: what it is about
 TIMED = 24  # texts that are timed one by one
 CALLED_FROM = "RTX_CALLED_FROM"  # the variable that tells the notebook in which folder `rtx compare` was called
 SAMPLE_ROWS = 600  # of generated reviews, where no file is named
-MODEL, ANSWER, REPORT, KEPT = "model", "answer.json", "report.html", "kept"
+MODEL, ANSWER, REPORT, KEPT, FURTHER = "model", "answer.json", "report.html", "kept", "further.csv"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asks for: the options of ``rtx compare``, which are the parameters of notebook 10."""
+
+    file: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+    text_pair_column: str | None = None
+    minutes: float = 15.0
+    max_mb: float | None = None
+    max_ms: float | None = None
+    margin: float = 0.01
+    group_column: str | None = None
+    split_column: str | None = None
+    test: str | None = None
+    out: str | None = None
+    executor: str | None = None
+    every: bool = False
+    unlabelled: str | None = None
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The same with the names of files in place of their paths."""
+        named = {"file", "test", "out", "unlabelled"}
+        return {name: Path(value).name if name in named and value else value for name, value in asdict(self).items()}
 
 
 @dataclass
 class Comparison:
     """One file and one folder, in one notebook. Open it with :meth:`open`."""
 
+    options: Options
     texts: Texts
     folder: Path
     shown: str  # the folder, seen from where the user works
-    parameters: dict[str, Any]
-    minutes: float
-    limits: Any
+    limits: Limits
     executor: str = "local"
+    unlabelled: Unlabelled | None = None
+    to_label: str = ""  # a sentence about the texts to label next
     started: float = field(default_factory=time.time)
+    waiting: Waiting = field(default_factory=Waiting)
     raced: Race | None = None
     chosen: Choice | None = None
     joined: Joined | None = None
 
     @classmethod
-    def open(
-        cls,
-        file: str | None,
-        text_column: str | None = None,
-        label_column: str | None = None,
-        text_pair_column: str | None = None,
-        minutes: float = 15.0,
-        max_mb: float | None = None,
-        max_ms: float | None = None,
-        margin: float = 0.01,
-        group_column: str | None = None,
-        split_column: str | None = None,
-        test: str | None = None,
-        out: str | None = None,
-        executor: str | None = None,
-    ) -> Comparison:
+    def open(cls, options: Options) -> Comparison:
         """Read the file and make the folder. Raises InputError for whatever the user has to mend, before anything is trained."""
         tune()
-        executor = executors.known(executor)
-        from rtxstudy.compare.limits import Limits
+        from rtxstudy.compare import label_next
         from rtxstudy.compare.texts import open_texts
 
-        given = {name: value for name, value in locals().items() if name not in ("cls", "Limits", "open_texts")}
-        limits = Limits(margin, max_mb, max_ms)
-        if not minutes >= 0:
-            raise InputError(f"The minutes are 0 or more, not {minutes}.")
-        folder = Path(out) if out else paths.root() / folder_name(file)
+        executor = executors.known(options.executor)
+        limits = Limits(options.margin, options.max_mb, options.max_ms)
+        if not options.minutes >= 0:
+            raise InputError(f"The minutes are 0 or more, not {options.minutes}.")
+        folder = Path(options.out) if options.out else paths.root() / folder_name(options.file)
         require_ours(folder)
-        source = file or _sample(folder)
-        texts = open_texts(source, text_column, label_column, text_pair_column, group_column, split_column, test)
-        folder.mkdir(parents=True, exist_ok=True)
+        source = options.file or _sample(folder)
+        texts = open_texts(
+            source,
+            options.text_column,
+            options.label_column,
+            options.text_pair_column,
+            options.group_column,
+            options.split_column,
+            options.test,
+        )
+        new = None if options.unlabelled is None else label_next.unlabelled(texts, options.unlabelled)
         _mark(folder, Path(source).absolute(), texts)
-        parameters = {
-            name: Path(value).name if name in ("file", "test", "out") and value else value
-            for name, value in given.items()
-        }
         shown = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
-        return cls(texts, folder.absolute(), shown, parameters, minutes, limits, executor)
+        shown = os.path.join(os.curdir, shown) if shown.startswith("-") else shown  # a command would take it for an option
+        return cls(options, texts, folder.absolute(), shown, limits, executor, new)
 
     # ------------------------------------------------------------------------------------------------------------ the texts
 
@@ -148,7 +170,8 @@ class Comparison:
         def report(line: str) -> None:
             print(f"\r{line:<100}", end="", file=sys.stderr, flush=True)
 
-        self.raced = race.run(self.texts, self.folder / KEPT, self.minutes, report, self.executor)
+        options = self.options
+        self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, options.every)
         return self.raced
 
     @property
@@ -166,7 +189,7 @@ class Comparison:
         assert self.raced is not None
         self.joined = choice.cascade(self.texts, self.raced.entries)
         costs = self._costs()
-        self.chosen = choice.compare(self.texts, self.entries, costs, self.limits)
+        self.chosen = choice.compare(self.texts, self.entries, costs, self.limits, self.raced.expected)
         return self.chosen
 
     def _costs(self) -> pd.DataFrame:
@@ -216,79 +239,84 @@ class Comparison:
 
     def hand_over(self) -> Path | None:
         """Write the chosen model's folder and the answer as JSON. Returns the folder; None if no model is to be taken."""
-        from rtxstudy.compare.hand_over import hand_over
+        from rtxstudy.compare.hand_over import Chosen, hand_over
 
         chosen, made = self.chosen, None
         if chosen.taken is not None:
             entry = self.entries[chosen.taken]
             row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
             run = None if entry is self.joined else entry.run
-            shown = os.path.join(self.shown, MODEL)
-            given = self.texts, chosen.taken, self.open_model(chosen.taken), run, row, len(self.entries)
-            made = hand_over(*given, self.folder / MODEL, shown)
+            shown, model = os.path.join(self.shown, MODEL), self.open_model(chosen.taken)
+            given = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries))
+            made = hand_over(self.texts, given, self.folder / MODEL, self.folder / KEPT / "held_out.parquet", shown)
+            if self.unlabelled is not None:
+                from rtxstudy.compare import label_next
+
+                self.to_label = label_next.write(self.texts, self.unlabelled, model, row["ms"], self.folder / FURTHER)
         else:
             shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
         with replacing(self.folder / ANSWER) as part:
-            part.write_text(json.dumps(self.answer(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            part.write_text(json.dumps(self.answer().plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return made
 
-    def answer(self) -> dict[str, Any]:
-        """What `rtx compare --json` prints last: plain values, without a number that JSON does not have."""
+    def answer(self) -> Answer:
         from rtxstudy.compare.candidates import MAJORITY, WHAT, WORDS
-
-        chosen, test = self.chosen, self.texts.rows("test")
-        rows = chosen.table.drop(columns=["behind", "behind_low", "behind_high"]).to_dict("records")
-        by_name = {row["model"]: row for row in rows}
-        taken = by_name.get(chosen.taken, {})
         from rtxstudy.words import your_texts
 
-        named = {
-            "test_accuracy": "accuracy",
-            "test_macro_f1": "macro_f1",
-            "test_mae": "mae",
-            "test_low": "low",
-            "test_high": "high",
-        }
-        told = _plain(
-            {
-                "text_column": self.texts.columns.text,
-                "label_column": self.texts.columns.label,
-                "said": self.texts.said,
-                "take": chosen.taken,
-                "what": WHAT.get(chosen.taken or ""),
-                "why": chosen.why,
-                **{new: taken.get(old) for old, new in named.items()},
-                **{name: taken.get(name) for name in ("ms", "mb")},
-                "judged_by": "macro-F1" if self.texts.unbalanced else "accuracy",
-                "train_rows": taken.get("rows"),
-                "n_test": len(test),
-                "n_judged": len(self.texts.judged),
-                "n_labelled": len(self.texts.table) - len(test),
-                "majority_accuracy": by_name[MAJORITY]["test_accuracy"],
-                "counting_words_accuracy": by_name.get(WORDS, {}).get("test_accuracy"),
-                "majority_score": by_name[MAJORITY]["test_score"],
-                "counting_words_score": by_name.get(WORDS, {}).get("test_score"),
-                "best": chosen.best,
-                "cascade": self.joined
-                and {"first": self.joined.first, "second": self.joined.second, "share": self.joined.share},
-                "ended": self.raced.ended or "all done",
-                "executor": self.executor,
-                "quiet": self.raced.quiet,
-                "left_out": self.raced.left_out,
-                "not_tried": self.raced.not_tried,
-                "partial": self.raced.partial,
-                "train_texts": len(self.texts.rows("train")),
-                "model": str(self.folder / MODEL) if chosen.taken else None,
-                "report": str(self.folder / REPORT),
-                "candidates": rows,
-            }
+        chosen, raced, texts = self.chosen, self.raced, self.texts
+        n_test = len(texts.rows("test"))
+        shown = chosen.table.drop(columns=["behind", "behind_low", "behind_high"])
+        for column in ("mae", "test_mae"):  # they are there, too, where the labels are no scale
+            shown[column] = shown.get(column, np.nan)
+        rows = plain(shown.to_dict("records"))
+        by_name = {row["model"]: row for row in rows}
+        taken, words = by_name.get(chosen.taken, {}), by_name.get(WORDS, {})
+        joined = self.joined
+        answer = Answer(
+            text_column=texts.columns.text,
+            label_column=texts.columns.label,
+            said=texts.said,
+            take=chosen.taken,
+            what=WHAT.get(chosen.taken or ""),
+            why=chosen.why,
+            accuracy=taken.get("test_accuracy"),
+            macro_f1=taken.get("test_macro_f1"),
+            mae=taken.get("test_mae"),
+            low=taken.get("test_low"),
+            high=taken.get("test_high"),
+            ms=taken.get("ms"),
+            mb=taken.get("mb"),
+            judged_by="macro-F1" if texts.unbalanced else "accuracy",
+            train_rows=taken.get("rows"),
+            n_test=n_test,
+            n_judged=len(texts.judged),
+            n_labelled=len(texts.table) - n_test,
+            train_texts=len(texts.rows("train")),
+            majority_accuracy=by_name[MAJORITY]["test_accuracy"],
+            majority_score=by_name[MAJORITY]["test_score"],
+            counting_words_accuracy=words.get("test_accuracy"),
+            counting_words_score=words.get("test_score"),
+            best=chosen.best,
+            cascade=joined and {"first": joined.first, "second": joined.second, "share": float(joined.share)},
+            ended=raced.ended or "all done",
+            executor=self.executor,
+            quiet=raced.quiet and self.waiting.quiet(),
+            left_out=raced.left_out,
+            not_tried=raced.not_tried,
+            partial=raced.partial,
+            shortened=raced.shortened,
+            outlook=raced.outlook and asdict(raced.outlook),
+            model=str(self.folder / MODEL) if chosen.taken else None,
+            report=str(self.folder / REPORT),
+            further=str(self.folder / FURTHER) if self.to_label else None,
+            candidates=rows,
         )
-        return told | {"verdict": your_texts.verdict(chosen.table, told, self.limits.margin)}
+        return replace(answer, verdict=your_texts.verdict(chosen.table, answer, self.limits.margin))
 
     def close(self) -> provenance.Provenance:
         """End the notebook with its provenance."""
         data = {self.texts.name: {"rows": len(self.texts.table), "fingerprint": self.texts.fingerprint}}
-        return provenance.block(self.parameters, data, self.started, [0])
+        return provenance.block(self.options.shown, data, self.started, [0])
 
 
 def folder_name(file: str | None) -> str:
@@ -305,13 +333,26 @@ def require_ours(folder: Path) -> None:
 
 
 def _mark(folder: Path, file: Path, texts: Texts) -> None:
-    """Note in the folder what it is about. Raises InputError when it holds the comparison of another file with other texts."""
-    mark = folder / MARK
-    known = json.loads(mark.read_text(encoding="utf-8") or "{}") if mark.is_file() else {}
-    if known.get("path", str(file)) != str(file) and known["texts"] != texts.fingerprint:
-        raise InputError(f"{folder} holds the comparison of another file, {known['path']}; name another folder with --out.")
-    with replacing(mark) as part:
-        part.write_text(json.dumps({"file": texts.name, "path": str(file), "texts": texts.fingerprint}) + "\n", encoding="utf-8")
+    """Make the folder and note in it what it is about.
+
+    Raises InputError when it holds the comparison of another file with other texts, or when it cannot be read or written.
+    """
+    mark, record = folder / MARK, {"file": texts.name, "path": str(file), "texts": texts.fingerprint}
+    try:
+        content = mark.read_bytes() if mark.is_file() else b""
+        known = json.loads(content) if content else record  # an empty mark was made a moment ago
+        path, fingerprint = known["path"], known["texts"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{mark} is damaged; delete it, or name another folder with --out.") from None
+    if path != record["path"] and fingerprint != record["texts"]:
+        raise InputError(f"{folder} holds the comparison of another file, {path}; name another folder with --out.")
+    try:
+        with replacing(mark) as part:
+            part.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    except OSError as error:
+        if disk_full(error):
+            raise
+        raise InputError(f"{folder} cannot be written ({error.strerror}); name another folder with --out.") from error
 
 
 def _sample(folder: Path) -> str:
@@ -329,12 +370,3 @@ def _sample(folder: Path) -> str:
 def _one_line(text: str) -> str:
     return visible(re.sub(r"\s*[\r\n\t]+\s*", " ", text))
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value

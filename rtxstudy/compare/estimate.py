@@ -1,62 +1,133 @@
-"""How long a network's training will take on this machine."""
+"""How long a training will take on this machine, from the first steps of one."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
 import torch
 
-from rtxlib.classifiers.encoders import Frozen
 from rtxlib.classifiers.words import UNSPACED
-from rtxlib.data.tokenization import encode
+from rtxlib.data.batching import Tokens
+from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
+from rtxlib.models import pretrained
+from rtxlib.models.convert import loop_config
+from rtxlib.models.presets import preset
 from rtxlib.runs import cost
-from rtxstudy.compare import networks
-from rtxstudy.compare.candidates import MAX_LENGTH, Candidate
+from rtxlib.training.contrastive import TUNING
+from rtxlib.training.device import pick_device, training_threads
+from rtxlib.training.step_rows import steps
+from rtxlib.training.trainer import Trainer
+from rtxstudy.compare.candidates import FINE_TUNED, LOOP, MAX_LENGTH, MINILM, NAMED, Candidate, Plan
 from rtxstudy.compare.texts import Texts
 
-GUESSED_SPEED = 2e10  # floating-point operations a second and thread
+GUESSED_SPEED = 2e10  # floating-point operations a second and thread, before anything was measured
 START_SECONDS = 3  # of a training, whatever its size
-TIMED = 32  # texts by which the speed of this machine is measured
+STEP_SECONDS = 0.01  # of a step, whatever its size
+MEASURED_SECONDS = 2.0  # of training steps by which the speed of this machine is measured, after one that warms up
+MEASURED_ROWS = 512  # training rows that these steps are drawn from
+SAMPLED = 2000  # texts whose lengths stand for all
 SHORTEST = 5  # seconds of a training from which a speed is learnt; a shorter one was found, not trained
 
 
-def minutes_needed(seconds: float) -> str:
-    """Why a candidate of so many seconds is left out."""
-    minutes = max(1, round(seconds / 60))
-    return f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and less time was left; give more with --minutes."
-
-
 class Estimate:
-    """Floating-point operations a second: first a guess, then MiniLM's measured speed, then each network's own."""
+    """Seconds of a training: its floating-point operations over the speed of this machine.
+
+    The speed is first a guess, then that of the first steps of MiniLM's training (:meth:`measure`), then of each network its own.
+    """
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
         self.speed = GUESSED_SPEED * torch.get_num_threads()
         self.speeds: dict[str, float] = {}  # of each network that was trained
-
-    def measure(self, embedder: Frozen, rows: np.ndarray) -> None:
-        """Measure MiniLM's speed on some of the rows."""
-        sample = self.texts.texts(rows[:TIMED])
-        tokens = np.diff(encode(sample, embedder.tokenizer, MAX_LENGTH)[1]).mean()
-        begun = time.monotonic()
-        embedder.vectors(sample)
-        each = cost.forward_flops(embedder.encoder.config, max(1, round(tokens)))
-        self.speed = each * len(sample) / max(1e-3, time.monotonic() - begun)
+        self.has_minilm = pretrained.out_of_reach(MINILM) is None
 
     @cached_property
-    def tokens(self) -> float:
-        """About how many tokens an encoder reads of a text, on average. A sign of a script without spaces is a token."""
-        signs = sum(self.texts.table[column].str.count(f"[{UNSPACED}]") for column in self.texts.text_columns)
-        return float(np.minimum(MAX_LENGTH, 1.3 * self.texts.words + signs + 3).mean())
+    def lengths(self) -> np.ndarray:
+        """(at most :data:`SAMPLED`,) tokens of some texts, uncut. Without MiniLM's tokenizer they are guessed from the words."""
+        every = np.arange(len(self.texts.table))
+        rows = np.random.default_rng(0).permutation(every)[:SAMPLED]
+        if self.has_minilm:
+            return np.diff(encode(self.texts.texts(rows), pretrained_tokenizer(pretrained.find(MINILM)), None)[1])
+        part = self.texts.table.iloc[rows]
+        signs = sum(part[column].str.count(f"[{UNSPACED}]").to_numpy() for column in self.texts.text_columns)
+        return np.rint(1.3 * self.texts.words[rows] + signs + 3).astype(int)
 
-    def seconds(self, candidate: Candidate, rows: int) -> float:
-        """Estimated seconds of a training on so many rows."""
-        return networks.flops(candidate, self.tokens, rows) / self.speeds.get(candidate.name, self.speed) + START_SECONDS
+    def tokens(self, max_length: int = MAX_LENGTH) -> float:
+        """Tokens that an encoder reads of a text, on average."""
+        return float(np.minimum(self.lengths, max_length).mean())
 
-    def learn(self, candidate: Candidate, rows: int, spent: float) -> None:
-        """Correct the speed of a network after a training of so many seconds."""
-        if spent > SHORTEST:
-            scale = self.speeds.get(candidate.name, self.speed)
-            self.speeds[candidate.name] = scale * self.seconds(candidate, rows) / spent
+    def cut(self, max_length: int) -> float:
+        """The share of the tokens of all texts (of each at most :data:`MAX_LENGTH`) that a shorter length leaves unread."""
+        return 1 - self.tokens(max_length) / self.tokens()
+
+    def measure(self, rows: np.ndarray, threads: Iterable[int], report: Callable[[], object]) -> int:
+        """Measure the speed of MiniLM's first training steps on some rows, with each number of threads.
+
+        Returns the fastest number of threads: on a busy machine they wait for one another, so fewer may be faster. report: is
+        called before each step, and may raise.
+        """
+        tokenizer, names = pretrained_tokenizer(pretrained.find(MINILM)), self.texts.label_names
+        rows = rows[:MEASURED_ROWS]
+        ids, offsets = encode(self.texts.texts(rows), tokenizer, MAX_LENGTH)
+        separator = tokenizer.sep_token_id if self.texts.pairs else None
+        data = Tokens(ids, offsets, self.texts.numbers(rows).astype(np.int64), separator)
+        model = pretrained.with_head(pretrained.load(MINILM, config=pretrained.read_config(MINILM, num_labels=len(names))))
+        recipe = NAMED[FINE_TUNED].recipe(Plan(len(rows)))
+        trainer = Trainer(model, data, data, recipe, 0, special_ids(tokenizer), pick_device())
+        trainer.model.train()
+        stream, speeds = steps(data, recipe, 0), {}
+        trainer.step(next(stream))
+        for number in threads:
+            with training_threads(number):
+                begun, flops = time.monotonic(), 0.0
+                while time.monotonic() - begun < MEASURED_SECONDS:
+                    report()
+                    pieces = next(stream)
+                    trainer.step(pieces)
+                    lengths = data.lengths[np.concatenate(pieces)]
+                    flops += 3 * len(lengths) * cost.forward_flops(model.config, round(lengths.mean()))
+                trainer.read_losses()  # waits for a GPU
+                speeds[number] = flops / (time.monotonic() - begun)
+        best = max(speeds, key=speeds.__getitem__)
+        self.speed = self.speeds[FINE_TUNED] = self.speeds[LOOP] = speeds[best]
+        return best
+
+    def row_flops(self, candidate: Candidate, max_length: int) -> float:
+        """Floating-point operations of one pass of one text through a candidate's network, on average."""
+        if not candidate.pretrained:
+            config = preset(candidate.model)
+        else:
+            config = pretrained.read_config(candidate.model or MINILM)
+            config = loop_config(config, **candidate.conversion) if candidate.conversion else config
+        return cost.forward_flops(config, max(1, round(self.tokens(max_length))))
+
+    def seconds(self, candidate: Candidate, plan: Plan, trainings: int = 1) -> float:
+        """Estimated seconds of the trainings of a candidate, of which all but one are for the folds of a cross-validation.
+
+        Each reads the validation rows once an epoch. In the end all rows that judge are answered once.
+        """
+        row = self.row_flops(candidate, plan.max_length)
+        speed = self.speeds.get(candidate.name, self.speed)
+        judges = len(self.texts.judged) + len(self.texts.rows("test"))
+        if candidate.kind == "vectors":
+            return START_SECONDS + row * (plan.rows + judges) / self.speed
+        if candidate.kind == "tuned":
+            passes, count = 3 * TUNING.steps * TUNING.recipe.batch_rows + plan.rows, TUNING.steps
+        else:
+            recipe = candidate.recipe(plan)
+            passes = recipe.epochs * (3 * plan.rows + len(self.texts.judged) / trainings)
+            count = recipe.epochs * plan.rows / recipe.batch_rows
+        each = START_SECONDS + STEP_SECONDS * count * (not candidate.pretrained) + row * passes / speed
+        return trainings * each + row * judges / speed
+
+    def learn(self, candidate: Candidate, plan: Plan, spent: float) -> None:
+        """Correct the speed of a network after one training of so many seconds."""
+        if spent > SHORTEST + START_SECONDS:
+            expected = self.seconds(candidate, plan) - START_SECONDS
+            self.speeds[candidate.name] = self.speeds.get(candidate.name, self.speed) * expected / (spent - START_SECONDS)
+            if candidate.name == FINE_TUNED:
+                self.speeds.setdefault(LOOP, self.speed)
+                self.speeds[LOOP] = self.speeds[FINE_TUNED]

@@ -13,11 +13,10 @@ from rtxlib.classifiers.folder import Classifier
 from rtxlib.classifiers.linear import Linear
 from rtxlib.classifiers.simple import Majority
 from rtxlib.data.tokenization import pretrained_tokenizer
-from rtxlib.errors import InputError, fact
+from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxstudy.compare import kept
-from rtxstudy.compare.candidates import CANDIDATES, FROZEN, MAX_LENGTH, MINILM, NAMED, STATIC, WORDS, Candidate
-from rtxstudy.compare.estimate import Estimate
+from rtxstudy.compare.candidates import FROZEN, MAJORITY, MAX_LENGTH, MINILM, NAMED, STATIC, WORDS, Candidate, Plan
 from rtxstudy.compare.state import Race
 
 EMBEDDING_SHARE = 0.35  # of the time: at most for embeddings
@@ -26,36 +25,51 @@ PIECE = 128  # texts that are embedded at once
 CURVE = (0.125, 0.25, 0.5, 1.0)  # shares of the training rows in the learning curve
 
 
-def without_layers(race: Race) -> None:
-    """The majority class and counting words, which are always there."""
+def majority_class(race: Race) -> None:
     texts, labels = race.texts, len(race.texts.label_names)
-    shares = lambda rows: np.bincount(texts.numbers(rows), minlength=labels) / len(rows)  # noqa: E731
-    fitted(race, CANDIDATES[0], lambda rows: Majority(shares(rows).tolist()))
+
+    def counted(rows: np.ndarray) -> Majority:
+        return Majority((np.bincount(texts.numbers(rows), minlength=labels) / len(rows)).tolist())
+
+    fitted(race, NAMED[MAJORITY], counted)
+
+
+def counting_words(race: Race) -> None:
+    """Counted words, whatever the time, with a learning curve."""
+    texts = race.texts
 
     def counted(rows: np.ndarray) -> words.WordCounts:
-        return words.fit(texts.texts(rows), texts.numbers(rows), labels, texts.unbalanced)
+        return words.fit(texts.texts(rows), texts.numbers(rows), len(texts.label_names), texts.unbalanced)
 
     try:
         fitted(race, NAMED[WORDS], counted)
         learn(race, WORDS, len(race.train), lambda rows: counted(rows).probabilities(texts.texts(race.curve_judged)))
     except InputError as error:
-        race.left_out[WORDS] = str(error)
+        race.leave_out(WORDS, str(error))
 
 
-def with_minilm(race: Race, estimate: Estimate) -> Frozen | None:
-    """Linear models on MiniLM's vectors. Returns MiniLM, without a linear model; None when it is out of reach."""
-    if why := pretrained.out_of_reach(MINILM):
-        for candidate in CANDIDATES:
-            if candidate.pretrained:
-                race.left_out[candidate.name] = f"{fact(why)}."
-        return None
-    encoder, tokenizer = pretrained.load(MINILM), pretrained_tokenizer(pretrained.find(MINILM))
-    nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
+def static_vectors(race: Race) -> None:
+    encoder, tokenizer, nothing = _minilm()
     _on_vectors(race, NAMED[STATIC], Static(static_table(encoder), tokenizer, nothing))
-    frozen = Frozen(encoder, tokenizer, nothing, MAX_LENGTH)
-    _on_vectors(race, NAMED[FROZEN], frozen)
-    estimate.measure(frozen, race.train)
-    return frozen
+
+
+def frozen_minilm(race: Race) -> None:
+    encoder, tokenizer, nothing = _minilm()
+    _on_vectors(race, NAMED[FROZEN], Frozen(encoder, tokenizer, nothing, MAX_LENGTH))
+
+
+FIT: dict[str, Callable[[Race], None]] = {
+    MAJORITY: majority_class,
+    WORDS: counting_words,
+    STATIC: static_vectors,
+    FROZEN: frozen_minilm,
+}
+
+
+def _minilm() -> tuple:
+    """MiniLM's encoder, its tokenizer, and a linear model that is to be replaced."""
+    nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
+    return pretrained.load(MINILM), pretrained_tokenizer(pretrained.find(MINILM)), nothing
 
 
 def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> None:
@@ -64,7 +78,7 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
     order = np.concatenate([judged, texts.rows("test"), race.train])  # training rows last: the time may cut them
     least = len(order) - len(race.train) + min(len(race.train), FEWEST_EMBEDDED)
     least = len(order) if texts.cross_validated else least
-    file = race.results / f"vectors-{race.key(candidate, len(order))}.safetensors"
+    file = race.results / f"vectors-{race.key(candidate, Plan(len(order)))}.safetensors"
     begun = time.monotonic()
 
     def make(start: int) -> np.ndarray:
@@ -76,20 +90,18 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
         return count >= least and time.monotonic() - begun > EMBEDDING_SHARE * clock.seconds
 
     width = embedder.vectors(texts.texts(order[:1])).shape[1]
-    found = kept.vectors(file, len(order), width, make, enough)
+    vectors = kept.vectors(file, len(order), width, make, enough)
     place = np.full(len(texts.table), -1)
-    place[order[: len(found)]] = np.arange(len(found))
+    place[order[: len(vectors)]] = np.arange(len(vectors))
     known = race.train[place[race.train] >= 0]
 
     def fit(rows: np.ndarray) -> Static | Frozen:
         numbers, labels = texts.numbers(rows), len(texts.label_names)
-        return embedder.with_linear(linear.fit(found[place[rows]], numbers, labels, texts.unbalanced))
+        return embedder.with_linear(linear.fit(vectors[place[rows]], numbers, labels, texts.unbalanced))
 
     def answer(classifier: Static | Frozen, rows: np.ndarray) -> np.ndarray:
-        return classifier.linear.probabilities(found[place[rows]])
+        return classifier.linear.probabilities(vectors[place[rows]])
 
-    if len(known) < len(race.train):
-        race.partial[candidate.name] = len(known)
     fitted(race, candidate, fit, answer, known, begun)
     learn(race, candidate.name, len(known), lambda rows: answer(fit(rows), race.curve_judged))
 
@@ -101,6 +113,7 @@ def fitted(
     answer: Callable[[Classifier, np.ndarray], np.ndarray] | None = None,
     train: np.ndarray | None = None,
     begun: float | None = None,
+    max_length: int = MAX_LENGTH,
 ) -> None:
     """Fit a candidate and keep it, in cross-validation once for each fold and once on all. A kept one is found.
 
@@ -109,9 +122,11 @@ def fitted(
         answer: the probabilities of a classifier on rows; None: it reads their texts
         train: the rows to learn from; None: all training rows
         begun: the time (:func:`time.monotonic`) from which its seconds count; None: now
+        max_length: tokens of a text that the classifier reads
     """
     texts, train = race.texts, race.train if train is None else train
-    entry = race.find(candidate, len(train))
+    plan = Plan(len(train), max_length)
+    entry = race.find(candidate, plan)
     if entry is None:
         race.clock.progress(candidate.name, f"learning from {len(train):,} texts")
         answer = answer or (lambda classifier, rows: classifier.probabilities(texts.texts(rows)))
@@ -119,14 +134,14 @@ def fitted(
         classifier = fit(train)
         if texts.cross_validated:
             p = np.zeros((len(judged), len(texts.label_names)))
-            for fold in np.unique(race.fold[judged]):
+            for fold in race.folds:
                 out = race.fold[judged] == fold
                 p[out] = answer(fit(train[race.fold[train] != fold]), judged[out])
         else:
             p = answer(classifier, judged)
         answers = {"judged": p, "test": answer(classifier, texts.rows("test"))}
-        record = {"name": candidate.name, "rows": len(train), "seconds": time.monotonic() - begun}
-        entry = kept.put(race.results, race.key(candidate, len(train)), classifier, answers, record)
+        record = {"name": candidate.name, "plan": plan, "seconds": time.monotonic() - begun}
+        entry = kept.put(race.results, race.key(candidate, plan), classifier, answers, record)
     race.entries[candidate.name] = entry
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from rtxlib.classifiers import folder as classifiers
 from rtxlib.classifiers.folder import Classifier
 from rtxlib.classifiers.network import Network, megabytes
 from rtxlib.runs.keys import hashed
+from rtxstudy.compare.candidates import Plan
 
-GENERATION = 2  # raise it when a change of the code changes a candidate
+GENERATION = 3  # raise it when a change of the code changes a candidate
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Entry:
 
     Attributes:
         name: of the candidate
-        rows: training rows that it has seen
+        plan: what it read in its training
         seconds: of its training, all folds together
         judged: probabilities (rows by which models are chosen, labels); in cross-validation by models that have not seen them
         test: probabilities (test rows, labels)
@@ -37,7 +38,7 @@ class Entry:
     """
 
     name: str
-    rows: int
+    plan: Plan
     seconds: float
     judged: np.ndarray
     test: np.ndarray
@@ -45,6 +46,11 @@ class Entry:
     folder: Path
     run: Path | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Training rows that it has seen."""
+        return self.plan.rows
 
     def open(self) -> Classifier:
         return classifiers.load(self.folder) if self.run is None else Network.load(self.run, **self.settings)
@@ -60,8 +66,8 @@ def find(kept: Path, key: str) -> Entry | None:
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         answers = load_file(folder / "answers.safetensors")
-        run = record.pop("run")
-        return Entry(**record, **answers, folder=folder / "classifier", run=run and kept.parent / run)
+        run, plan = record.pop("run"), Plan(**record.pop("plan"))
+        return Entry(**record, **answers, plan=plan, folder=folder / "classifier", run=run and kept.parent / run)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None
 
@@ -75,7 +81,7 @@ def put(
 ) -> Entry:
     """Keep a finished candidate, whole or not at all.
 
-    classifier: of a network, the folder of its run, which stays where it is. record: its name, rows and seconds, and of a
+    classifier: of a network, the folder of its run, which stays where it is. record: its name, plan and seconds, and of a
     network its settings.
     """
     with replacing_folder(kept / key) as aside:
@@ -89,6 +95,7 @@ def put(
             {name: np.ascontiguousarray(p, dtype=np.float32) for name, p in answers.items()},
             aside / "answers.safetensors",
         )
+        record = record | {"plan": asdict(record["plan"])}
         (aside / "record.json").write_text(json.dumps(record), encoding="utf-8")
     found = find(kept, key)
     assert found is not None

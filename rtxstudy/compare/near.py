@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from rtxlib.classifiers.words import UNSPACED
 from rtxlib.data.containment import groups as contained
 from rtxlib.data.containment import words_key
+from rtxlib.data.rows import INVISIBLE
 
 SIGN = re.compile(f"[{UNSPACED}]")  # of a script without spaces; each counts as a word
 CONTAINED_WORDS = 3  # a text of more words that lies inside another belongs to it
@@ -26,9 +27,11 @@ _LARGE = 10  # texts with one band in common that are all joined to the first; f
 def groups(texts: Sequence[str]) -> np.ndarray:
     """(texts,) equal numbers for texts of the same words, texts inside others, and texts that share most word triples.
 
+    Invisible characters do not count, because the tokenizers leave them out.
+
     Near-duplicates are found with MinHash and bands (Broder 1997; Leskovec et al. 2014, Mining of Massive Datasets, ch. 3).
     """
-    texts = [SIGN.sub(r" \g<0> ", text) for text in texts]
+    texts = [SIGN.sub(r" \g<0> ", INVISIBLE.sub("", text)) for text in texts]
     keys = [words_key(text) for text in texts]
     if sum(key.count(" ") + 1 for key in keys) <= MOST_WORDS:
         first = contained(texts, CONTAINED_WORDS)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from rtxlib.classifiers.network import Network
 from rtxlib.data import audit, prepared, tokenization
@@ -20,29 +19,18 @@ from rtxlib.data.rows import Rows
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
-from rtxlib.models.convert import loop_config
-from rtxlib.models.presets import preset
-from rtxlib.runs import cost
+from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
 from rtxlib.training.device import training_threads
-from rtxstudy.compare.candidates import MAX_LENGTH, Candidate
+from rtxstudy.compare.candidates import Candidate, Plan
 from rtxstudy.compare.rows import CLEANING
 from rtxstudy.compare.texts import Texts
 
 
-def flops(candidate: Candidate, tokens: float, rows: int) -> float:
-    """Floating-point operations of a candidate's training on so many rows of so many tokens: three times a forward pass."""
-    if candidate.pretrained:
-        config = pretrained.read_config(candidate.model)
-        config = loop_config(config, **candidate.conversion) if candidate.conversion else config
-    else:
-        config = preset(candidate.model)
-    return 3 * cost.forward_flops(config, max(1, round(tokens))) * rows * candidate.recipe(rows).epochs
-
-
-def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, folder: Path) -> Prepared:
-    """The data of a run: token ids of the rows of each split.
+def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_length: int, folder: Path) -> Prepared:
+    """The data of a run: token ids of the rows of each split, at most ``max_length`` of each text.
 
     tokenizer: a pretrained model's name, or "wordpiece" for a vocabulary of the training rows. Prepared once per ``folder``.
     """
@@ -53,7 +41,7 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, folder: P
         text_column=texts.columns.text,
         text_pair_column=texts.columns.pair,
         label_column=texts.columns.label,
-        max_length=MAX_LENGTH,
+        max_length=max_length,
         tokenizer=tokenizer,
         train_fraction=round(len(rows["train"]) / whole, 4),
         **CLEANING,
@@ -121,14 +109,20 @@ class Learnt:
     spent: float
 
 
-def plan(
-    candidate: Candidate, texts: Texts, rows: dict[str, np.ndarray], answered: tuple[str, ...], folder: Path
+def training(
+    candidate: Candidate,
+    plan: Plan,
+    texts: Texts,
+    rows: dict[str, np.ndarray],
+    answered: tuple[str, ...],
+    folder: Path,
 ) -> Training:
-    """The training of a candidate, with its data prepared. rows: of each split. folder: for the data and the store."""
-    data = prepare(texts, rows, candidate.model if candidate.pretrained else "wordpiece", folder / "data")
-    recipe = candidate.recipe(len(rows["train"]), texts.unbalanced)
+    """The training of a candidate by a plan, with its data prepared. rows: of each split. folder: for the data and the store."""
+    tokenizer = candidate.model if candidate.pretrained else "wordpiece"
+    data = prepare(texts, rows, tokenizer, plan.max_length, folder / "data")
+    recipe = candidate.recipe(plan, texts.unbalanced)
     spec = RunSpec(
-        candidate.model, data.spec, recipe, threads=torch.get_num_threads(), conversion=dict(candidate.conversion)
+        candidate.model, data.spec, recipe, threads=plan.threads, conversion=dict(candidate.conversion)
     )
     return Training(spec, data.folder, folder / "runs", len(rows["train"]), answered)
 
@@ -144,8 +138,15 @@ def train(training: Training, report: Callable[[str], None]) -> Learnt:
         raise InputError(f"The prepared data in {training.data} are not whole; delete the folder and start again.")
     run = train_run(training.spec, training.runs, report, data=data)
     assert run.path is not None
-    settings = {"max_length": MAX_LENGTH, "precision": training.spec.recipe.precision}
+    settings = {"max_length": training.spec.data.max_length, "precision": training.spec.recipe.precision}
     network, spent = Network.load(run.path, **settings), time.monotonic() - begun
+    answers = {"test": _test_answers(run, data.label_names)}
     with training_threads(training.spec.threads):
-        answers = {split: network.probabilities(data.texts(split)) for split in training.answered}
+        for split in set(training.answered) - {"test"}:
+            answers[split] = network.probabilities(data.texts(split))
     return Learnt(run.path, settings, training.rows, answers, run.metrics["train_seconds"], spent)
+
+
+def _test_answers(run: Run, label_names: list[str]) -> np.ndarray:
+    """The probabilities (test rows, labels) that a run has answered to its test texts when it was trained."""
+    return store.part(run, "predictions")[[f"p_{name}" for name in label_names]].to_numpy()

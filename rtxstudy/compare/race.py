@@ -1,55 +1,352 @@
-"""Which candidates are trained in the time given: the cheapest first, and networks by successive halving.
+"""Which candidates are trained in the time given, in which order, and how long each.
 
-Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command with more
-minutes goes on from there.
+Cheap candidates come first. The networks follow in the order in which public files of about this size let them be expected
+(:mod:`~rtxstudy.compare.prior`). The first of them, the favourite, is trained on all rows if that fits into 60 % of the minutes.
+What is left goes to the next. Choices are made on the validation rows alone, or by cross-validation. What is finished is kept,
+and the same command with more minutes goes on from there.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import dataclasses
+import heapq
+import math
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from rtxstudy.compare.candidates import CANDIDATES
-from rtxstudy.compare.clock import OutOfTime
+import numpy as np
+import torch
+
+from rtxlib.errors import InputError, fact
+from rtxlib.models import pretrained
+from rtxstudy.compare import kept, networks, plans, prior
+from rtxstudy.compare.beside import Beside, beside
+from rtxstudy.compare.candidates import (
+    CANDIDATES,
+    FINE_TUNED,
+    FROZEN,
+    MAJORITY,
+    MINILM,
+    NAMED,
+    STATIC,
+    TUNED,
+    WORDS,
+    Candidate,
+    Plan,
+)
+from rtxstudy.compare.clock import Clock, OutOfTime, Say, silent
 from rtxstudy.compare.estimate import Estimate
-from rtxstudy.compare.fitted import with_minilm, without_layers
-from rtxstudy.compare.halving import Halving
-from rtxstudy.compare.on_ray import connected
-from rtxstudy.compare.state import Race
+from rtxstudy.compare.fitted import FIT
+from rtxstudy.compare.networks import Learnt, Training
+from rtxstudy.compare.on_ray import Cluster, connected
+from rtxstudy.compare.state import Outlook, Race
 from rtxstudy.compare.texts import Texts
-from rtxstudy.compare.tuned import with_pairs
+from rtxstudy.compare.tuned import unfit, with_pairs
+
+FAVOURITE_SHARE = 0.6  # of the minutes
+NEXT_SHARE = 0.95  # of what is left, because a time is estimated
+WORD_SECONDS = 3e-5  # of counting a word of a text, of one of so many fits
+VECTOR_SECONDS = 1e-3  # of averaging the vectors of a text
+Fold = int | None  # the fold that is held out of a training; None: none is, and it learns from the plan's rows
 
 
 def run(
     texts: Texts,
     folder: Path,
     minutes: float,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = silent,
     executor: str = "local",
+    every: bool = False,
 ) -> Race:
     """Train what the time allows. An interrupt or the end of the time leaves what is finished.
 
-    executor: what trains the networks, this process ("local") or a Ray cluster ("ray"); all else is done here. Other arguments:
-    :class:`Race`. Raises InputError when there is no cluster.
+    Args:
+        texts: what is compared on
+        folder: where everything finished is kept
+        minutes: how long to train
+        say: is called with one line of progress at a time
+        executor: what trains the networks, this process ("local") or a Ray cluster ("ray"); all else is done here
+        every: whether candidates are trained, too, that public files of this size give no chance
+
+    Raises InputError when there is no cluster.
     """
-    race, estimate = Race(texts, folder, minutes, say), Estimate(texts)
-    with connected(folder / "runs") if executor == "ray" else contextlib.nullcontext() as cluster:
+    race = Race(texts, folder, Clock(minutes, folder / "stop", say))
+    with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(connected(folder / "runs")) if executor == "ray" else None
+        other = stack.enter_context(beside(race))
+        turns = Turns(race, other, cluster)
         try:
-            without_layers(race)
-            if (frozen := with_minilm(race, estimate)) is not None:
-                with_pairs(race, estimate, frozen)
-            Halving(race, estimate, cluster).run()
+            turns.cheap()
+            turns.networks(every)
         except OutOfTime:
             pass
         except KeyboardInterrupt:  # in JupyterLab
             race.clock.ended = "asked"
+            race.clock.stop_file.touch()
         race.quiet = cluster is None or cluster.idle()
     race.clock.stop_file.unlink(missing_ok=True)  # the wish is met, and a later call goes on
-    if race.ended:
-        why = "A stop was asked for before." if race.ended == "asked" else "The minutes were over."
-        for candidate in CANDIDATES:
-            if candidate.name not in race.entries and candidate.name not in race.left_out:
-                race.left_out[candidate.name] = why
-                race.late.add(candidate.name)
+    why = "A stop was asked for before." if race.clock.ended == "asked" else "The minutes were over."
+    for candidate in CANDIDATES:
+        if candidate.name not in race.entries and candidate.name not in race.left_out:
+            race.leave_out(candidate.name, why, late=True)
+    race.outlook, race.expected = turns.outlook(), turns.expected()
     return race
+
+
+class Turns:
+    """The turns of the candidates of a race. other: what is fitted beside; cluster: what trains networks; None: this process."""
+
+    def __init__(self, race: Race, other: Beside, cluster: Cluster | None = None) -> None:
+        self.race, self.texts, self.other, self.cluster = race, race.texts, other, cluster
+        self.estimate = Estimate(race.texts)
+        self.trained: dict[tuple[str, Fold, Plan], Learnt | InputError] = {}  # by the cluster
+        self.favourite = ""  # the network that is expected to win
+
+    # ------------------------------------------------------------------------------------------------------------ cheap ones
+
+    def cheap(self) -> None:
+        """The majority class, counting words, and static word vectors."""
+        FIT[MAJORITY](self.race)
+        fits = 2 + len(self.race.folds)  # with the learning curve
+        self.other.fit(WORDS, WORD_SECONDS * int(self.texts.words.sum()) * fits)
+        if why := pretrained.out_of_reach(MINILM):
+            for candidate in CANDIDATES:
+                if candidate.pretrained:
+                    self.race.leave_out(candidate.name, f"{fact(why)}.")
+        else:
+            self.other.fit(STATIC, VECTOR_SECONDS * len(self.texts.table))
+
+    # ------------------------------------------------------------------------------------------------------------ networks
+
+    def networks(self, every: bool) -> None:
+        """All others, in their order."""
+        race, rows = self.race, len(self.race.train)
+        waiting = [c.name for c in CANDIDATES if c.kind in ("tuned", "network", "vectors") and c.name != STATIC]
+        waiting = [name for name in waiting if name not in race.left_out]
+        if TUNED in waiting and (why := unfit(race)):
+            race.leave_out(TUNED, why)
+            waiting.remove(TUNED)
+        if not every:
+            names, left_out = prior.order(waiting, rows, len(self.texts.label_names), self.estimate.tokens())
+            waiting, race.left_out = names, race.left_out | left_out
+        race.clock.check()
+        if any(NAMED[name].pretrained for name in waiting):
+            race.clock.progress("MiniLM", "measuring the speed of this machine")
+            cores = self.other.cores
+            self.other.threads = self.estimate.measure(race.train, {cores, max(1, cores // 2)}, race.clock.check)
+            self.other.collect()
+        if FROZEN in waiting:  # first, because it needs no core of the networks
+            waiting.remove(FROZEN)
+            self.other.fit(FROZEN, self.estimate.seconds(NAMED[FROZEN], Plan(rows)))
+        self.favourite = waiting[0] if waiting else ""
+        if self.cluster is not None:
+            self.on_cluster([NAMED[name] for name in waiting])
+            return
+        favourite = True
+        while waiting:
+            self.other.collect()
+            race.clock.check()
+            candidate = NAMED[waiting.pop(0)]
+            most = FAVOURITE_SHARE * race.clock.seconds if favourite else NEXT_SHARE * race.clock.left
+            favourite = self.turn(candidate, min(most, race.clock.left)) is None and favourite
+            waiting += self.refuted(waiting)
+
+    def turn(self, candidate: Candidate, seconds: float) -> Plan | None:
+        """Train a candidate if it fits into so many seconds. Returns its plan; None where it does not fit."""
+        plan = self.plan(candidate, seconds)
+        if plan is None:
+            return None
+        try:
+            self.train_by(candidate, plan)
+        except InputError as error:  # the machine or the data do not allow it, such as a diverged loss
+            self.race.leave_out(candidate.name, str(error))
+        return plan
+
+    def expected(self) -> dict[str, float]:
+        """The score above counting words that public files let expect of each trained candidate, less what its plan loses."""
+        rows = len(self.race.train)
+        gains = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens())
+        return {
+            name: gains[name] - plans.loss(entry.plan, NAMED[name], rows, self.estimate)
+            for name, entry in self.race.entries.items()
+            if name in gains
+        }
+
+    def outlook(self) -> Outlook | None:
+        """What more minutes are expected to bring, where the favourite was not trained whole."""
+        race, name, rows = self.race, self.favourite, len(self.race.train)
+        if name not in race.needed:
+            return None
+        if name in race.entries:
+            slope = race.gain_of_a_doubling()
+            slope = plans.HALF_THE_ROWS if slope is None else slope
+            gain = plans.loss(race.entries[name].plan, NAMED[name], rows, self.estimate, slope)
+        else:
+            known = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens())
+            best = max(race.score(entry.judged, self.texts.judged) for entry in race.entries.values())
+            words = race.entries.get(WORDS)
+            behind = best - race.score(words.judged, self.texts.judged) if words else None
+            gain = max(0.0, known[name] - behind) if name in known and behind is not None else None
+        minutes = math.ceil(race.needed[name] / FAVOURITE_SHARE / 60)
+        return Outlook(name, minutes, gain, rows)
+
+    def refuted(self, waiting: list[str]) -> list[str]:
+        """The networks from nothing that may win after all, because MiniLM is below counting words, as on another language."""
+        race = self.race
+        if not {FINE_TUNED, WORDS} <= race.entries.keys():
+            return []
+        minilm, words = (race.score(race.entries[name].judged, self.texts.judged) for name in (FINE_TUNED, WORDS))
+        again = [c.name for c in CANDIDATES if c.kind == "network" and not c.pretrained and c.name in race.left_out]
+        if minilm >= words or set(again) & (set(waiting) | race.late):
+            return []
+        for name in again:
+            del race.left_out[name]
+        return again
+
+    # ------------------------------------------------------------------------------------------------------------ plans
+
+    @property
+    def trainings(self) -> int:
+        """How often a candidate is trained: for each fold, and once on all rows."""
+        return 1 + len(self.race.folds)
+
+    def plan(self, candidate: Candidate, seconds: float) -> Plan | None:
+        """What a candidate is trained by; None where it does not fit, and then the reason is noted.
+
+        A finished training is taken unless a better one fits.
+        """
+        race, rows = self.race, len(self.race.train)
+
+        def loss(plan: Plan) -> float:
+            return plans.loss(plan, candidate, rows, self.estimate)
+
+        begun = race.begun(candidate)
+        finished = [plan for plan in begun if race.find(candidate, plan) is not None]
+        chosen = plans.choose(candidate, rows, seconds, self.trainings, self.estimate, set(begun) - set(finished))
+        done = min(finished, key=loss, default=None)
+        whole = plans.whole(candidate, rows)
+        if done is not None and (chosen is None or loss(done) - plans.ALIKE <= loss(chosen)):
+            chosen = done
+        if chosen is None or loss(chosen) > plans.ALIKE:
+            race.needed[candidate.name] = self.estimate.seconds(candidate, whole, self.trainings)
+        if chosen is None:
+            minutes = max(1, round(race.needed[candidate.name] / 60))
+            race.leave_out(
+                candidate.name,
+                f"It needs about {minutes:,} minute{'s' * (minutes > 1)}, and less time was left; give more with --minutes.",
+                late=True,
+            )
+            return None
+        if chosen not in begun:
+            chosen = dataclasses.replace(chosen, threads=torch.get_num_threads())
+        race.begin(candidate, chosen)
+        return chosen
+
+    # ------------------------------------------------------------------------------------------------------------ training
+
+    def train_by(self, candidate: Candidate, plan: Plan) -> None:
+        """Train a candidate by a plan and keep it. What is kept already is found."""
+        race, texts = self.race, self.texts
+        race.left_out.pop(candidate.name, None)
+        if candidate.kind == "tuned":
+            with_pairs(race, plan)
+            return
+        entry, judged = race.find(candidate, plan), texts.judged
+        if entry is None:
+            answers, seconds, folds = {}, 0.0, race.fold[judged]
+            if texts.cross_validated:
+                answers["judged"] = np.zeros((len(judged), len(texts.label_names)))
+                for fold in race.folds:
+                    learnt = self.learn(candidate, fold, plan)
+                    answers["judged"][folds == fold] = learnt.answers["test"]
+                    seconds += learnt.seconds
+            learnt = self.learn(candidate, None, plan)
+            if not texts.cross_validated:
+                answers["judged"] = learnt.answers["validation"]
+            answers["test"] = learnt.answers["test"]
+            record = {
+                "name": candidate.name,
+                "plan": plan,
+                "seconds": seconds + learnt.seconds,
+                "settings": learnt.settings,
+            }
+            entry = kept.put(race.results, race.key(candidate, plan), learnt.run, answers, record)
+        race.entries[candidate.name] = entry
+        if not texts.cross_validated:
+            race.point(candidate.name, plan.rows, entry.judged)
+
+    def training(self, candidate: Candidate, fold: Fold, plan: Plan) -> Training:
+        """A training on all folds but one, whose texts it answers; or on the plan's rows."""
+        race, texts = self.race, self.texts
+        if fold is None:
+            answered = ("test",) if texts.cross_validated else ("validation", "test")
+            rows = {"train": race.train[: plan.rows], "validation": race.curve_judged, "test": texts.rows("test")}
+        else:
+            answered, held = ("test",), texts.judged[race.fold[texts.judged] == fold]
+            rows = {"train": race.train[race.fold[race.train] != fold], "validation": held, "test": held}
+        return networks.training(candidate, plan, texts, rows, answered, race.folder)
+
+    def learn(self, candidate: Candidate, fold: Fold, plan: Plan) -> Learnt:
+        """What a network has learnt: from the cluster, which has trained it, or by training it now."""
+        clock = self.race.clock
+        if self.cluster is not None:
+            learnt = self.trained[candidate.name, fold, plan]
+            if isinstance(learnt, InputError):
+                raise learnt
+            return learnt
+        clock.check()
+        clock.progress(candidate.name, "preparing the texts")
+
+        def report(line: str) -> None:
+            clock.progress(candidate.name, line)
+            self.other.collect()
+            clock.check()
+
+        begun = time.monotonic()
+        learnt = networks.train(self.training(candidate, fold, plan), report)
+        self.estimate.learn(candidate, plan, time.monotonic() - begun)
+        return learnt
+
+    # ------------------------------------------------------------------------------------------------------------ on a cluster
+
+    def on_cluster(self, waiting: list[Candidate]) -> None:
+        """All networks at the same time: those for whose trainings the workers have time, the most promising first."""
+        race, workers = self.race, self.cluster.workers
+        busy, asked = [0.0] * workers, []  # seconds of each worker
+        for candidate in waiting:
+            if candidate.kind == "tuned":
+                self.turn(candidate, NEXT_SHARE * race.clock.left)
+                continue
+            rounds = -(-self.trainings // workers)  # of a candidate on workers that have nothing else to do
+            plan = self.plan(candidate, (race.clock.left - busy[0]) / rounds * self.trainings)
+            if plan is None:
+                continue
+            asked.append((candidate, plan))
+            if race.find(candidate, plan) is None:
+                for _ in range(self.trainings):
+                    heapq.heapreplace(busy, busy[0] + self.estimate.seconds(candidate, plan, self.trainings) / self.trainings)
+        self.trained |= self.cluster.train(self.trainings_of(asked), race.clock)
+        for candidate, plan in asked:
+            folds: list[Fold] = [*race.folds, None]
+            if race.find(candidate, plan) is None and not all((candidate.name, fold, plan) in self.trained for fold in folds):
+                continue  # stopped before its end
+            try:
+                self.train_by(candidate, plan)
+            except InputError as error:
+                race.leave_out(candidate.name, str(error))
+        race.clock.check()
+
+    def trainings_of(
+        self, asked: list[tuple[Candidate, Plan]]
+    ) -> Iterator[tuple[tuple[str, Fold, Plan], Training]]:
+        """What a cluster has to train. Data that cannot be prepared are noted for :meth:`learn`."""
+        folds: list[Fold] = [*self.race.folds, None]
+        for candidate, plan in asked:
+            for fold in folds if self.race.find(candidate, plan) is None else ():
+                key = candidate.name, fold, plan
+                try:
+                    yield key, self.training(candidate, fold, plan)
+                except InputError as error:
+                    self.trained[key] = error

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from rtxlib.data.clean import clean
-from rtxlib.data.files import require_column
-from rtxlib.data.rows import PAIR, label_text
+from rtxlib.data.files import as_texts, require_column, require_texts
+from rtxlib.data.rows import PAIR, blank, label_text
 from rtxlib.errors import InputError, few, shortened
 from rtxstudy.compare import reading
 
@@ -34,6 +34,11 @@ class Columns:
     label: str
     pair: str | None = None
     group: str | None = None
+
+    @property
+    def read(self) -> list[str]:
+        """Those of texts and labels."""
+        return [column for column in (self.text, self.pair, self.label) if column is not None]
 
     def require(self, table: pd.DataFrame, name: str) -> None:
         """Raise InputError when a table lacks one of them or has it twice. name: of its file."""
@@ -62,7 +67,7 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, said: list[str]) ->
             said.append(f"{cut:,} texts are longer than {LONGEST:,} characters; only the beginning is compared.")
         made |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
     rows = pd.DataFrame(made | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
-    empty = np.any([rows[kind].str.strip() == "" for kind in RAW if kind in rows], axis=0)
+    empty = np.any([rows[kind].map(blank) for kind in RAW if kind in rows], axis=0)
     unlabelled = (rows["name"] == "").to_numpy()
     for mask, column, option in ((empty, columns.text, "--text-column"), (unlabelled, columns.label, "--label-column")):
         if mask.all():
@@ -103,9 +108,11 @@ def with_test(
 
     Raises InputError for labels without training rows.
     """
-    table, drawn = reading.read(test)
+    values, drawn = reading.read(test)
     name = Path(test).name
+    table = as_texts(values, name)
     columns.require(table, name)
+    require_texts(values, columns.read, name)
     said += [drawn] * bool(drawn)
     more = usable(table, columns, name, said)
     if left := int(more["name"].isin(rare).sum()):

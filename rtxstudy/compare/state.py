@@ -2,90 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import f1_score
 
-from rtxstudy.compare import kept
-from rtxstudy.compare.candidates import Candidate
+from rtxlib.atomic import replacing
+from rtxstudy.compare import kept, plans
+from rtxstudy.compare.candidates import NAMED, Candidate, Plan
 from rtxstudy.compare.clock import Clock
 from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.texts import Texts
 from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 
+MOST_OF_A_DOUBLING = 0.05  # of the score, that is believed of twice the rows; a curve of few texts is rough
 
-class Race:
+
+@dataclass
+class Found:
+    """What came of some candidates, in this process or in another.
+
+    Attributes:
+        entries: the finished candidates by name
+        left_out: name → why, in a sentence
+        late: those for which there was no time
+        points: of the learning curves: name, rows, score, and the found labels of :attr:`Race.curve_judged`
+    """
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
+    points: list[tuple[str, int, float, np.ndarray]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What more minutes are expected to bring, where the most promising candidate could not be trained whole.
+
+    Attributes:
+        model: the candidate
+        minutes: with which it is trained whole
+        gain: of the score, from the learning curve or from public files; None: nothing is known
+        train_texts: that it then learns from
+    """
+
+    model: str
+    minutes: int
+    gain: float | None
+    train_texts: int
+
+
+class Race(Found):
     """A comparison under way; :func:`rtxstudy.compare.race.run` runs it.
 
     Args:
         texts: what is compared on
         folder: where everything finished is kept
-        minutes: how long to train
-        say: is called with one line of progress at a time
+        clock: the time that there is
 
     Attributes:
-        entries: the finished candidates by name
-        left_out: name → why, in a sentence
-        late: those for which there was no time; some of them may have been trained on fewer rows
-        partial: name → the rows that a finished candidate learned from, where the time was too short for all
-        quiet: whether no training may still run on this machine, so that a time can be measured on it
+        quiet: whether nothing else computed on this machine, so that a time can be measured on it
+        needed: name → seconds of its whole training, of those that could not be trained whole
+        outlook: what more minutes are expected to bring; None: nothing
+        expected: name → score above counting words that public files let expect of its training
         train: (training rows,) in a random order; fewer rows are the first of these
         fold: (rows,) the fold of each row of the texts
     """
 
-    def __init__(
-        self, texts: Texts, folder: Path, minutes: float, say: Callable[[str], None] = lambda line: None
-    ) -> None:
+    def __init__(self, texts: Texts, folder: Path, clock: Clock) -> None:
+        super().__init__()
         folder.mkdir(parents=True, exist_ok=True)
-        self.texts, self.folder, self.clock = texts, folder, Clock(minutes, folder / "stop", say)
-        self.entries: dict[str, Entry] = {}
-        self.left_out: dict[str, str] = {}
-        self.late: set[str] = set()
-        self.partial: dict[str, int] = {}
+        self.texts, self.folder, self.clock = texts, folder, clock
         self.quiet = True
-        self.points: list[tuple[str, int, float, np.ndarray]] = []  # with the found labels of :attr:`curve_judged`
+        self.needed: dict[str, float] = {}
+        self.outlook: Outlook | None = None
+        self.expected: dict[str, float] = {}
         train = texts.rows("train")
         self.train = train[np.random.default_rng(0).permutation(len(train))]
         self.fold = texts.table["fold"].to_numpy()
 
+    def add(self, other: Found) -> None:
+        """Add what another process has found."""
+        self.entries |= other.entries
+        self.left_out |= other.left_out
+        self.late |= other.late
+        self.points += other.points
+
+    def leave_out(self, name: str, why: str, late: bool = False) -> None:
+        self.left_out[name] = why
+        if late:
+            self.late.add(name)
+
+    @property
+    def partial(self) -> dict[str, int]:
+        """Name → rows that a finished candidate learned from, where the time was too short for all."""
+        return {name: entry.rows for name, entry in self.entries.items() if entry.rows < len(self.train)}
+
+    @property
+    def shortened(self) -> dict[str, str]:
+        """Name → how its training on all rows was shorter than a whole one."""
+        whole = {name: entry for name, entry in self.entries.items() if entry.rows == len(self.train)}
+        ways = {name: plans.shortened(entry.plan, NAMED[name], entry.rows) for name, entry in whole.items()}
+        return {name: way for name, way in ways.items() if way}
+
     @property
     def ended(self) -> str:
         """ "" when all was done, "time" or "asked"."""
-        return self.clock.ended or ("time" if self.partial else "")
+        return self.clock.ended or ("time" if self.partial or self.late else "")
 
     @property
     def results(self) -> Path:
         return self.folder / "results"
 
     @property
+    def folds(self) -> list[int]:
+        """The folds of a cross-validation; none where there is a validation split."""
+        return np.unique(self.fold[self.train]).tolist() if self.texts.cross_validated else []
+
+    @property
     def not_tried(self) -> list[str]:
         """The candidates that more time would have trained."""
         return [name for name in self.left_out if name in self.late]
 
-    def key(self, candidate: Candidate, rows: int) -> str:
-        return kept.key(name=candidate.name, texts=self.texts.fingerprint, rows=rows, unbalanced=self.texts.unbalanced)
+    def key(self, candidate: Candidate, plan: Plan) -> str:
+        return kept.key(
+            name=candidate.name, texts=self.texts.fingerprint, plan=asdict(plan), unbalanced=self.texts.unbalanced
+        )
 
-    def find(self, candidate: Candidate, rows: int) -> Entry | None:
-        """A finished candidate that learned from so many rows."""
-        return kept.find(self.results, self.key(candidate, rows))
+    def find(self, candidate: Candidate, plan: Plan) -> Entry | None:
+        """A finished candidate that was trained by this plan."""
+        return kept.find(self.results, self.key(candidate, plan))
+
+    # ------------------------------------------------------------------------------------------------------------ plans
+
+    @property
+    def _plans_file(self) -> Path:
+        return self.folder / f"plans-{self.texts.fingerprint}.json"
+
+    def begun(self, candidate: Candidate) -> list[Plan]:
+        """The plans by which a training of this candidate has begun, in this call or an earlier one."""
+        if not self._plans_file.is_file():
+            return []
+        of_names = json.loads(self._plans_file.read_text(encoding="utf-8"))
+        return [Plan(**plan) for plan in of_names.get(candidate.name, [])]
+
+    def begin(self, candidate: Candidate, plan: Plan) -> None:
+        """Note that a training begins, so that a later call goes on with it."""
+        if plan in self.begun(candidate):
+            return
+        of_names = json.loads(self._plans_file.read_text(encoding="utf-8")) if self._plans_file.is_file() else {}
+        of_names.setdefault(candidate.name, []).append(asdict(plan))
+        with replacing(self._plans_file) as part:
+            part.write_text(json.dumps(of_names), encoding="utf-8")
+
+    # ------------------------------------------------------------------------------------------------------------ scores
 
     def score(self, p: np.ndarray, rows: np.ndarray) -> float:
         """Macro-F1 where the labels are unbalanced, else accuracy. p: (rows, labels)."""
-        numbers, found = self.texts.numbers(rows), p.argmax(axis=1)
+        numbers, guesses = self.texts.numbers(rows), p.argmax(axis=1)
         if self.texts.unbalanced:
-            return float(f1_score(numbers, found, average="macro", zero_division=0))
-        return float((numbers == found).mean())
-
-    # ------------------------------------------------------------------------------------------------------------ learning curves
+            return float(f1_score(numbers, guesses, average="macro", zero_division=0))
+        return float((numbers == guesses).mean())
 
     @property
     def curve_judged(self) -> np.ndarray:
         """The rows by which points of a learning curve are judged; in cross-validation those of the first fold."""
         judged = self.texts.judged
         return judged[self.fold[judged] == 0] if self.texts.cross_validated else judged
+
+    def gain_of_a_doubling(self) -> float | None:
+        """What the cheap candidates' scores gained at last from twice the rows, on average; None without learning curves."""
+        gains = []
+        for _, part in self.curve.groupby("model"):
+            last = part.sort_values("rows").tail(2)
+            if len(last) == 2:
+                gains.append(np.diff(last["score"])[0] / np.diff(np.log2(last["rows"]))[0])
+        return float(np.clip(np.mean(gains), 0, MOST_OF_A_DOUBLING)) if gains else None
 
     def point(self, name: str, rows: int, p: np.ndarray) -> None:
         """Note what a candidate reached after so many rows. p: (:attr:`curve_judged`, labels)."""
@@ -99,9 +194,9 @@ class Race:
         """
         numbers, rows = self.texts.numbers(self.curve_judged), []
         group = self.texts.table["group"].to_numpy()[self.curve_judged]
-        points = {(name, count): (score, found) for name, count, score, found in self.points}
+        points = {(name, count): (score, guesses) for name, count, score, guesses in self.points}
         for name in dict.fromkeys(name for name, _ in points):
-            counts = sorted(count for of, count in points if of == name)
+            counts = sorted(count for model, count in points if model == name)
             for count in counts:
                 gain = (np.nan,) * 3
                 if count == counts[-1] and len(counts) > 1 and len(np.unique(group)) > 1:

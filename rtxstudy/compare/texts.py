@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from rtxlib.data.containment import words_key
-from rtxlib.data.files import doubtful_labels, require_column
-from rtxlib.data.rows import PAIR, Text, labelled, sides, texts_of
+from rtxlib.data.files import as_texts, doubtful_labels, require_column, require_texts
+from rtxlib.data.rows import INVISIBLE, PAIR, Text, labelled, sides, texts_of
 from rtxlib.errors import InputError, few
 from rtxstudy.compare import columns, near, reading, rows, splitting
 from rtxstudy.compare.rows import RAW, Columns
@@ -129,13 +129,15 @@ def open_texts(
     Raises InputError for anything that the user has to mend.
     """
     name = Path(file).name
-    table, drawn = reading.read(file)
+    values, drawn = reading.read(file)
+    table = as_texts(values, name)
     further = {"--text-pair-column": text_pair_column, "--group-column": group_column, "--split-column": split_column}
     for option, column in further.items():
         if column is not None:
             require_column(table, column, name, option)
     text_column, label_column, said = columns.choose(table, name, text_column, label_column, further)
     named = Columns(text_column, label_column, text_pair_column, group_column)
+    require_texts(values, named.read, name)
     said = [drawn] * bool(drawn) + said
     found = rows.usable(table, named, name, said)
     found["given"] = (
@@ -167,7 +169,7 @@ def _split(found: pd.DataFrame, named: Columns, name: str, said: list[str], othe
             "Pairs whose first texts are the same or nearly the same stay on one side of every split. So do pairs of the same "
             "texts in the other order."
         )
-        both = zip(found["text"].map(words_key), found[PAIR].map(words_key), strict=True)
+        both = zip(*(found[kind].str.replace(INVISIBLE, "").map(words_key) for kind in ("text", PAIR)), strict=True)
         group = _also(group, np.array(["\0".join(sorted(pair)) for pair in both], dtype=object))
     if named.group is not None:
         group = _also(group, found["of"].to_numpy())

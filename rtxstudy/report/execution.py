@@ -106,9 +106,10 @@ def execute(
         return Outcome(name, status, seconds, f"{error}; what is kept is of an earlier run", final)
     try:
         _keep(partial, final, {"completed": status == "done", "status": status, "seconds": seconds, "error": error})
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError) as problem:  # ValueError: papermill could not write it whole
         final = None
-        status, error = "failed", f"{error or 'finished'}; the executed notebook could not be kept ({problem})"
+        why = problem.strerror if isinstance(problem, OSError) else "it is cut short"
+        status, error = "failed", f"{error or 'finished'}; the executed notebook could not be kept ({why})"
     finally:
         partial.unlink(missing_ok=True)
     return Outcome(name, status, seconds, error, final)
@@ -122,8 +123,7 @@ def _run(source: Path, partial: Path, parameters: dict[str, Any], timeout: int |
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # the outcome says what papermill would log
     try:
         notebook = papermill.execute_notebook(
-            str(source.resolve()),
-            str(partial),
+            *(str(path).replace("{", "{{").replace("}", "}}") for path in (source.resolve(), partial)),  # papermill formats them
             parameters,
             kernel_name="python3",
             language="python",

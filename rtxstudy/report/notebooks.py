@@ -108,7 +108,7 @@ def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any
             )
     given = {"profile": profile, **parameters}
     return {
-        name: check(path, {key: value for key, value in given.items() if key in known[name]})
+        name: check(path, {key: value for key, value in given.items() if key in known[name]}, text=True)
         for name, path in sources.items()
     }
 

@@ -20,6 +20,7 @@ PARTS = {  # study → what it shows; a report names the studies that its profil
     "domains": "the domain task (06)",
     "transfer": "sentiment on other texts (06)",
     "unified": "the pooled domains at full size (06)",
+    "stars": "Amazon reviews of one star against four and five (06)",
     "cross_domain": "the encoders of each sentiment task on the texts of the others (06)",
     "pretraining": "pretrained encoders (07)",
     "where_depth_pays": "where depth pays (09)",
@@ -38,6 +39,8 @@ NOT_RUN = {  # field of a profile → the experiment that it switches on
     "component_seeds": "one component changed at a time",
     "longer": "texts longer than in training",
     "plan_b_seeds": "the proposal's plan B",
+    "stars": "Amazon reviews of one star against four and five",
+    "loops": "further weights of the residual across passes",
 }
 
 

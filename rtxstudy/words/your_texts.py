@@ -9,18 +9,19 @@ import json
 import math
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
+from rtxstudy.compare.answer import Answer
 from rtxstudy.words.numbers import higher, interval, margin_points, number, signed
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
 CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
 MANY_TIMES = 5  # times the labelled texts; so many more are not to be had
+WORTH_WAITING = 0.005  # of the score; what more minutes gain is told first where it is this much
 FAST = 5.0  # milliseconds for a text; with fewer, speed matters to few
 
 
@@ -36,71 +37,107 @@ def megabytes(value: float) -> str:
     return "less than 0.1 MB" if value < 0.1 else f"{value:.2g} MB" if value < 10 else f"{value:,.0f} MB"
 
 
-def verdict(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> list[str]:
+def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     """The answer in a few paragraphs: what to take, how good, fast and small it is, what else comes near, what is not settled."""
     rows = table.set_index("model")
-    by, n = answer["judged_by"], answer["n_test"]
-    if answer["take"] is None:
-        return [_nothing(rows, answer), *_not_tried(answer), *_partial(answer)]
-    row = rows.loc[answer["take"]]
-    parts = [_take(row, answer), *_not_tried(answer), *_partial(answer)]
-    if answer["why"] == "smallest":
-        best = rows.loc[answer["best"]]
+    by, n = answer.judged_by, answer.n_test
+    if answer.take is None:
+        return [*_outlook(answer), _nothing(rows, answer), *_not_tried(answer), *_partial(answer), *_shortened(answer)]
+    row = rows.loc[answer.take]
+    parts = [*_outlook(answer), _take(row, answer), *_not_tried(answer), *_partial(answer), *_shortened(answer)]
+    if answer.why == "smallest":
+        best = rows.loc[answer.best]
         parts.append(
             f"It is the smallest model whose {by} is shown to be less than {margin_points(margin)} below that of the best, "
-            f"**{answer['best']}** ({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
+            f"**{answer.best}** ({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
             f"{megabytes(best['mb'])})."
         )
     else:
         higher_cascade = "cascade" in rows.index and rows.loc["cascade", "score"] > row["score"]
         but = " but the cascade, which is not shown to be better" if higher_cascade else ""
-        parts.append(
-            f"No other model within the limits{but} has a higher {by} on the texts that choose. {_smaller(table, answer)}".strip()
-        )
+        above = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (table["score"] > row["score"])]
+        no_other = f"No other model within the limits{but} has a higher {by} on the texts that choose."
+        parts.append(f"{no_other if above.empty else _by_chance(above.iloc[0], row, answer)} {_smaller(table, answer)}".strip())
     parts += [_floor(answer), *_cheaper(table, answer), *_cascade(rows, answer), *_unsettled(table, answer, margin)]
     return parts + _not_learned(table, answer)
 
 
-def _take(row: pd.Series, answer: Mapping[str, Any]) -> str:
-    n, by = answer["n_test"], answer["judged_by"]
+def _take(row: pd.Series, answer: Answer) -> str:
+    n, by = answer.n_test, answer.judged_by
     also = f", accuracy {score(row['test_accuracy'], n)}" if by == "macro-F1" else ""
     if not math.isnan(row.get("test_mae", math.nan)):
         also += f", mean absolute error {row['test_mae']:.2f}"
     few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
     return (
-        f"Take **{answer['take']}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
+        f"Take **{answer.take}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
         f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. This model "
-        f"{answer['what']}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}"
+        f"{answer.what}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}"
     )
 
 
-def _not_tried(answer: Mapping[str, Any]) -> list[str]:
-    """The models for which there was no time, because one of them may be better."""
-    names = [f"**{name}**" for name in answer.get("not_tried") or ()]
-    if not names:
+def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
+    """Why a model is not taken whose score on the few texts that choose is higher."""
+    return (
+        f"On the {answer.n_judged:,} texts that choose, **{above['model']}** has a {answer.judged_by} of {above['score']:.3f} "
+        f"and **{answer.take}** of {row['score']:.3f}. Chance is large in so few, and on public files of about this size and "
+        f"length **{answer.take}** was better, so it is taken."
+    )
+
+
+def _outlook(answer: Answer) -> list[str]:
+    """What more minutes would bring, where that is worth the first place of the answer."""
+    more = answer.outlook
+    if more is None or (more["gain"] is not None and more["gain"] < WORTH_WAITING):
         return []
-    named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    was, better = ("was", "It") if len(names) == 1 else ("were", "One of them")
+    name, rows = more["model"], f"{more['train_texts']:,} training texts"
+    trained = any(row["model"] == name for row in answer.candidates)
+    by = "By the learning curve" if trained else "By what it gains on public files of about this size"
+    points = "nothing is known about what that gains"
+    if more["gain"] is not None:
+        points = f"that is expected to gain about {higher(more['gain']).removesuffix(' higher')}"
     return [
-        f"There was no time for {named}, which {was} not tried. {better} may be better: the same command with more `--minutes` "
-        "goes on from here."
+        f"**The minutes were short.** With `--minutes {more['minutes']}` **{name}** is trained whole on all {rows}. "
+        f"{by}, {points}."
     ]
 
 
-def _partial(answer: Mapping[str, Any]) -> list[str]:
-    """The models that learned from a part of the texts, because the time was short."""
-    parts = answer.get("partial") or {}
-    if not parts:
+def _names(names: list[str]) -> str:
+    named = [f"**{name}**" for name in names]
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+
+def _not_tried(answer: Answer) -> list[str]:
+    """The models for which there was no time, because one of them may be better."""
+    if not answer.not_tried:
         return []
-    named = ", ".join(f"**{name}** ({rows:,})" for name, rows in parts.items())
+    was, better = ("was", "It") if len(answer.not_tried) == 1 else ("were", "One of them")
     return [
-        f"The time was short, so these models learned from a part of the {answer['train_texts']:,} training texts: {named}. With "
+        f"There was no time for {_names(answer.not_tried)}, which {was} not tried. {better} may be better: the same command with "
+        "more `--minutes` goes on from here."
+    ]
+
+
+def _partial(answer: Answer) -> list[str]:
+    """The models that learned from a part of the texts, because the time was short."""
+    if not answer.partial:
+        return []
+    named = ", ".join(f"**{name}** ({rows:,})" for name, rows in answer.partial.items())
+    return [
+        f"The time was short, so these models learned from a part of the {answer.train_texts:,} training texts: {named}. With "
         "more `--minutes` they learn from all, and the answer may change."
     ]
 
 
-def _nothing(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
-    if answer["why"] == "limits":
+def _shortened(answer: Answer) -> list[str]:
+    """The models that read all texts, but shorter or less often, because the time was short."""
+    if not answer.shortened:
+        return []
+    named = "; ".join(f"**{name}** read {way}" for name, way in answer.shortened.items())
+    return [f"To fit all training texts into the time, {named}."]
+
+
+def _nothing(rows: pd.DataFrame, answer: Answer) -> str:
+    if answer.why == "limits":
         fitting = rows[rows["learned"]].sort_values("ms")
         near = ", ".join(
             f"**{name}** ({milliseconds(row.ms)}, {megabytes(row.mb)})" for name, row in fitting.head(3).iterrows()
@@ -108,27 +145,27 @@ def _nothing(rows: pd.DataFrame, answer: Mapping[str, Any]) -> str:
         return f"**No model that has learned anything is within --max-ms and --max-mb.** The fastest are {near}."
     return (
         "**Take none of these models.** None is shown to be better than giving every text the most frequent label "
-        f"({answer['judged_by']} {score(answer['majority_score'], answer['n_test'])}). Either the labels cannot be told from "
+        f"({answer.judged_by} {score(answer.majority_score, answer.n_test)}). Either the labels cannot be told from "
         "these texts, or there are too few of them, or there was too little time."
     )
 
 
-def _floor(answer: Mapping[str, Any]) -> str:
-    n, words, by = answer["n_test"], answer["counting_words_score"], answer["judged_by"]
+def _floor(answer: Answer) -> str:
+    n, words, by = answer.n_test, answer.counting_words_score, answer.judged_by
     counting = "" if words is None else f", and counting words has {score(words, n)}"
-    always = score(answer["majority_score"], n)
+    always = score(answer.majority_score, n)
     return f"For comparison: giving every text the most frequent label has {by} {always}{counting}."
 
 
-def _smaller(table: pd.DataFrame, answer: Mapping[str, Any]) -> str:
-    taken = table[table["model"] == answer["take"]].iloc[0]
+def _smaller(table: pd.DataFrame, answer: Answer) -> str:
+    taken = table[table["model"] == answer.take].iloc[0]
     smaller = table[table["learned"] & table["allowed"] & (table["mb"] < taken["mb"])]
     return "" if smaller.empty else "No smaller one is shown to come within the margin."
 
 
-def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+def _cheaper(table: pd.DataFrame, answer: Answer) -> list[str]:
     """The best model that is much faster or smaller than the chosen one."""
-    taken, n = table[table["model"] == answer["take"]].iloc[0], answer["n_test"]
+    taken, n = table[table["model"] == answer.take].iloc[0], answer.n_test
     faster = (CHEAPER * table["ms"] <= taken["ms"]) & (table["mb"] <= taken["mb"])
     smaller = (CHEAPER * table["mb"] <= taken["mb"]) & (table["ms"] <= max(taken["ms"], FAST))
     cheap = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (faster | smaller)]
@@ -140,45 +177,45 @@ def _cheaper(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     gains = [what for what, cost in (("speed", "ms"), ("size", "mb")) if CHEAPER * row[cost] <= taken[cost]]
     advice = f"so take it if {' or '.join(gains)} matters to you" if lower >= 0 else "so take it if that does not matter to you"
     return [
-        f"A cheaper model is **{row['model']}**: {answer['judged_by']} {score(row['test_score'], n)}, {milliseconds(row['ms'])} "
+        f"A cheaper model is **{row['model']}**: {answer.judged_by} {score(row['test_score'], n)}, {milliseconds(row['ms'])} "
         f"for a text, {megabytes(row['mb'])}. That is {gap}, {advice}."
     ]
 
 
-def _cascade(rows: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+def _cascade(rows: pd.DataFrame, answer: Answer) -> list[str]:
     """What a cascade saves against its better member, where that is the model to take."""
-    of = answer["cascade"]
-    if of is None or answer["take"] != of["second"] or rows.loc["cascade", "ms"] > rows.loc[of["second"], "ms"] / 1.2:
+    of = answer.cascade
+    if of is None or answer.take != of["second"] or rows.loc["cascade", "ms"] > rows.loc[of["second"], "ms"] / 1.2:
         return []
-    row, n = rows.loc["cascade"], answer["n_test"]
+    row, n = rows.loc["cascade"], answer.n_test
     return [
         f"As a **cascade**, {of['first']} answers the {of['share']:.0%} of the texts of which it is sure, and {of['second']} the "
         f"others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
     ]
 
 
-def _unsettled(table: pd.DataFrame, answer: Mapping[str, Any], margin: float) -> list[str]:
+def _unsettled(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     """The smaller model for which the judged texts are too few, and how many more labelled texts would tell.
 
     Of further labelled texts the same share is judged as now.
     """
-    taken = table[table["model"] == answer["take"]].iloc[0]
+    taken = table[table["model"] == answer.take].iloc[0]
     open_ = table[table["needed"].notna() & (table["mb"] < taken["mb"])].sort_values("needed")
     if open_.empty:
         return []
     row = open_.iloc[0]
-    needed = row["needed"] * answer["n_labelled"] / answer["n_judged"]
+    needed = row["needed"] * answer.n_labelled / answer.n_judged
     digits = len(str(int(needed))) - 2  # two digits of the number are written
     more = max(10, math.ceil(needed / 10**digits) * 10**digits)
-    told = f"About {int(more):,} more" if more <= MANY_TIMES * answer["n_labelled"] else "Many times more"
+    told = f"About {int(more):,} more" if more <= MANY_TIMES * answer.n_labelled else "Many times more"
     return [
-        f"{answer['n_judged']:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
+        f"{answer.n_judged:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
         f"{margin_points(margin)} of the best (measured {signed(row['behind'])} points, "
         f"{interval(row['behind_low'], row['behind_high'])}). {told} labelled texts would tell."
     ]
 
 
-def _not_learned(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
+def _not_learned(table: pd.DataFrame, answer: Answer) -> list[str]:
     idle = table[~table["learned"] & (table["model"] != "majority class")]["model"].tolist()
     if not idle:
         return []
@@ -191,17 +228,17 @@ def _not_learned(table: pd.DataFrame, answer: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def shown_table(table: pd.DataFrame, answer: Mapping[str, Any]) -> pd.DataFrame:
+def shown_table(table: pd.DataFrame, answer: Answer) -> pd.DataFrame:
     """The table of the report: one row per model, the best on the judged texts first."""
-    n, hard = answer["n_test"], "\xa0"
+    n, hard = answer.n_test, "\xa0"
     columns = {
-        "model": [f"{'→ ' * (name == answer['take'])}{name}".replace(" ", hard) for name in table["model"]],
-        f"{answer['judged_by']} on test": [
+        "model": [f"{'→ ' * (name == answer.take)}{name}".replace(" ", hard) for name in table["model"]],
+        f"{answer.judged_by} on test": [
             f"{score(row.test_score, n)} ({score(row.test_low, n)} to {score(row.test_high, n)})".replace(" ", hard)
             for row in table.itertuples()
         ],
     }
-    if answer["judged_by"] != "accuracy":
+    if answer.judged_by != "accuracy":
         columns["accuracy"] = [score(value, n) for value in table["test_accuracy"]]
     if "test_mae" in table:
         columns["mean error"] = [f"{value:.2f}" for value in table["test_mae"]]
@@ -218,27 +255,27 @@ def shown_table(table: pd.DataFrame, answer: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def columns_told(answer: Mapping[str, Any], cross_validated: bool) -> str:
+def columns_told(answer: Answer, cross_validated: bool) -> str:
     """What the columns of the table mean."""
     by = "in cross-validation" if cross_validated else "on the validation texts"
-    scale = " *Mean error* is the mean absolute error of the predicted number." if answer["mae"] is not None else ""
+    scale = " *Mean error* is the mean absolute error of the predicted number." if answer.mae is not None else ""
     return (
         f"The arrow marks the model to take. In brackets stand 95 % intervals. *Score that decides* is the "
-        f"{answer['judged_by']} {by}.{scale} *Learned* says whether a model is better than the most frequent label, beyond the "
-        f"noise.{' ' * (answer['executor'] == 'ray')}{timed(answer)}"
+        f"{answer.judged_by} {by}.{scale} *Learned* says whether a model is better than the most frequent label, beyond the "
+        f"noise. {timed(answer)}".rstrip()
     )
 
 
-def timed(answer: Mapping[str, Any]) -> str:
-    """Where and when a text was timed; nothing to say where the networks were trained on this machine, one after another."""
-    if answer["executor"] != "ray":
-        return ""
-    if answer["quiet"]:
-        return "The networks were trained on a Ray cluster. A text was timed on this machine after all trainings had ended."
-    return (
-        "The networks were trained on a Ray cluster. The cluster was still computing, maybe on this machine, when a text was "
-        "timed here, so the times may be too long."
+def timed(answer: Answer) -> str:
+    """Where and when a text was timed, and whether the machine was busy; nothing to say of a quiet one."""
+    busy = (
+        "" if answer.quiet else "Other programs computed on this machine meanwhile: times are too long, and fewer or shorter "
+        "trainings fitted into the minutes than on a quiet one."
     )
+    if answer.executor != "ray":
+        return busy
+    cluster = "The networks were trained on a Ray cluster. A text was timed on this machine after all trainings had ended."
+    return cluster if answer.quiet else f"The networks were trained on a Ray cluster. {busy}"
 
 
 def what_they_are(what: Mapping[str, str], names: list[str]) -> str:

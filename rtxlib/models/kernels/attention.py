@@ -38,9 +38,10 @@ def attend(
         mask = mask.to(q.dtype) if mask.is_floating_point() else mask
     if not eager and not _plain_is_faster(q, k.shape[-2], p):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p), None
-    scores = (q @ k.transpose(-1, -2)).float().div_(q.shape[-1] ** 0.5)  # (B, H, T, S)
+    scores = (q @ k.transpose(-1, -2)).to(torch.promote_types(q.dtype, torch.float32))  # (B, H, T, S)
+    scores /= q.shape[-1] ** 0.5
     if mask is not None:  # masked_fill is slow on CPUs, so the mask is added
-        scores += mask if mask.is_floating_point() else torch.where(mask, 0.0, torch.finfo(scores.dtype).min)
+        scores += mask if mask.is_floating_point() else torch.where(mask, 0.0, torch.finfo(torch.float32).min)
     weights = _softmax(scores).to(v.dtype)
     return dropout(weights, p) @ v, weights if eager else None
 

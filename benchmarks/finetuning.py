@@ -1,0 +1,106 @@
+"""Fine-tuning a small encoder: rows per second beside the Trainer as it comes, and a mixed step beside an unmixed one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import torch
+from transformers import BertConfig
+
+from benchmarks.measure import Row, row, seconds, take_turns
+from benchmarks.peers import Peer, save_rows
+from benchmarks.texts import prepared
+from benchmarks.training import subset
+from rtxlib.data.batching import Tokens
+from rtxlib.data.prepared import Prepared
+from rtxlib.data.tokenization import special_ids
+from rtxlib.models import build
+from rtxlib.process import cores
+from rtxlib.training import step_rows
+from rtxlib.training.device import pick_device, pick_precision
+from rtxlib.training.recipe import recipe
+from rtxlib.training.trainer import Trainer
+
+STEPS = 30  # that are timed, after as many that warm up the Trainer
+LENGTH = 128  # tokens at which longer texts are cut
+SOURCES = ("sms_spam", "domains", "sst2", "yelp_polarity")  # in the first two, length tells the label
+AIM, MIXED_AIM = 1.3, 1 / 1.15
+_MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
+
+
+def _trainer(data: Prepared, rows: Tokens, precision: str) -> Trainer:
+    """Our training of a MiniLM with random weights, which take as long as trained ones."""
+    plan = recipe("finetune", epochs=1, evaluations_per_epoch=1, precision=precision)
+    model = build("minilm-l6", vocab_size=len(data.tokenizer), num_labels=len(data.label_names))
+    return Trainer(model, rows, subset(rows, 1), plan, 0, special_ids(data.tokenizer), pick_device())
+
+
+def _rate(data: Prepared, rows: Tokens, precision: str, mixed: bool | None = None) -> float:
+    """Rows per second of our training. mixed: whether its steps mix lengths; None: as the data ask for."""
+    limit = {None: step_rows.MIXING_LIMIT, True: -1.0, False: 2.0}[mixed]
+    with patch.object(step_rows, "MIXING_LIMIT", limit):
+        return _trainer(data, rows, precision).run().rows_per_second
+
+
+def _optimiser_share(data: Prepared, rows: Tokens, precision: str) -> float:
+    """The share of a training's steps that AdamW's update takes: the median of the steps after the first."""
+    trainer, shares = _trainer(data, rows, precision), []
+    step, update = trainer.step, trainer.optimizer.step
+    taken: list[float] = []
+    trainer.optimizer.step = lambda *given: taken.append(seconds(lambda: update(*given)))
+
+    def timed(pieces: list) -> None:
+        whole = seconds(lambda: step(pieces))
+        shares.append(taken[-1] / whole)
+
+    trainer.step = timed
+    trainer.run()
+    return median(shares[1:])
+
+
+def rows(rounds: int, short: bool) -> Iterator[Row]:
+    precision, before = pick_precision("auto", pick_device()), torch.get_num_threads()
+    steps, batch = (4 if short else STEPS), recipe("finetune").batch_rows
+    for threads in sorted({1, cores()}):
+        for source in SOURCES:
+            name, data = prepared(source, LENGTH)
+            some = subset(data.splits["train"], batch * steps)
+            torch.set_num_threads(threads)
+            config = BertConfig(vocab_size=len(data.tokenizer), num_labels=len(data.label_names), **_MINILM)
+            ours: Callable[[], float] = partial(_rate, data, some, precision)
+            with Peer(threads) as peer, tempfile.TemporaryDirectory() as folder:
+                saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
+                settings = {"bf16": precision == "bf16", "fp16": precision == "fp16"}
+                theirs = partial(peer, "trainer", config, saved, batch, steps, steps, None, settings)
+                found = take_turns({"ours": ours, "peer": theirs}, rounds)
+            share = _optimiser_share(data, some, precision)
+            where = f"{threads} thread{'s' * (threads > 1)}"
+            yield row(
+                f"fine-tuning MiniLM, {name}, {where}",
+                found["ours"],
+                found["peer"],
+                "rows/s",
+                AIM,
+                ("transformers", "accelerate"),
+                f"our loop and Trainer as it comes (random order, dynamic padding, fused AdamW), {precision}, {batch} rows a "
+                f"step, at most {LENGTH} tokens, {steps} steps a round (the Trainer's after as many untimed); AdamW's update is "
+                f"{share:.0%} of our step",
+            )
+            if source == "sms_spam":
+                mixed = {"ours": partial(ours, mixed=True), "peer": partial(ours, mixed=False)}
+                found = take_turns(mixed, rounds)
+                yield row(
+                    f"a step that mixes lengths beside one that does not, {name}, {where}",
+                    found["ours"],
+                    found["peer"],
+                    "rows/s",
+                    MIXED_AIM,
+                    (),
+                    f"the same rows and tokens, MiniLM, {precision}, {batch} rows a step, {steps} steps a round",
+                )
+    torch.set_num_threads(before)

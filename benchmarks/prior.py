@@ -1,0 +1,156 @@
+"""What won at which size and length: the table by which ``rtx compare`` orders its candidates.
+
+    python -m benchmarks.prior [--data sst2-1000 sms-300 …]
+
+For each setting every candidate is trained whole (networks at most at 128 word pieces, which cost a quarter of the time of 256)
+on the first rows of a public file, a fifth of them to watch the training by, and scored on other rows. The rows go to
+``rtxstudy/compare/prior.json``; a call keeps those that it does not measure again. One processor thread is used. The answers to
+the test texts go to ``reports/prior/``, where ``benchmarks.choice`` reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from benchmarks.__main__ import machine
+from benchmarks.compare import table_of
+from rtxlib import paths
+from rtxlib.atomic import replacing
+from rtxlib.errors import InputError, nearest
+from rtxstudy.compare import plans, prior
+from rtxstudy.compare.beside import Beside
+from rtxstudy.compare.candidates import CANDIDATES, FROZEN, MAJORITY, STATIC, TUNED, WORDS, Plan
+from rtxstudy.compare.clock import Clock
+from rtxstudy.compare.fitted import FIT
+from rtxstudy.compare.race import Turns
+from rtxstudy.compare.state import Race
+from rtxstudy.compare.texts import Texts, open_texts
+from rtxstudy.compare.tuned import unfit
+
+ANSWERS = paths.root() / "reports" / "prior"  # one file for each setting: model → (test rows, labels), and the true labels
+MOST_TEST = 1000
+MAX_LENGTH = 128  # word pieces that the networks read
+HOURS = 100.0  # of a clock that never ends
+
+
+class Setting(NamedTuple):
+    """Rows of a repository of the Hub: the file's name holds ``split``. ``rows``: of all labels together; a fifth validates."""
+
+    repo: str
+    split: str
+    text: str
+    label: str
+    rows: int
+    scratch: bool = True  # whether encoders from nothing are trained
+
+
+def _settings(name: str, repo: str, split: str, text: str, label: str, *rows: int, scratch: int = 3000) -> dict[str, Setting]:
+    return {f"{name}-{many}": Setting(repo, split, text, label, many, many <= scratch) for many in rows}
+
+
+SST2 = ("stanfordnlp/sst2", "train", "sentence", "label")
+SETTINGS: dict[str, Setting] = {
+    **_settings("sst2", *SST2, 50, 150, 300, 1000, 3000, 10_000),
+    **_settings("sms", "ucirvine/sms_spam", "train", "sms", "label", 150, 600, 2500),
+    **_settings("cola", "nyu-mll/glue", "cola/train", "sentence", "label", 600, 3000),
+    **_settings("yelp", "fancyzhx/yelp_polarity", "train", "text", "label", 80, 300, 1200),
+    **_settings("yelp-stars", "Yelp/yelp_review_full", "train", "text", "label", 150, 600, 2500, scratch=0),
+    **_settings("amazon", "mteb/amazon_polarity", "train", "text", "label", 200, 1000),
+    **_settings("amazon-stars", "SetFit/amazon_reviews_multi_en", "validation", "text", "label", 300, 1200),
+}
+
+
+def opened(setting: Setting, folder: Path) -> Texts:
+    """Rows to learn from, a fifth of them to watch the training by, and other rows to score on."""
+    table = table_of(setting.repo, setting.split, setting.text, setting.label).drop_duplicates("text")
+    table = table.sample(frac=1, random_state=0).head(setting.rows + MOST_TEST).reset_index(drop=True)
+    split = ["test"] * len(table)
+    split[: setting.rows] = ["validation" if row % 5 == 0 else "train" for row in range(setting.rows)]
+    table.assign(split=split).to_csv(folder / "rows.csv", index=False)
+    return open_texts(folder / "rows.csv", "text", "label", split_column="split")
+
+
+def measured(name: str, setting: Setting) -> list[dict]:
+    """A row for each candidate."""
+    with tempfile.TemporaryDirectory() as folder:
+        texts = opened(setting, Path(folder))
+        race = Race(texts, Path(folder) / "kept", Clock(60 * HOURS, Path(folder) / "stop"))
+        turns, rows = Turns(race, Beside(race)), len(race.train)
+        seconds = {}
+        scratch = {c.name for c in CANDIDATES if c.kind == "network" and not c.pretrained}
+        left_out = ({TUNED} if unfit(race) else set()) | (set() if setting.scratch else scratch)
+        for candidate in CANDIDATES:
+            if candidate.name in left_out:
+                continue
+            begun = time.process_time()
+            if candidate.name in (MAJORITY, WORDS, STATIC, FROZEN):
+                FIT[candidate.name](race)
+            else:
+                epochs = plans.whole(candidate, rows).epochs
+                turns.train_by(candidate, Plan(rows, MAX_LENGTH, epochs, threads=1))
+            seconds[candidate.name] = time.process_time() - begun
+            reached = accuracy(texts, race.entries[candidate.name].test)
+            print(f"{name:18} {candidate.name:24} {reached:.3f} {seconds[candidate.name]:7.0f} s", flush=True)
+        common = {
+            "data": name.rsplit("-", 1)[0],
+            "rows": rows,
+            "labels": len(texts.label_names),
+            "tokens": round(turns.estimate.tokens(MAX_LENGTH), 1),
+            "n_test": len(texts.rows("test")),
+        }
+        answers = {model: race.entries[model].test.astype(np.float32) for model in seconds}
+        ANSWERS.mkdir(parents=True, exist_ok=True)
+        save_file(answers | {"labels": texts.numbers(texts.rows("test"))}, ANSWERS / f"{name}.safetensors")
+        found = []
+        for model, spent in seconds.items():
+            reached = accuracy(texts, race.entries[model].test)
+            found.append({**common, "model": model, "accuracy": round(reached, 4), "cpu_seconds": round(spent)})
+        return found
+
+
+def accuracy(texts: Texts, p: np.ndarray) -> float:
+    return float((p.argmax(axis=1) == texts.numbers(texts.rows("test"))).mean())
+
+
+def main() -> None:
+    import torch
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.prior", description="What wins at which size and length.")
+    parser.add_argument("--data", nargs="+", default=list(SETTINGS), help=", ".join(SETTINGS))
+    given = parser.parse_args()
+    for name in given.data:
+        if name not in SETTINGS:
+            raise InputError(f"There are no data '{name}'; there are {', '.join(SETTINGS)}.{nearest(name, SETTINGS)}")
+    torch.set_num_threads(1)
+    for name in given.data:
+        added = measured(name, SETTINGS[name])
+        old = json.loads(prior.FILE.read_text(encoding="utf-8"))["rows"]
+        same = (added[0]["data"], added[0]["rows"])
+        rows = [row for row in old if (row["data"], row["rows"]) != same] + added
+        head = {
+            "by": "python -m benchmarks.prior",
+            "machine": f"{machine()}, 1 thread",
+            "torch": torch.__version__,
+            "last": f"{datetime.date.today()}",
+            "n": "one seed and one split each; n_test rows score",
+        }
+        with replacing(prior.FILE) as part:
+            lines = ",\n  ".join(json.dumps(row) for row in rows)
+            part.write_text(f'{{"measured": {json.dumps(head)},\n "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except InputError as error:
+        sys.exit(str(error))

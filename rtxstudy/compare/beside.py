@@ -1,0 +1,93 @@
+"""Candidates that are fitted beside the networks, in another process, where a core is to be had for it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from rtxlib.process import end_workers, start_worker
+from rtxstudy.compare.clock import Clock, OutOfTime
+from rtxstudy.compare.fitted import FIT
+from rtxstudy.compare.state import Found, Race
+from rtxstudy.compare.texts import Texts
+
+WORTH = 15.0  # seconds of work; with less, starting another process and loading torch there takes longer
+
+
+class Beside:
+    """The candidates that another process fits for a race, with one thread, while this one trains networks with the others.
+
+    Attributes:
+        cores: threads that this process may have
+        threads: how many it uses for networks, where no other process needs one of them
+    """
+
+    def __init__(self, race: Race) -> None:
+        self.race, self.cores = race, torch.get_num_threads()
+        self.threads = self.cores
+        self.pool: ProcessPoolExecutor | None = None
+        self.waiting: dict[str, Future[Found]] = {}
+
+    def fit(self, name: str, seconds: float) -> None:
+        """Fit a candidate of about so many seconds: here and now, or in the other process if that is worth it."""
+        if self.cores == 1 or seconds < WORTH:
+            FIT[name](self.race)
+            return
+        if self.pool is None:
+            self.pool = ProcessPoolExecutor(1, get_context("spawn"), start_worker)
+        clock = self.race.clock.for_another_process()
+        self.waiting[name] = self.pool.submit(_fit, name, self.race.texts, self.race.folder, clock)
+        torch.set_num_threads(min(self.threads, self.cores - 1))
+
+    def collect(self) -> None:
+        """Add what is finished to the race. When nothing is left, the networks get the other process's core."""
+        for name, future in list(self.waiting.items()):
+            if not future.done():
+                continue
+            del self.waiting[name]
+            try:
+                self.race.add(future.result())
+            except BrokenProcessPool:
+                self.race.leave_out(name, "Its process was ended from outside, most likely because memory ran out.")
+        if not self.waiting:
+            torch.set_num_threads(self.threads)
+
+    def finish(self) -> None:
+        """Wait for what is not finished. It ends when the time does."""
+        for name, future in self.waiting.items():
+            self.race.clock.progress(name, "not finished yet")
+            with contextlib.suppress(BrokenProcessPool):
+                future.result()
+        self.collect()
+
+
+@contextlib.contextmanager
+def beside(race: Race) -> Iterator[Beside]:
+    """The other process of a race. At the end its work is collected, or stopped by an error."""
+    other = Beside(race)
+    try:
+        yield other
+        other.finish()
+    except BaseException:
+        if other.pool is not None:
+            end_workers(other.pool)
+        raise
+    finally:
+        torch.set_num_threads(other.cores)
+        if other.pool is not None:
+            other.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _fit(name: str, texts: Texts, folder: Path, clock: Clock) -> Found:
+    """In the other process: fit a candidate with one thread."""
+    torch.set_num_threads(1)
+    race = Race(texts, folder, clock)
+    with contextlib.suppress(OutOfTime):
+        FIT[name](race)
+    return Found(race.entries, race.left_out, race.late, race.points)

@@ -1,0 +1,96 @@
+"""Which training of a candidate fits into the time. A shorter length and fewer epochs come before fewer rows.
+
+What a smaller training loses is expected from a few measurements (LOG.md), and the plan that is expected to lose least is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rtxstudy.compare.candidates import BATCH_ROWS, LEAST_STEPS, MAX_LENGTH, Candidate, Plan
+from rtxstudy.compare.estimate import Estimate
+
+LENGTHS = (MAX_LENGTH, 128, 64)  # tokens of a text
+EPOCHS, MOST_EPOCHS = 3, 16  # of a whole fine-tuning; few rows are read in more epochs
+SHORTER = (1.0, 2 / 3, 1 / 3)  # of the epochs of a whole fine-tuning
+FEWEST = 250  # rows of a training on a part of the rows
+HALF_THE_EPOCHS, HALF_THE_ROWS, UNREAD = 0.006, 0.012, 0.05  # score that is lost by half of them, and by all tokens unread
+
+ALIKE = 0.003  # score by which two plans do not differ
+
+
+def whole_epochs(rows: int) -> int:
+    """Epochs of a whole fine-tuning of so many rows."""
+    return min(MOST_EPOCHS, max(EPOCHS, math.ceil(LEAST_STEPS * BATCH_ROWS / rows)))
+
+
+def whole(candidate: Candidate, rows: int) -> Plan:
+    """The training of a candidate where time is no matter."""
+    return Plan(rows, MAX_LENGTH, float(whole_epochs(rows)) if candidate.pretrained and candidate.kind == "network" else 1.0)
+
+
+def loss(
+    plan: Plan, candidate: Candidate, rows: int, estimate: Estimate, half_the_rows: float = HALF_THE_ROWS
+) -> float:
+    """The score that a plan is expected to lose against the whole training on all ``rows``.
+
+    half_the_rows: what a model loses that learns from half of the rows.
+    """
+    lost = UNREAD * estimate.cut(plan.max_length) + half_the_rows * math.log2(rows / plan.rows)
+    if candidate.pretrained and candidate.kind == "network":
+        lost += HALF_THE_EPOCHS * math.log2(max(1.0, whole_epochs(plan.rows) / plan.epochs))
+    return lost
+
+
+def shortened(plan: Plan, candidate: Candidate, rows: int) -> str:
+    """How a training on all rows was shorter than a whole one, in words; "" where it was not."""
+    complete = whole(candidate, rows)
+    parts = [f"the first {plan.max_length} word pieces of a text"] * (plan.max_length < complete.max_length)
+    parts += [f"{plan.epochs:g} of {complete.epochs:g} epochs"] * (plan.epochs < complete.epochs)
+    return " and ".join(parts)
+
+
+def on_all_rows(candidate: Candidate, rows: int, estimate: Estimate) -> list[Plan]:
+    """The plans that read all rows. A length that cuts no text more than a longer one is left out."""
+    longest = int(estimate.lengths.max())
+    lengths = [length for number, length in enumerate(LENGTHS) if number == 0 or length < longest]
+    if candidate.kind != "network" or not candidate.pretrained:
+        return [Plan(rows, length) for length in lengths]
+    epochs = {max(1.0, float(round(share * whole_epochs(rows)))) for share in SHORTER}
+    return [Plan(rows, length, count) for length in lengths for count in sorted(epochs, reverse=True)]
+
+
+def on_fewer_rows(candidate: Candidate, rows: int, seconds: float, estimate: Estimate) -> list[Plan]:
+    """For each length one epoch over as many rows as the time buys, rounded down to two digits; only for fine-tuning."""
+    if candidate.kind != "network" or not candidate.pretrained:
+        return []
+    found = []
+    for length in LENGTHS:
+        base = estimate.seconds(candidate, Plan(0, length))
+        each = (estimate.seconds(candidate, Plan(1000, length)) - base) / 1000
+        many = int(min(rows, (seconds - base) / each))
+        many -= many % 10 ** max(0, len(str(many)) - 2) if many > 0 else 0
+        if FEWEST <= many < rows:
+            found.append(Plan(many, length))
+    return found
+
+
+def choose(
+    candidate: Candidate, rows: int, seconds: float, trainings: int, estimate: Estimate, begun: Iterable[Plan] = ()
+) -> Plan | None:
+    """The plan that fits into so many seconds and is expected to lose least; None where none fits.
+
+    In cross-validation (``trainings`` above one) every fold is needed, so no plan leaves rows out. A plan that was ``begun``
+    before is taken where it fits and is not expected to lose more than another, because what it has learned is kept.
+    """
+    fitting = [
+        plan
+        for plan in on_all_rows(candidate, rows, estimate)
+        if estimate.seconds(candidate, plan, trainings) <= seconds
+    ]
+    if not fitting and trainings == 1:
+        fitting = on_fewer_rows(candidate, rows, seconds, estimate)
+    begun = [plan for plan in begun if estimate.seconds(candidate, plan, trainings) <= seconds]
+    both = [*begun, *fitting]
+    return min(both, key=lambda plan: loss(plan, candidate, rows, estimate) - ALIKE * (plan in begun), default=None)

@@ -1,0 +1,70 @@
+"""What won on public files: which candidates may win on a file of so many rows, labels and tokens, and in which order.
+
+The table ``prior.json`` was measured by ``python -m benchmarks.prior``; its head says on which machine and from how many test
+texts. Scores are read as the difference to counting words on the same rows, so that easy and hard files can be averaged.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rtxstudy.compare.candidates import MAJORITY, WORDS
+
+FILE = Path(__file__).with_name("prior.json")
+NEAREST = 4  # settings that an expectation is averaged over
+WITHIN = 0.02  # of the best expected score; what is expected further behind is not trained
+
+
+@cache
+def table() -> pd.DataFrame:
+    """Columns data, rows, labels, tokens (of a text, on average), model, gain (accuracy above that of counting words)."""
+    columns = ["data", "rows", "labels", "tokens", "model", "accuracy"]
+    rows = pd.DataFrame(json.loads(FILE.read_text(encoding="utf-8"))["rows"], columns=columns)
+    words = rows[rows["model"] == WORDS].set_index(["data", "rows"])["accuracy"]
+    base = words.reindex(pd.MultiIndex.from_frame(rows[["data", "rows"]])).to_numpy()
+    return rows.assign(gain=rows["accuracy"] - base).dropna(subset=["gain"])
+
+
+def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | None = None) -> dict[str, float]:
+    """Model → the accuracy above counting words that it is expected to have, averaged over the nearest measured settings.
+
+    measured: rows of :func:`table`; None: all.
+
+    The distance of two settings is that of the logarithms (base 2) of their rows, labels and tokens. A setting counts by
+    2 to the power of minus its distance.
+    """
+    measured = table() if measured is None else measured
+    place = np.log2(measured[["rows", "labels", "tokens"]].to_numpy(float))
+    distance = np.abs(place - [math.log2(rows), math.log2(labels), math.log2(tokens)]).sum(axis=1)
+    means = {}
+    for model, part in measured.assign(distance=distance).groupby("model"):
+        near = part.nsmallest(NEAREST, "distance")
+        means[str(model)] = float(np.average(near["gain"], weights=2.0 ** -near["distance"]))
+    return means
+
+
+def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list[str], dict[str, str]]:
+    """The candidates that may win, the most promising first, and why the others are left out.
+
+    A candidate that was never measured comes after the others. Only what is among ``names`` is compared with, so that without
+    MiniLM the encoders from nothing compete with counting words alone.
+    """
+    known = expected(rows, labels, tokens)
+    best = max([known[name] for name in names if name in known] + [0.0])
+    may, left_out = [], {}
+    for name in names:
+        behind = best - known.get(name, best)
+        if name != MAJORITY and behind > WITHIN:
+            left_out[name] = (
+                f"On public files of about this size and length it was {100 * behind:.0f} points behind the best; --all trains "
+                "it anyway."
+            )
+        else:
+            may.append(name)
+    return sorted(may, key=lambda name: known.get(name, -1.0), reverse=True), left_out
