@@ -28,7 +28,7 @@ from rtxlib.data import clean
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode, train
 from rtxlib.errors import InputError
-from rtxlib.export import bert, check, eight_bits, folder, opened, standalone
+from rtxlib.export import bert, check, eight_bits, folder, held_out, opened, standalone
 from rtxlib.export.network import network
 from rtxlib.models import Encoder, EncoderForSequenceClassification, ModelConfig, preset
 from rtxlib.models.presets import PRESETS
@@ -314,8 +314,10 @@ def test_transformers_alone_opens_a_classifier_of_berts_shape(tmp_path: Path) ->
     assert not (tmp_path / "other").exists()
 
 
-def test_the_source_of_a_run_is_its_own_data(home: Path) -> None:
+def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
     from rtxlib.runs import store
 
-    source = folder.of_run(store.find(home / "data" / "runs", (home / "run").read_text()))
-    assert isinstance(source.spec, DataSpec) and source.spec.rows == 240 and source.labels and not source.pairs
+    run = store.find(home / "data" / "runs", (home / "run").read_text())
+    held = held_out.of_run(run, DataSpec(**run.spec["data"]))
+    source = folder.of_run(run)
+    assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]

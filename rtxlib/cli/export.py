@@ -41,6 +41,9 @@ def export(
 ) -> None:
     """Write a trained RUN or the sentence embeddings of a MODEL (a Hub id or folder) as an ONNX graph.
 
+    A model of `rtx compare` that is no network (counted words, word vectors, a cascade) becomes arrays of NumPy beside the graphs
+    of its encoders.
+
     The folder has the graph, the tokenizer, labels, cleaning, a card, and a script that needs onnxruntime, tokenizers and numpy
     alone. `rtx predict OUT` and `rtx embed --model OUT` open it, too. The graph is compared with the model on every test text of
     the run's data before the folder is kept. A block that was trained for every depth stays a loop whose passes can be chosen.
@@ -82,11 +85,20 @@ def _as_graph(source: str, out: Path, eight: bool, spec: object | None) -> dict[
         import onnxruntime  # noqa: F401
     except ModuleNotFoundError:
         raise InputError(NEEDS) from None
-    from rtxlib.export import folder
+    from rtxlib.data.spec import DataSpec
+    from rtxlib.export import classifiers, folder, held_out
+    from rtxlib.runs import use
 
-    report = lambda line: click.echo(line, err=True)  # noqa: E731
-    made = folder.of_run(find_run(source)) if spec is None else folder.of_encoder(source, spec)
-    record = folder.export(made, out, eight, report)
+    def report(line: str) -> None:
+        click.echo(line, err=True)
+
+    if spec is not None:
+        record = folder.export(folder.of_encoder(source), held_out.of_data(spec), out, eight, report)
+    elif use.is_classifier(run := find_run(source)):
+        record = classifiers.export(run, out, eight, report)
+    else:
+        held = held_out.of_run(run, DataSpec(**run.spec["data"]))
+        record = folder.export(folder.of_run(run), held, out, eight, report)
     told = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
     return {name: record[name] for name in told} | record.get("loss", {}) | {"folder": str(out)}
 

@@ -263,7 +263,7 @@ def evaluate(
     """
     from rtxlib.data.files import require_column
     from rtxlib.data.rows import label_text
-    from rtxlib.runs import use
+    from rtxlib.runs import drift, use
 
     found = find_run(run)
     table, texts = read_texts(file, text_column, _pair_column(found, text_pair_column), label_column)
@@ -284,8 +284,11 @@ def evaluate(
     if left_out := int((~kept).sum()):
         click.echo(f"{left_out:,} of {len(table):,} rows have no label and are left out", err=True)
     scores = use.evaluate(found, list(compress(texts, kept)), names[kept].tolist())
-    show(scores, as_json)
+    shift = scores.pop("drift", None)
+    show(scores | ({"drift": shift} if as_json and shift is not None else {}), as_json)
     click.echo(_honesty(scores), err=True, nl=False)
+    if shift is not None:
+        click.echo(drift.sentence(shift), err=True)
 
 
 def _honesty(scores: Mapping[str, Any]) -> str:

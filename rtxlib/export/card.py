@@ -67,8 +67,41 @@ def card(record: dict[str, Any], bert_shaped: bool) -> str:
     return _CARD.format_map(record | written)
 
 
-def _loss(record: dict[str, Any]) -> str:
-    """What the eight bits cost, in a table."""
+_CLASSIFIER = """# {model}, without rtxlib
+
+This folder labels texts. It takes {size:,} bytes.
+
+| file | what it is |
+| --- | --- |
+| `part.json`, `*.npz` | what kind of classifier this is, and its arrays; a folder inside is a part of it or a graph |
+| `export.json` | labels, cleaning, and the numbers below |
+| `run.py`, `graph.py` | open the folder with onnxruntime, tokenizers and numpy alone |
+
+```
+pip install onnxruntime tokenizers numpy
+python run.py {example}
+```
+
+`rtx predict DIR` opens the folder, too.
+
+## Checked when it was written
+
+On {n_test:,} texts ({texts}) its probabilities without rounding differ from the model's by at most {difference:.1e}, and every
+text gets the same label.{loss}
+"""
+
+
+def classifier_card(record: dict[str, Any]) -> str:
+    """A README in Markdown from the record of an exported classifier that is no single graph."""
+    example = '"a first text" "a second text"' if record["pairs"] else '"a text" "another"'
+    loss = ""
+    if record["precision"] == "int8":
+        loss = f"\n\nWeights and tables have eight bits. The cost on the test texts:\n\n| | |\n| --- | --- |\n{_table(record)}"
+    return _CLASSIFIER.format_map(record | {"example": example, "loss": loss})
+
+
+def _table(record: dict[str, Any]) -> str:
+    """What the eight bits cost, in rows of a table."""
     lost = record["loss"]
     if record["labels"]:
         rows = {
@@ -84,7 +117,11 @@ def _loss(record: dict[str, Any]) -> str:
             "lowest cosine": f"{lost['cosine_lowest']:.4f}",
         }
     rows["bytes beside float32"] = f"{record['size'] / record['size_float32']:.1%}"
-    table = "\n".join(f"| {what} | {value} |" for what, value in rows.items())
+    return "\n".join(f"| {what} | {value} |" for what, value in rows.items())
+
+
+def _loss(record: dict[str, Any]) -> str:
+    """What the eight bits cost a graph."""
     return f"""
 
 The four maps of each layer and the token table have eight-bit weights; head, norms and positions stay in float32. The scales come
@@ -92,7 +129,7 @@ from {record["n_calibration"]:,} validation texts. The cost on the test texts:
 
 | | |
 | --- | --- |
-{table}"""
+{_table(record)}"""
 
 
 def _interval(ends: list[float], digits: int) -> str:

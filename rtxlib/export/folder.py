@@ -14,17 +14,17 @@ from tokenizers import Tokenizer, processors
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
-from rtxlib import checksums, paths
+from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.data import clean
 from rtxlib.data.batching import collate
-from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import LONGEST_TEXT, pretrained_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.export import check, eight_bits, standalone
 from rtxlib.export.bert import is_bert_shaped
 from rtxlib.export.card import card
+from rtxlib.export.held_out import HeldOut
 from rtxlib.export.network import OUTPUT, any_depth, network
 from rtxlib.export.opened import CARD, MODEL, RECORD, SCRIPT, TOKENIZER
 from rtxlib.models import pretrained
@@ -37,7 +37,7 @@ CALIBRATION = 256  # validation texts
 
 @dataclass(frozen=True)
 class Source:
-    """What is exported. spec: its data, whose validation texts calibrate and whose test texts check."""
+    """What is exported."""
 
     model: nn.Module
     tokenizer: PreTrainedTokenizerFast
@@ -46,7 +46,6 @@ class Source:
     pairs: bool
     switches: Mapping[str, bool]  # of the cleaning
     max_length: int
-    spec: DataSpec
 
     @property
     def config(self) -> ModelConfig:
@@ -54,32 +53,35 @@ class Source:
 
 
 def of_run(run: Run) -> Source:
-    """The classifier of a run, with its own data. Raises InputError as :func:`rtxlib.runs.use.open_run`."""
+    """The network of a run. Raises InputError as :func:`rtxlib.runs.use.open_run`."""
     model, tokenizer = use.open_run(run)
     spec = DataSpec(**run.spec["data"])
     switches = {step: getattr(spec, step) for step in clean.STEPS}
     name = f"{run.metrics['model']}, run {run.key}"
     names = run.spec["label_names"]
-    return Source(model.to("cpu"), tokenizer, name, names, use.reads_pairs(run), switches, spec.max_length, spec)
+    return Source(model.to("cpu"), tokenizer, name, names, use.reads_pairs(run), switches, spec.max_length)
 
 
-def of_encoder(name: str, spec: DataSpec) -> Source:
+def of_encoder(name: str) -> Source:
     """The sentence embeddings of a pretrained or converted encoder, a Hub id or a folder. Raises InputError as ``load``."""
     encoder, tokenizer = pretrained.load(name), pretrained_tokenizer(pretrained.find(name))
     length = encoder.config.max_seq_length or encoder.config.max_position_embeddings
-    return Source(encoder, tokenizer, Path(name).name, [], False, {}, length, spec)
+    return Source(encoder, tokenizer, Path(name).name, [], False, {}, length)
 
 
-def export(source: Source, out: Path, eight: bool, report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Write the folder ``out`` and return its record. eight: with eight-bit weights.
+def export(
+    source: Source, held: HeldOut, out: Path, eight: bool, report: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Write the folder ``out`` and return its record.
+
+    held: its validation texts calibrate and its test texts check. eight: with eight-bit weights.
 
     Raises InputError if the folder exists, or if the float32 graph differs from the model on a test text.
     """
     if out.exists():
         raise InputError(f"{out} exists already; name a new folder.")
     model = source.model.eval()
-    data = prepare(source.spec, paths.prepared_dir(), progress=False)
-    texts = data.texts("test")
+    texts = held.test
     tokens = check.tokens_of(texts, source.tokenizer, source.max_length, source.pairs)
     with replacing_folder(out) as aside:
         record = _record(source, len(texts))
@@ -95,14 +97,14 @@ def export(source: Source, out: Path, eight: bool, report: Callable[[str], None]
         report(f"the float32 graph agrees with the model on {len(texts):,} texts")
         record["size"] = record["size_float32"]
         if eight:
-            validation = data.texts("validation")[:CALIBRATION]
+            validation = held.validation[:CALIBRATION]
             calibration = _calibrated(aside, source, validation)
             record |= {"n_calibration": len(validation), "towards_weights": calibration.towards_weights}
             record["size"] = _write_graph(aside, source, calibration)
-            truth = data.splits["test"].labels if source.labels else None
+            truth = held.labels if source.labels else None
             record["loss"] = check.loss(answers, standalone.Exported(aside, 1)(texts), truth)
         record["precision"] = "int8" if eight else "fp32"
-        record["texts"] = f"the test split of {source.spec.source}"
+        record["texts"] = held.what
         (aside / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         shaped = bool(source.labels) and is_bert_shaped(source.config)
         (aside / CARD).write_text(card(record, shaped), encoding="utf-8")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECORD, MODEL, TOKENIZER, SCRIPT, CARD = "export.json", "model.onnx", "tokenizer.json", "run.py", "README.md"  # of a folder
+PART = "part.json"  # in the folder of a classifier that is no single graph
 NEEDS = 'Exported encoders need onnx and onnxruntime; install them with `pip install "rtxlib[export]"`.'
 
 
@@ -36,6 +37,9 @@ class Opened:
     def __init__(self, folder: Path, threads: int = 0) -> None:
         try:
             from rtxlib.export.standalone import Exported
+
+            if (folder / PART).is_file():
+                from rtxlib.export.standalone_classifier import Exported
         except ModuleNotFoundError:
             raise InputError(NEEDS) from None
         checksums.check_kinds(folder)
@@ -52,8 +56,9 @@ class Opened:
 
     @property
     def version(self) -> str:
-        """The checksum of its graph."""
-        return "sha256:" + checksums.sha256(self.folder / MODEL)[:16]
+        """The checksum of its graph, or of the list of its files where it has several parts."""
+        file = MODEL if (self.folder / MODEL).is_file() else checksums.SUMS
+        return "sha256:" + checksums.sha256(self.folder / file)[:16]
 
     @property
     def pairs(self) -> bool:

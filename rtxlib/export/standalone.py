@@ -50,13 +50,15 @@ class Exported:
         return found
 
 
-if __name__ == "__main__":
-    exported = Exported(Path(__file__).resolve().parent)
-    texts = [exported.clean(text) for text in sys.argv[1:]]
-    answers = exported([tuple(texts)] if exported.record["pairs"] else texts)
-    for answer in answers:
+def main(exported: Exported, texts: list) -> None:
+    texts = [exported.clean(text) for text in texts]
+    for answer in exported([tuple(texts)] if exported.record["pairs"] else texts):
         if exported.record["labels"]:
             p = np.exp(answer - answer.max()) / np.exp(answer - answer.max()).sum()
             print(exported.record["labels"][p.argmax()], *(f"{value:.4f}" for value in p))
         else:
             print(*(f"{value:.6f}" for value in answer))
+
+
+if __name__ == "__main__":
+    main(Exported(Path(__file__).resolve().parent), sys.argv[1:])

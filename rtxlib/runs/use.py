@@ -26,7 +26,7 @@ from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
 from rtxlib.errors import InputError, fact, few, shown
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
-from rtxlib.runs import seen, store
+from rtxlib.runs import drift, seen, store
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import data_label
 from rtxlib.runs.store import Run
@@ -162,14 +162,16 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
     :func:`rtxlib.runs.metrics.classification_report`) of the ``n`` texts that the run has not seen; ``in_training`` and
     ``in_validation``, the numbers of texts that it was trained on and chosen on; and of these ``n_seen`` texts the same scores
     under names that end in ``_seen``. Scores of no texts are left out. ``overlap_checked`` is False when it is not known which
-    texts the run has seen; then all texts count as unseen.
+    texts the run has seen; then all texts count as unseen. ``drift`` (:func:`rtxlib.runs.drift.compare`) says how the unseen
+    texts differ from those that the run was tested on; models of `rtx compare` have it.
 
     Raises InputError when there is no text, when the numbers of texts and labels differ, or for a label that the run does not
     know.
     """
     numbers, names = _label_numbers(run, texts, labels), run.spec["label_names"]
     cleaned = _cleaned(run, texts)
-    guesses = _probabilities(run, cleaned).argmax(axis=1)
+    p = _probabilities(run, cleaned)
+    guesses = p.argmax(axis=1)
     found = seen.splits_of(run, cleaned)
     split = np.full(len(texts), "") if found is None else found
     unseen, counts = split == "", {name: int((split == name).sum()) for name in seen.SPLITS}
@@ -182,6 +184,9 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
     if not unseen.all():
         of_seen = classification_report(numbers[~unseen], guesses[~unseen], names) | {"n": int((~unseen).sum())}
         scores |= {f"{name}_seen": score for name, score in of_seen.items()}
+    new = np.flatnonzero(unseen)
+    if run.path is not None and (shift := drift.compare(run.path, [cleaned[row] for row in new], p[new])) is not None:
+        scores["drift"] = shift
     return scores
 
 

@@ -48,6 +48,7 @@ TITLE = "Which model for these texts?"
 @click.option("--group-column", help="Rows with the same value, such as one author, stay on one side of every split.")
 @click.option("--split-column", help="A column that names the split of each row: train, validation or test.")
 @click.option("--test", help="Another file with the same columns, whose rows are the test texts.")
+@click.option("--unlabelled", help="A file of texts without labels; DIR/further.csv then has those to label next.")
 @click.option("--out", help="The folder for the report and the model.  [default: compare-FILE]")
 @click.option(
     "--executor", metavar="local|ray", help="What trains the networks: this machine (the default), or a Ray cluster."
@@ -73,8 +74,8 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     folder = Path(out or folder_name(file)).absolute()
     given = {name: value for name, value in given.items() if value is not None}
     given |= {"file": str(Path(file).absolute()), "out": str(folder)}
-    if "test" in given:
-        given["test"] = str(Path(given["test"]).absolute())
+    for name in {"test", "unlabelled"} & given.keys():
+        given[name] = str(Path(given[name]).absolute())
     parameters = check(source, given)
     os.environ[CALLED_FROM] = os.getcwd()
     # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
@@ -166,5 +167,6 @@ def _summary(answer: Answer) -> str:
         )
     lines += [re.sub(r"[*`]+", "", part) for part in answer.verdict]
     lines += [f"report   {answer.report}"] + ([f"model    {answer.model}"] if answer.model else [])
+    lines += [f"to label {answer.further}"] if answer.further else []
     lines += [] if answer.quiet else [timed(answer)]
     return "\n".join(visible(line) for line in lines)

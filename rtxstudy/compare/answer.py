@@ -37,6 +37,7 @@ class Answer:
         shortened: model → how its training was shorter than a whole one, where it read all rows
         outlook: what more minutes are expected to bring: model, minutes, gain (of the score), train_texts that it then reads
         model, report: paths
+        further: the path of the texts to label next; None: no unlabelled texts were given, or no model is to be taken
         candidates: the rows of the table of :func:`rtxstudy.compare.choice.compare`
         verdict: the answer in sentences
     """
@@ -76,6 +77,7 @@ class Answer:
     outlook: dict[str, Any] | None = None
     model: str | None = None
     report: str = ""
+    further: str | None = None
     candidates: list[dict[str, Any]] = field(default_factory=list)
     verdict: list[str] = field(default_factory=list)
 

@@ -14,13 +14,14 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from rtxlib.classifiers.simple import Cascade
-from rtxstudy.compare.candidates import MAJORITY, STATIC, WORDS
+from rtxstudy.compare.candidates import CASCADE, MAJORITY, STATIC, WORDS
 from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.limits import Limits
 from rtxstudy.compare.texts import Texts
 from rtxstudy.evaluation.statistics import CONFIDENCE, by_cluster, mean_difference
 
 DRAWS = 500  # of the bootstrap of macro-F1
+DOUBT = 0.03  # standard deviation of what a file gains from a model, around what public files of its size gain
 CHEAP = (WORDS, STATIC)  # the first member of a cascade
 
 
@@ -74,6 +75,44 @@ def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> 
     d = ((a == numbers).astype(float) - (b == numbers))[None]
     found = mean_difference(by_cluster(d, group))
     return float(d.mean()), found.low, found.high
+
+
+def errors(texts: Texts, guesses: Mapping[str, np.ndarray], rows: np.ndarray) -> dict[str, float]:
+    """The standard error of each model's score minus the mean score of all models. guesses: (rows,) each.
+
+    Groups of texts count as one draw each: in a bootstrap of macro-F1, and in the sum of squares of accuracy.
+    """
+    numbers, labels = texts.numbers(rows), len(texts.label_names)
+    group = texts.table["group"].to_numpy()[rows]
+    if texts.unbalanced:
+        weights = _draws(group)
+        drawn = np.array([macro_f1(numbers, guess, labels, weights) for guess in guesses.values()])
+        error = (drawn - drawn.mean(axis=0)).std(axis=1)
+    else:
+        right = np.array([guess == numbers for guess in guesses.values()], float)
+        apart = right - right.mean(axis=0)
+        apart -= apart.mean(axis=1, keepdims=True)
+        _, place = np.unique(group, return_inverse=True)
+        sums = np.array([np.bincount(place, of_model) for of_model in apart])  # (models, groups)
+        error = np.sqrt((sums**2).sum(axis=1)) / len(rows)
+    return dict(zip(guesses, error.tolist(), strict=True))
+
+
+def believed(measured: np.ndarray, error: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """The scores (models,) that are believed: those on the texts that choose, drawn towards what public files let expect.
+
+    Of few texts the highest score is often chance. So the difference of each score from the mean of the models is averaged with
+    the difference that is expected, each with the inverse of its variance. A model of which nothing is expected keeps its own.
+
+    measured: (models,) scores; error: (models,) standard errors of their differences from the mean; expected: (models,) gains of
+    :func:`rtxstudy.compare.prior.expected`, or NaN. Their standard error is :data:`DOUBT`.
+    """
+    known = np.isfinite(expected)
+    if known.sum() < 2:
+        return measured
+    centre, gains = measured[known].mean(), expected - expected[known].mean()
+    weight = DOUBT**2 / (DOUBT**2 + error**2)  # of what was measured
+    return np.where(known, centre + weight * (measured - centre) + (1 - weight) * gains, measured)
 
 
 def scores(texts: Texts, p: np.ndarray, rows: np.ndarray) -> dict[str, float]:
@@ -146,23 +185,43 @@ def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
     return Joined(first, second, threshold, share, *made)
 
 
-def compare(texts: Texts, entries: Mapping[str, Entry | Joined], costs: pd.DataFrame, limits: Limits) -> Choice:
-    """Apply the rule. costs: index model, columns ms, mb, rows, seconds.
+def compare(
+    texts: Texts,
+    entries: Mapping[str, Entry | Joined],
+    costs: pd.DataFrame,
+    limits: Limits,
+    expected: Mapping[str, float] | None = None,
+) -> Choice:
+    """Apply the rule. costs: index model, columns ms, mb, rows, seconds. expected: gains of :func:`prior.expected`; None: none.
 
-    The table has a row per model, the best first: ``model``, ``rows`` (that it learned from), ``seconds``, ``mb``, ``ms``; on the
-    judged rows ``accuracy``, ``macro_f1``, ``mae``, ``score``, ``low``, ``high``; the same on the test rows, as ``test_score``
-    and so on; ``behind``, ``behind_low`` and ``behind_high``: the score minus that of the best; ``learned``: better than the
-    majority class beyond the interval; ``allowed``: within the limits; ``fits``: not worse than the best by more than the
-    margin; ``needed``: how many more judged texts would settle whether it is, NaN where that is settled.
+    The table has a row per model, the best first:
+
+    - ``model``, ``rows`` (that it learned from), ``seconds``, ``mb``, ``ms``
+    - on the judged rows ``accuracy``, ``macro_f1``, ``mae``, ``score``, ``low``, ``high``; the same on the test rows, as
+      ``test_score`` and so on
+    - ``believed``: the score by which the best is found (:func:`believed`)
+    - ``behind``, ``behind_low`` and ``behind_high``: the score minus that of the best
+    - ``learned``: better than the majority class beyond the interval
+    - ``allowed``: within the limits; ``fits``: not worse than the best by more than the margin
+    - ``needed``: how many more judged texts would settle whether it fits, NaN where that is settled
     """
     judged, test = texts.judged, texts.rows("test")
     rows = []
     for name, entry in entries.items():
         of_test = {f"test_{what}": value for what, value in scores(texts, entry.test, test).items()}
         rows.append({"model": name, **costs.loc[name], **scores(texts, entry.judged, judged), **of_test})
-    table = pd.DataFrame(rows).sort_values(["score", "mb"], ascending=[False, True], ignore_index=True)
-    table["rows"] = table["rows"].astype(int)
+    table = pd.DataFrame(rows)
     found = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
+    models = [name for name in entries if name not in (MAJORITY, CASCADE)]
+    error = errors(texts, {name: found[name] for name in models}, judged)
+    gains = np.array([(expected or {}).get(name, np.nan) for name in models])
+    measured = table.set_index("model")["score"]
+    table["believed"] = measured.to_numpy()
+    if models:
+        scores_of = believed(measured[models].to_numpy(), np.array([error[name] for name in models]), gains)
+        table["believed"] = table["model"].map(dict(zip(models, scores_of, strict=True))).fillna(table["score"])
+    table = table.sort_values(["believed", "mb"], ascending=[False, True], ignore_index=True)
+    table["rows"] = table["rows"].astype(int)
     table["learned"] = [
         name != MAJORITY and difference(texts, found[name], found[MAJORITY], judged)[1] > 0 for name in table["model"]
     ]

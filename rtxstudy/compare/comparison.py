@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rtxlib.classifiers.folder import Classifier
     from rtxstudy.compare.choice import Choice, Joined
     from rtxstudy.compare.kept import Entry
+    from rtxstudy.compare.label_next import Unlabelled
     from rtxstudy.compare.state import Race
     from rtxstudy.compare.texts import Texts
     from rtxstudy.figures.save import Shown
@@ -49,7 +50,7 @@ MARK = "comparison.json"  # in the folder of a comparison: what it is about
 TIMED = 24  # texts that are timed one by one
 CALLED_FROM = "RTX_CALLED_FROM"  # the variable that tells the notebook in which folder `rtx compare` was called
 SAMPLE_ROWS = 600  # of generated reviews, where no file is named
-MODEL, ANSWER, REPORT, KEPT = "model", "answer.json", "report.html", "kept"
+MODEL, ANSWER, REPORT, KEPT, FURTHER = "model", "answer.json", "report.html", "kept", "further.csv"
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,12 @@ class Options:
     out: str | None = None
     executor: str | None = None
     every: bool = False
+    unlabelled: str | None = None
 
     @property
     def shown(self) -> dict[str, Any]:
         """The same with the names of files in place of their paths."""
-        named = {"file", "test", "out"}
+        named = {"file", "test", "out", "unlabelled"}
         return {name: Path(value).name if name in named and value else value for name, value in asdict(self).items()}
 
 
@@ -88,6 +90,8 @@ class Comparison:
     shown: str  # the folder, seen from where the user works
     limits: Limits
     executor: str = "local"
+    unlabelled: Unlabelled | None = None
+    to_label: str = ""  # a sentence about the texts to label next
     started: float = field(default_factory=time.time)
     waiting: Waiting = field(default_factory=Waiting)
     raced: Race | None = None
@@ -98,6 +102,7 @@ class Comparison:
     def open(cls, options: Options) -> Comparison:
         """Read the file and make the folder. Raises InputError for whatever the user has to mend, before anything is trained."""
         tune()
+        from rtxstudy.compare import label_next
         from rtxstudy.compare.texts import open_texts
 
         executor = executors.known(options.executor)
@@ -116,10 +121,11 @@ class Comparison:
             options.split_column,
             options.test,
         )
+        new = None if options.unlabelled is None else label_next.unlabelled(texts, options.unlabelled)
         _mark(folder, Path(source).absolute(), texts)
         shown = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
         shown = os.path.join(os.curdir, shown) if shown.startswith("-") else shown  # a command would take it for an option
-        return cls(options, texts, folder.absolute(), shown, limits, executor)
+        return cls(options, texts, folder.absolute(), shown, limits, executor, new)
 
     # ------------------------------------------------------------------------------------------------------------ the texts
 
@@ -183,7 +189,7 @@ class Comparison:
         assert self.raced is not None
         self.joined = choice.cascade(self.texts, self.raced.entries)
         costs = self._costs()
-        self.chosen = choice.compare(self.texts, self.entries, costs, self.limits)
+        self.chosen = choice.compare(self.texts, self.entries, costs, self.limits, self.raced.expected)
         return self.chosen
 
     def _costs(self) -> pd.DataFrame:
@@ -233,7 +239,7 @@ class Comparison:
 
     def hand_over(self) -> Path | None:
         """Write the chosen model's folder and the answer as JSON. Returns the folder; None if no model is to be taken."""
-        from rtxstudy.compare.hand_over import hand_over
+        from rtxstudy.compare.hand_over import Chosen, hand_over
 
         chosen, made = self.chosen, None
         if chosen.taken is not None:
@@ -241,9 +247,12 @@ class Comparison:
             row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
             run = None if entry is self.joined else entry.run
             shown, model = os.path.join(self.shown, MODEL), self.open_model(chosen.taken)
-            made = hand_over(
-                self.texts, chosen.taken, model, run, row, len(self.entries), self.folder / MODEL, shown
-            )
+            given = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries))
+            made = hand_over(self.texts, given, self.folder / MODEL, self.folder / KEPT / "held_out.parquet", shown)
+            if self.unlabelled is not None:
+                from rtxstudy.compare import label_next
+
+                self.to_label = label_next.write(self.texts, self.unlabelled, model, row["ms"], self.folder / FURTHER)
         else:
             shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
         with replacing(self.folder / ANSWER) as part:
@@ -299,6 +308,7 @@ class Comparison:
             outlook=raced.outlook and asdict(raced.outlook),
             model=str(self.folder / MODEL) if chosen.taken else None,
             report=str(self.folder / REPORT),
+            further=str(self.folder / FURTHER) if self.to_label else None,
             candidates=rows,
         )
         return replace(answer, verdict=your_texts.verdict(chosen.table, answer, self.limits.margin))

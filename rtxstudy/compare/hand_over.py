@@ -6,6 +6,7 @@ import datetime
 import json
 import shlex
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from rtxlib.atomic import replacing_folder
 from rtxlib.classifiers import folder as classifiers
 from rtxlib.classifiers.folder import Classifier
 from rtxlib.errors import visible
-from rtxlib.runs import seen, store
+from rtxlib.export import held_out
+from rtxlib.runs import drift, seen, store
 from rtxlib.runs.card import plain
 from rtxlib.runs.keys import hashed
 from rtxstudy.compare.candidates import MAX_LENGTH, WHAT
@@ -65,35 +67,49 @@ def how_to_predict(texts: Texts) -> dict[str, str]:
     return {"typed": '"a first text" "a second text"', "pasted": '("a first text", "a second text")', "options": options}
 
 
-def hand_over(
-    texts: Texts,
-    name: str,
-    classifier: Classifier,
-    run: Path | None,
-    row: dict[str, Any],
-    many: int,
-    out: Path,
-    shown: str,
-) -> Path:
-    """Write the folder of the chosen model, whole or not at all, in place of an earlier one.
+@dataclass(frozen=True)
+class Chosen:
+    """The model that is handed over.
 
-    Args:
+    Attributes:
         name: of the model
         classifier: the model
         run: of a network, the folder of its run, which is copied with all its records
+        test: (test rows, labels) what it answers to the test texts
         row: of the table of :func:`rtxstudy.compare.choice.compare`
         many: how many models were compared
-        out: the folder
-        shown: its name on the card
     """
+
+    name: str
+    classifier: Classifier
+    run: Path | None
+    test: np.ndarray
+    row: dict[str, Any]
+    many: int
+
+
+def hand_over(texts: Texts, chosen: Chosen, out: Path, held: Path, shown: str) -> Path:
+    """Write the folder of the chosen model, whole or not at all, in place of an earlier one.
+
+    Args:
+        out: the folder
+        held: the file of the texts by which `rtx export` calibrates and checks; the folder holds none
+        shown: the name of the folder on the card
+    """
+    name, row, run = chosen.name, chosen.row, chosen.run
     with replacing_folder(out) as aside:
         if run is None:
-            classifiers.save(classifier, aside)
+            classifiers.save(chosen.classifier, aside)
             seen.write_texts(aside, [texts.texts(texts.rows("train")), texts.texts(texts.rows("validation"))])
             _records(aside, texts, name, row)
         else:
             shutil.copytree(run, aside, dirs_exist_ok=True)
-        (aside / store.CARD).write_text(_card(texts, name, row, many, shown), encoding="utf-8")
+        calibrates = texts.rows("train") if texts.cross_validated else texts.judged
+        kept_rows = np.concatenate([calibrates, texts.rows("test")])
+        split = np.repeat(["validation", "test"], [len(calibrates), len(kept_rows) - len(calibrates)])
+        held_out.keep(texts.table.iloc[kept_rows].assign(split=split), aside, out, held)
+        drift.write(aside, texts.texts(texts.rows("train")), texts.texts(texts.rows("test")), chosen.test)
+        (aside / store.CARD).write_text(_card(texts, name, row, chosen.many, shown), encoding="utf-8")
         files = {file: [checksums.sha256(aside / file)] for file in checksums.names(aside)}
         key = run.name if run else hashed({"texts": texts.fingerprint, "name": name, "files": files})
         store.write_json(aside / store.MARK, {"key": key, "files": files})

@@ -31,13 +31,15 @@ def table() -> pd.DataFrame:
     return rows.assign(gain=rows["accuracy"] - base).dropna(subset=["gain"])
 
 
-def expected(rows: int, labels: int, tokens: float) -> dict[str, float]:
+def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | None = None) -> dict[str, float]:
     """Model → the accuracy above counting words that it is expected to have, averaged over the nearest measured settings.
+
+    measured: rows of :func:`table`; None: all.
 
     The distance of two settings is that of the logarithms (base 2) of their rows, labels and tokens. A setting counts by
     2 to the power of minus its distance.
     """
-    measured = table()
+    measured = table() if measured is None else measured
     place = np.log2(measured[["rows", "labels", "tokens"]].to_numpy(float))
     distance = np.abs(place - [math.log2(rows), math.log2(labels), math.log2(tokens)]).sum(axis=1)
     means = {}

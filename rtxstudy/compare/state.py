@@ -67,6 +67,7 @@ class Race(Found):
         quiet: whether nothing else computed on this machine, so that a time can be measured on it
         needed: name → seconds of its whole training, of those that could not be trained whole
         outlook: what more minutes are expected to bring; None: nothing
+        expected: name → score above counting words that public files let expect of its training
         train: (training rows,) in a random order; fewer rows are the first of these
         fold: (rows,) the fold of each row of the texts
     """
@@ -78,6 +79,7 @@ class Race(Found):
         self.quiet = True
         self.needed: dict[str, float] = {}
         self.outlook: Outlook | None = None
+        self.expected: dict[str, float] = {}
         train = texts.rows("train")
         self.train = train[np.random.default_rng(0).permutation(len(train))]
         self.fold = texts.table["fold"].to_numpy()

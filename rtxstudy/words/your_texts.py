@@ -55,9 +55,9 @@ def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     else:
         higher_cascade = "cascade" in rows.index and rows.loc["cascade", "score"] > row["score"]
         but = " but the cascade, which is not shown to be better" if higher_cascade else ""
-        parts.append(
-            f"No other model within the limits{but} has a higher {by} on the texts that choose. {_smaller(table, answer)}".strip()
-        )
+        above = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (table["score"] > row["score"])]
+        no_other = f"No other model within the limits{but} has a higher {by} on the texts that choose."
+        parts.append(f"{no_other if above.empty else _by_chance(above.iloc[0], row, answer)} {_smaller(table, answer)}".strip())
     parts += [_floor(answer), *_cheaper(table, answer), *_cascade(rows, answer), *_unsettled(table, answer, margin)]
     return parts + _not_learned(table, answer)
 
@@ -72,6 +72,15 @@ def _take(row: pd.Series, answer: Answer) -> str:
         f"Take **{answer.take}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
         f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. This model "
         f"{answer.what}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}"
+    )
+
+
+def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
+    """Why a model is not taken whose score on the few texts that choose is higher."""
+    return (
+        f"On the {answer.n_judged:,} texts that choose, **{above['model']}** has a {answer.judged_by} of {above['score']:.3f} "
+        f"and **{answer.take}** of {row['score']:.3f}. Chance is large in so few, and on public files of about this size and "
+        f"length **{answer.take}** was better, so it is taken."
     )
 
 

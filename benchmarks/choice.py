@@ -1,0 +1,124 @@
+"""How much a rule of choice loses to the best candidate, on many splits of public files.
+
+    python -m benchmarks.choice [--draws 200]
+
+The answers of finished candidates are those that ``python -m benchmarks.prior`` left in ``reports/prior/``. For each file some
+of the answered texts are drawn for validation and the others are the test, many times. Each rule chooses by the validation texts,
+and its loss is the best candidate's accuracy on the test texts minus that of the chosen one. What the prior expects of a file
+comes from the other files alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import load_file
+
+from benchmarks.prior import ANSWERS
+from rtxlib.errors import InputError
+from rtxstudy.compare import choice, prior
+from rtxstudy.compare.candidates import FINE_TUNED, FROZEN, LOOP, MAJORITY, STATIC, TUNED, WORDS
+
+VALIDATION = (60, 120, 250, 500)  # texts that choose
+MEGABYTES = {  # about, of a file of two labels; only their order matters
+    MAJORITY: 0.0, "standard-2x128": 6.0, WORDS: 1.0, STATIC: 24.0, "standard-3x256": 15.0, "recurrent-3x2x256": 15.0,
+    LOOP: 68.0, FROZEN: 91.0, TUNED: 91.0, FINE_TUNED: 91.0,
+}  # fmt: skip
+MARGIN = 0.01
+
+Rule = Callable[[np.ndarray, np.ndarray, np.ndarray], int]  # right (models, texts), expected gains, megabytes → the chosen one
+
+
+def highest(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
+    return int(right.mean(axis=1).argmax())
+
+
+def believed(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
+    """The highest score after the prior (:func:`rtxstudy.compare.choice.believed`)."""
+    error = (right - right.mean(axis=0)).std(axis=1) / np.sqrt(right.shape[1])
+    return int(choice.believed(right.mean(axis=1), error, expected).argmax())
+
+
+def one_standard_error(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
+    """The smallest model within one standard error of the paired difference to the highest score."""
+    best = highest(right, expected, mb)
+    behind = right[best] - right
+    error = behind.std(axis=1) / np.sqrt(right.shape[1])
+    return int(np.where(behind.mean(axis=1) <= error, mb, np.inf).argmin())
+
+
+def smallest(first: Rule) -> Rule:
+    """The smallest model that is shown to be less than the margin behind the choice of another rule, as `rtx compare` does."""
+
+    def rule(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
+        best = first(right, expected, mb)
+        behind = right - right[best]
+        low = behind.mean(axis=1) - 1.96 * behind.std(axis=1) / np.sqrt(right.shape[1])
+        close = (low > -MARGIN) & (np.arange(len(right)) != best)
+        return int(np.where(close | (np.arange(len(right)) == best), mb, np.inf).argmin())
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "highest score": highest,
+    "highest score after the prior": believed,
+    "smallest near the highest score": smallest(highest),
+    "smallest near the highest after the prior": smallest(believed),
+    "one standard error, towards the smaller": one_standard_error,
+}
+
+
+def losses(draws: int) -> pd.DataFrame:
+    """Columns data, rows, texts (that choose), rule, loss (points, on average over the draws)."""
+    measured, found = prior.table(), []
+    for (data, rows), part in measured.groupby(["data", "rows"]):
+        file = next((f for f in ANSWERS.glob(f"{data}-*.safetensors") if _rows(f, part)), None)
+        if file is None:
+            continue
+        answers = load_file(file)
+        numbers = answers.pop("labels")
+        names = [name for name in answers if name != MAJORITY]
+        right = np.array([answers[name].argmax(axis=1) == numbers for name in names], float)
+        others = measured[measured["data"] != data]
+        gains = prior.expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], others)
+        expected = np.array([gains.get(name, np.nan) for name in names])
+        mb, rng = np.array([MEGABYTES[name] for name in names]), np.random.default_rng(0)
+        for many in VALIDATION:
+            lost = {rule: 0.0 for rule in RULES}
+            for _ in range(draws):
+                order = rng.permutation(len(numbers))
+                judged, test = right[:, order[:many]], right[:, order[many:]].mean(axis=1)
+                for rule, choose in RULES.items():
+                    lost[rule] += 100 * (test.max() - test[choose(judged, expected, mb)]) / draws
+            found += [(data, rows, many, rule, points) for rule, points in lost.items()]
+    return pd.DataFrame(found, columns=["data", "rows", "texts", "rule", "loss"])
+
+
+def _rows(file, part: pd.DataFrame) -> bool:
+    """Whether the answers in a file are those of this part of the prior's table."""
+    answers = load_file(file)
+    numbers = answers["labels"]
+    row = part.set_index("model")["accuracy"]
+    return all(abs((answers[name].argmax(axis=1) == numbers).mean() - row[name]) < 1e-3 for name in row.index if name in answers)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.choice", description="What a rule of choice loses.")
+    parser.add_argument("--draws", type=int, default=200)
+    table = losses(parser.parse_args().draws)
+    if table.empty:
+        raise InputError(f"There are no answers in {ANSWERS}; make them with `python -m benchmarks.prior`.")
+    print(table.pivot_table(index="rule", columns="texts", values="loss", margins=True).round(2).to_string())
+    print(table.pivot_table(index=["data", "rows"], columns="rule", values="loss").round(2).to_string())
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except InputError as error:
+        sys.exit(str(error))
