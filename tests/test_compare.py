@@ -552,9 +552,9 @@ def test_what_cannot_be_shortened_is_left_out() -> None:
 
 
 def test_a_training_that_has_begun_goes_on_though_the_time_was_measured_anew() -> None:
-    begun = plans.choose(MINILM, 6000, 100, 1, Tokens())
-    assert begun.rows < plans.choose(MINILM, 6000, 100, 1, Tokens(speed=3300.0)).rows < 6000
-    assert plans.choose(MINILM, 6000, 100, 1, Tokens(speed=3300.0), [begun]) == begun
+    begun = plans.choose(MINILM, 6000, 110, 1, Tokens())
+    assert begun.rows < plans.choose(MINILM, 6000, 110, 1, Tokens(speed=3300.0)).rows < 6000
+    assert plans.choose(MINILM, 6000, 110, 1, Tokens(speed=3300.0), [begun]) == begun
     assert plans.choose(MINILM, 6000, 1e6, 1, Tokens(), [begun]) == plans.whole(MINILM, 6000)  # a far better one fits
 
 

@@ -124,7 +124,7 @@ def test_pipeline_and_auto_classes_open_a_run(run) -> None:
     answer = {row["label"]: row["score"] for row in classify("the film was not dull at all .")[0]}
     assert set(answer) == {"negative", "positive"}
     ours = use.predict(run, ["the film was not dull at all ."]).iloc[0]
-    near = 1e-5 if run.metrics["dtype"] == "fp32" else 5e-3  # a pipeline computes in 32 bits
+    near = 1e-4 if run.metrics["dtype"] == "fp32" else 5e-3  # a pipeline computes in 32 bits
     assert answer["positive"] == pytest.approx(float(ours["p_positive"]), abs=near)
 
 
@@ -132,7 +132,7 @@ def test_predict_cleans_as_training_did_and_keeps_the_order(run) -> None:
     texts = ["A FINE film", "a fine   film<br />", "the parcel came late and broken", "x"]
     table = use.predict(run, texts)
     assert table["text"].tolist() == texts
-    assert table["p_positive"].iloc[0] == pytest.approx(table["p_positive"].iloc[1], abs=1e-6)
+    assert table["p_positive"].iloc[0] == pytest.approx(table["p_positive"].iloc[1], rel=1e-4)
 
 
 def test_evaluate_scores_by_label_name_and_refuses_a_stranger(run) -> None:

@@ -142,9 +142,10 @@ def test_the_guide_measures_each_size_and_names_what_it_could_not_measure(data: 
     assert table["parameters"].is_monotonic_increasing and table["nearest"].isna().all()
     assert (table[["ms_median", "ms_per_text", "mb"]] > 0).all(axis=None)
     shown = guide.shown(table)
-    assert "neighbour of the same kind" not in shown  # an empty column tells nothing
-    assert "neighbour of the same kind" not in guide.shown(table.assign(nearest=[0.75, np.nan]))
+    quality = "neighbour of the same kind (published weights)"
+    assert set(shown[quality]) == {"not measured"}
+    assert guide.shown(table.assign(nearest=[0.75, np.nan]))[quality].tolist() == ["75.0 %", "not measured"]
     both = table.assign(nearest=[0.75, 0.8])
-    assert guide.shown(both)["neighbour of the same kind"].tolist() == ["75.0 %", "80.0 %"]
+    assert guide.shown(both)[quality].tolist() == ["75.0 %", "80.0 %"]
     three = pd.concat([both, table[:1].assign(model="large")], ignore_index=True)
-    assert guide.shown(three)["neighbour of the same kind"].iloc[-1] == "not measured"
+    assert guide.shown(three)[quality].iloc[-1] == "not measured"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,6 +87,19 @@ def test_a_committed_execution_is_of_the_committed_notebook(stem: str) -> None:
     injected = [cell.source for cell in executed.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
     assert injected == [cell.source for cell in source.cells]
     assert executed.metadata.rtx["completed"] is True
+
+
+def test_the_committed_notebooks_show_no_text_of_sst2(hub: str) -> None:
+    """The cells of every table that they show, against every phrase of more than three words."""
+    folder = FOLDER.parents[1] / "shared/hub/datasets/stanfordnlp/sst2"  # which the Hub of the tests serves
+    phrases = pd.concat([pd.read_parquet(file)["sentence"] for file in folder.rglob("*.parquet")])
+    texts = {" ".join(text.lower().split()) for text in phrases if len(text.split()) > 3}
+    assert len(texts) > 10_000
+    for stem in STEMS:
+        book = nbformat.read(FOLDER.parent / "reports/full/notebooks" / f"{stem}.ipynb", as_version=4)
+        pages = [output.get("data", {}).get("text/html", "") for cell in book.cells for output in cell.get("outputs", [])]
+        cells = [html.unescape(cell) for page in pages for cell in re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)]
+        assert not {" ".join(cell.lower().split()) for cell in cells} & texts, stem
 
 
 def test_the_doctor_of_the_installed_wheel_finds_the_study(report: Path) -> None:

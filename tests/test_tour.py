@@ -51,10 +51,10 @@ def test_a_rotation_is_a_product_with_a_complex_number() -> None:
 
 
 def test_a_rotated_score_depends_on_the_distance_alone_and_one_that_does_not_would_show(monkeypatch) -> None:
-    assert tour.shift_error(32, 10_000.0, 40) < 1e-5
+    assert tour.shift_error(32, 10_000.0, 40) < 1e-4
     real = tour.rotary_angles
     monkeypatch.setattr(tour, "rotary_angles", lambda *given: tuple(part.flip(-1) for part in real(*given)))
-    assert tour.shift_error(32, 10_000.0, 40) < 1e-5  # other frequencies, but still a rotation
+    assert tour.shift_error(32, 10_000.0, 40) < 1e-4  # other frequencies, but still a rotation
     monkeypatch.setattr(
         tour, "rotary_angles", lambda *given: tuple(part[(torch.arange(40) ** 2) % 40] for part in real(*given))
     )

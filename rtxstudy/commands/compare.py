@@ -138,16 +138,17 @@ def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
 
 
 def _quiet_watch(progress: Any) -> Any:
-    """A watch that shows the present state only, in one line that moves."""
+    """A watch that shows what each model reached, and the present state in one line that moves."""
+    from rtxstudy.compare.clock import STAYS
     from rtxstudy.report.progress import Watch
 
     class Quiet(Watch):
         def line(self, text: str) -> None:
-            pass
+            if text.strip().startswith(STAYS):
+                self.progress.line(text.strip().removeprefix(STAYS))
 
         def status(self) -> str:
-            said = " ".join((self.messages.rest or self.heading).replace("\r", "").split())
-            return said
+            return " ".join((self.messages.rest or self.heading).replace("\r", "").split())
 
     return Quiet(progress)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+STAYS = "· "  # a line that begins so is not drawn over by the next
 Say = Callable[[str], object]
 LATE = 1.1  # a training that takes the whole time and a tenth more is stopped
 
@@ -57,6 +58,10 @@ class Clock:
         if time.monotonic() - self.started > most * self.seconds:
             self.ended = "time"
             raise OutOfTime
+
+    def announce(self, line: str) -> None:
+        """Say a line that stays."""
+        self.say(f"{STAYS}{line}")
 
     def progress(self, name: str, line: str = "") -> None:
         left = max(0, int(self.left))

@@ -166,9 +166,10 @@ class Comparison:
     def race(self) -> Race:
         """Train what the minutes allow; what is finished already is found."""
         from rtxstudy.compare import race
+        from rtxstudy.compare.clock import STAYS
 
         def report(line: str) -> None:
-            print(f"\r{line:<100}", end="", file=sys.stderr, flush=True)
+            print(f"\r{line:<100}", end="\n" if line.startswith(STAYS) else "", file=sys.stderr, flush=True)
 
         options = self.options
         self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, options.every)

@@ -142,7 +142,7 @@ def fitted(
         answers = {"judged": p, "test": answer(classifier, texts.rows("test"))}
         record = {"name": candidate.name, "plan": plan, "seconds": time.monotonic() - begun}
         entry = kept.put(race.results, race.key(candidate, plan), classifier, answers, record)
-    race.entries[candidate.name] = entry
+    race.finish(entry)
 
 
 def learn(race: Race, name: str, most: int, answer: Callable[[np.ndarray], np.ndarray]) -> None:

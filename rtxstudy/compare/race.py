@@ -273,7 +273,7 @@ class Turns:
                 "settings": learnt.settings,
             }
             entry = kept.put(race.results, race.key(candidate, plan), learnt.run, answers, record)
-        race.entries[candidate.name] = entry
+        race.finish(entry)
         if not texts.cross_validated:
             race.point(candidate.name, plan.rows, entry.judged)
 

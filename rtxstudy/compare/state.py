@@ -84,9 +84,17 @@ class Race(Found):
         self.train = train[np.random.default_rng(0).permutation(len(train))]
         self.fold = texts.table["fold"].to_numpy()
 
+    def finish(self, entry: Entry) -> None:
+        """Add a finished candidate, and say what it reached."""
+        self.entries[entry.name] = entry
+        by, many = "macro-F1" if self.texts.unbalanced else "accuracy", len(self.texts.judged)
+        reached = self.score(entry.judged, self.texts.judged)
+        self.clock.announce(f"{entry.name:22} {reached:.3f} {by} on the {many:,} texts that choose")
+
     def add(self, other: Found) -> None:
         """Add what another process has found."""
-        self.entries |= other.entries
+        for entry in other.entries.values():
+            self.finish(entry)
         self.left_out |= other.left_out
         self.late |= other.late
         self.points += other.points

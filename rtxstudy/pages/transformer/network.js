@@ -16,7 +16,7 @@ const READ = 0.78;
 function plan(width, translates) {
   const [roomy, beside] = [width >= ROOMY, width >= BESIDE];
   let [cell, unit, gap, word, air] = roomy ? [4.8, 3.2, 18, 92, 10] : [2.1, 1.3, 9, 56, 5];
-  if (translates) [unit, word] = [beside ? unit : 0, roomy ? 64 : 40]; // there is no room for all
+  if (translates) [unit, word] = [beside ? unit : 0, roomy ? 64 : 48]; // there is no room for all
   const side = !beside ? 0 : translates ? 260 : 372; // for the answers
   const [vector, inner] = [MOST.vector * cell, MOST.inner * unit];
   const margin = beside ? 74 : roomy ? 24 : 14; // for the way from the state to the answers
