@@ -408,8 +408,8 @@ def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
 def test_a_summary_is_written_for_reading() -> None:
     of_seeds = {"model": "m", "mean": 0.99, "low": 0.97, "high": 1.01, "sd": np.nan, "n": 3}
     written = readable.means(pd.DataFrame([{**of_seeds, "parameters": 12345.0, "forward_flops": 2e8}])).iloc[0].to_dict()
-    assert list(written.values()) == ["m", "0.990", "0.970 to 1.000", "–", "3", "12,345", "0.2000"]
-    assert list(written)[:4] == ["model", "mean accuracy", "95 % interval", "± over seeds"]
+    assert list(written.values()) == ["m", "99.0\u00a0%", "97.0 to 100.0", "–", "3", "12,345", "0.2000"]
+    assert list(written)[:4] == ["model", "mean accuracy", "95 % interval (%)", "± over seeds (points)"]
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)
