@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rtxlib.data.spec import DataSpec
-from rtxlib.runs.spec import RunSpec
-from rtxlib.runs.store import Run
+from rtxlib.runs.spec import RunSpec, data_label
 from rtxstudy.names import SOURCES, Name
 
 MODELS = {  # the last part of a pretrained model's address → its name
@@ -138,11 +137,11 @@ def _setting(field: str, value: Any) -> str:
     return said.format(value) if said else f"{field.replace('_', ' ')} {value}"
 
 
-def of_runs(runs: Iterable[Run], specs: Iterable[RunSpec]) -> dict[str, Name]:
+def of_runs(specs: Iterable[RunSpec]) -> dict[str, Name]:
     """Id → name of the models and the data of some runs. The ids are those of the runs' tables."""
     found: dict[str, Name] = {}
-    for run, spec in zip(runs, specs, strict=True):
-        found[run.metrics["model"]], found[run.metrics["data"]] = of_model(spec), of_data(spec.data)
+    for spec in specs:
+        found[spec.name], found[data_label(spec.data)] = of_model(spec), of_data(spec.data)
         if spec.conversion and spec.teacher is None:  # notebook 09 distils the embeddings of such encoders
-            found[f"{run.metrics['model']} distilled"] = Name(*(f"{name}, taught" for name in of_model(spec)))
+            found[f"{spec.name} distilled"] = Name(*(f"{name}, taught" for name in of_model(spec)))
     return found

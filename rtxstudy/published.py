@@ -42,7 +42,7 @@ def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.
         if runs and study is not None:
             members = pd.DataFrame({"study": study, "key": [run.key for run in runs]})
             _replace(results / "studies.parquet", members, "study", [study])
-            named = name_table(naming.of_runs(runs, [RunSpec.from_canonical(run.spec) for run in runs]))
+            named = name_table(naming.of_runs(RunSpec.from_canonical(run.spec) for run in runs))
             _replace(results / "names.parquet", named, "id", named["id"])
         for name in store.TABLES:
             holders = [run for run in here if (run.path / f"{name}.parquet").is_file()]

@@ -162,7 +162,7 @@ class Study:
         specs = list(dict.fromkeys(specs))  # two studies may share a run
         self._seeds |= {spec.seed for spec in specs}
         found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
-        self._name(naming.of_runs(found, specs))
+        self._name(naming.of_runs(specs))
         return Runs(tuple(found), tuple(specs), self.results)
 
     def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
