@@ -169,7 +169,7 @@ def _split(found: pd.DataFrame, named: Columns, name: str, said: list[str], othe
             "Pairs whose first texts are the same or nearly the same stay on one side of every split. So do pairs of the same "
             "texts in the other order."
         )
-        both = zip(*(found[kind].str.replace(INVISIBLE, "").map(words_key) for kind in ("text", PAIR)), strict=True)
+        both = zip(*(found[kind].str.replace(INVISIBLE, "", regex=True).map(words_key) for kind in ("text", PAIR)), strict=True)
         group = _also(group, np.array(["\0".join(sorted(pair)) for pair in both], dtype=object))
     if named.group is not None:
         group = _also(group, found["of"].to_numpy())
