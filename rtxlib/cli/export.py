@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rtxlib.cli.common import cli, data_spec, find_run, json_option, show
-from rtxlib.errors import InputError, disk_full
+from rtxlib.cli.common import cli, data_spec, find_run, json_option, read_texts, show
+from rtxlib.errors import InputError, disk_full, fact, lacking, visible
+
+if TYPE_CHECKING:
+    from rtxlib.data.spec import DataSpec
+    from rtxlib.export.folder import Checks, Source
 
 FORMATS = ("onnx", "transformers")
 _GENERATED = 2000  # texts that check a model when no data are named
@@ -25,8 +30,10 @@ _GENERATED = 2000  # texts that check a model when no data are named
     show_default=True,
     help="onnx, or transformers: a run of BERT's shape, for AutoModelForSequenceClassification alone.",
 )
+@click.option("--texts", help="A file of texts for a run whose own data are out of reach: --int8 calibrates and checks on them.")
 @click.option("--data", help="For a MODEL: a source (sst2, …) or a file whose texts calibrate and check; 'embedded' by default.")
 @click.option("--text-column", help="The file's column of texts; 'text' by default.")
+@click.option("--text-pair-column", help="The column of second texts of --texts, for a run on pairs; 'text_pair' by default.")
 @click.option("--label-column", help="The file's column of labels, which only decides the split; 'label' by default.")
 @json_option
 def export(
@@ -34,8 +41,10 @@ def export(
     out: Path,
     eight: bool,
     kind: str,
+    texts: str | None,
     data: str | None,
     text_column: str | None,
+    text_pair_column: str | None,
     label_column: str | None,
     as_json: bool,
 ) -> None:
@@ -43,21 +52,27 @@ def export(
 
     The folder has the graph, the tokenizer, labels, cleaning, a card, and a script that needs onnxruntime, tokenizers and numpy
     alone. `rtx predict OUT` and `rtx embed --model OUT` open it, too. The graph is compared with the model on every test text of
-    the run's data before the folder is kept. A block that was trained for every depth stays a loop whose passes can be chosen.
+    the run's data before the folder is kept; where these are out of reach, on generated texts, and the card says so. A block that
+    was trained for every depth stays a loop whose passes can be chosen.
     """
     if kind not in FORMATS:
         raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")
     if os.path.lexists(out):  # reported before anything is fetched
         raise InputError(f"{out} exists already; name a new folder.")
     is_model = _is_model(source)
-    if not is_model and (data or text_column or label_column):
-        raise InputError("A run is checked on its own data; leave --data and its columns out.")
+    if not is_model and (data or label_column or (text_column and not texts)):
+        raise InputError("A run is checked on its own data, or on --texts; leave --data and its columns out.")
+    if texts and (is_model or kind == "transformers"):
+        raise InputError("--texts are for the ONNX graph of a run; a model is checked on --data.")
+    if text_pair_column and not texts:
+        raise InputError("--text-pair-column names a column of --texts.")
     try:
         if kind == "transformers":
             record = _for_transformers(source, out, eight, is_model)
         else:
             fields = {"text_column": text_column, "label_column": label_column, "rows": None if data else _GENERATED}
-            record = _as_graph(source, out, eight, data_spec(data or "embedded", **fields) if is_model else None)
+            spec = data_spec(data or "embedded", **fields) if is_model else None
+            record = _as_graph(source, out, eight, spec, (texts, text_column, text_pair_column))
     except OSError as error:
         reason = "the disk is full" if disk_full(error) else error.strerror or error
         raise InputError(f"{out} could not be written: {reason}.") from error
@@ -74,7 +89,10 @@ def _is_model(source: str) -> bool:
     return "/" in source
 
 
-def _as_graph(source: str, out: Path, eight: bool, spec: object | None) -> dict[str, object]:
+def _as_graph(
+    source: str, out: Path, eight: bool, spec: DataSpec | None, file: tuple[str | None, str | None, str | None]
+) -> dict[str, object]:
+    """Export, and return what is shown. spec: the data of a model. file: of ``--texts``, and its two columns."""
     from rtxlib.export.opened import NEEDS
 
     try:
@@ -84,11 +102,36 @@ def _as_graph(source: str, out: Path, eight: bool, spec: object | None) -> dict[
         raise InputError(NEEDS) from None
     from rtxlib.export import folder
 
-    report = lambda line: click.echo(line, err=True)  # noqa: E731
+    report = lambda line: click.echo(visible(line), err=True)  # noqa: E731
     made = folder.of_run(find_run(source)) if spec is None else folder.of_encoder(source, spec)
-    record = folder.export(made, out, eight, report)
+    checks = _checks(made, eight, *file) if spec is None else folder.own_texts(made)
+    report(f"compared on {len(checks.test):,} texts: {checks.which}")
+    record = folder.export(made, checks, out, eight, report)
     told = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
     return {name: record[name] for name in told} | record.get("loss", {}) | {"folder": str(out)}
+
+
+def _checks(source: Source, eight: bool, texts: str | None, column: str | None, pair_column: str | None) -> Checks:
+    """The texts that check the graph of a run: those of a file, or the run's own, or if these are out of reach generated ones.
+
+    Raises InputError where eight bits would be calibrated on generated texts, which say nothing about the run's own.
+    """
+    from rtxlib.export import folder
+
+    if texts is not None:
+        _, found = read_texts(texts, column, (pair_column or "text_pair") if source.pairs else None)
+        return folder.texts_of_file(source, found, Path(texts).name)
+    try:
+        return folder.own_texts(source)
+    except InputError as error:
+        if lacking(error):
+            raise
+        if eight:
+            raise InputError(
+                f"The data of this run are out of reach ({fact(error)}), and eight bits are calibrated on texts like these; name "
+                "a file of such texts with --texts, or leave out --int8."
+            ) from error
+        return folder.generated_texts(source, error)
 
 
 def _for_transformers(source: str, out: Path, eight: bool, is_model: bool) -> dict[str, object]:

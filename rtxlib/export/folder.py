@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from transformers import PreTrainedTokenizerFast
 
 from rtxlib import checksums, paths
 from rtxlib.atomic import replacing_folder
-from rtxlib.data import clean
+from rtxlib.data import clean, synthetic
 from rtxlib.data.batching import collate
 from rtxlib.data.prepare import prepare
+from rtxlib.data.rows import Text, cut, sides
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import LONGEST_TEXT, pretrained_tokenizer
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, fact
 from rtxlib.export import check, eight_bits, standalone
 from rtxlib.export.bert import is_bert_shaped
 from rtxlib.export.card import card
@@ -32,12 +33,15 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.runs import use
 from rtxlib.runs.store import Run
 
-CALIBRATION = 256  # validation texts
+CALIBRATION = 256  # texts that calibrate eight bits
+GENERATED = 400  # texts that check a graph where its own data are out of reach
+JOINED = 10  # generated texts in one long text, so that a graph is checked on long texts too
+FEWEST = 20  # texts of a file that calibrate and check
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is exported. spec: its data, whose validation texts calibrate and whose test texts check."""
+    """What is exported. spec: its own data, whose validation texts calibrate and whose test texts check."""
 
     model: nn.Module
     tokenizer: PreTrainedTokenizerFast
@@ -70,16 +74,65 @@ def of_encoder(name: str, spec: DataSpec) -> Source:
     return Source(encoder, tokenizer, Path(name).name, [], False, {}, length, spec)
 
 
-def export(source: Source, out: Path, eight: bool, report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Write the folder ``out`` and return its record. eight: with eight-bit weights.
+@dataclass(frozen=True)
+class Checks:
+    """The cleaned texts on which a graph is compared with its model.
 
-    Raises InputError if the folder exists, or if the float32 graph differs from the model on a test text.
+    Attributes:
+        test: texts that check the graph
+        truth: (test,) numbers of their labels; None where these are not known
+        calibration: other texts, which calibrate eight bits
+        which: what the texts are, for the card
+    """
+
+    test: Sequence[Text]
+    truth: np.ndarray | None
+    calibration: Sequence[Text]
+    which: str
+
+
+def own_texts(source: Source) -> Checks:
+    """The texts of a model's own data. Raises InputError when they are out of reach."""
+    data = prepare(source.spec, paths.prepared_dir(), progress=False)
+    truth = data.splits["test"].labels if source.labels else None
+    return Checks(data.texts("test"), truth, data.texts("validation")[:CALIBRATION], f"the test split of {source.spec.source}")
+
+
+def texts_of_file(source: Source, texts: Sequence[Text], name: str) -> Checks:
+    """The texts of a file: every second one calibrates, at most :data:`CALIBRATION`, and the others check.
+
+    Raises InputError when they are fewer than :data:`FEWEST`.
+    """
+    texts = [text for text in _cleaned(source, texts) if all(side.strip() for side in sides(text))]
+    if len(texts) < FEWEST:
+        raise InputError(f"{name} has {len(texts)} texts; at least {FEWEST} are needed: half of them calibrate and half check.")
+    return Checks(texts[::2], None, texts[1::2][:CALIBRATION], f"of the file {name}, without labels")
+
+
+def generated_texts(source: Source, why: InputError) -> Checks:
+    """Generated texts, short and long. They check a float32 graph and calibrate nothing. why: the data are out of reach."""
+    short = synthetic.generate(GENERATED, seed=0)["text"].tolist()
+    long = [" ".join(short[n : n + JOINED]) for n in range(0, GENERATED, JOINED)]
+    texts = [*short, *long]
+    pairs = [*zip(texts, texts[1:] + texts[:1], strict=True)] if source.pairs else texts
+    which = f"generated ones, because the data of the run were out of reach: {fact(why)}"
+    return Checks(_cleaned(source, pairs), None, [], which)
+
+
+def _cleaned(source: Source, texts: Sequence[Text]) -> list[Text]:
+    return [cut(text, LONGEST_TEXT) for text in clean.clean_texts(texts, **source.switches)]
+
+
+def export(
+    source: Source, checks: Checks, out: Path, eight: bool, report: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Write the folder ``out`` and return its record. eight: with eight-bit weights, which need texts that calibrate.
+
+    Raises InputError if the folder exists, or if the float32 graph differs from the model on a text.
     """
     if out.exists():
         raise InputError(f"{out} exists already; name a new folder.")
-    model = source.model.eval()
-    data = prepare(source.spec, paths.prepared_dir(), progress=False)
-    texts = data.texts("test")
+    model, texts = source.model.eval(), checks.test
     tokens = check.tokens_of(texts, source.tokenizer, source.max_length, source.pairs)
     with replacing_folder(out) as aside:
         record = _record(source, len(texts))
@@ -95,14 +148,12 @@ def export(source: Source, out: Path, eight: bool, report: Callable[[str], None]
         report(f"the float32 graph agrees with the model on {len(texts):,} texts")
         record["size"] = record["size_float32"]
         if eight:
-            validation = data.texts("validation")[:CALIBRATION]
-            calibration = _calibrated(aside, source, validation)
-            record |= {"n_calibration": len(validation), "towards_weights": calibration.towards_weights}
+            calibration = _calibrated(aside, source, checks.calibration)
+            record |= {"n_calibration": len(checks.calibration), "towards_weights": calibration.towards_weights}
             record["size"] = _write_graph(aside, source, calibration)
-            truth = data.splits["test"].labels if source.labels else None
-            record["loss"] = check.loss(answers, standalone.Exported(aside, 1)(texts), truth)
+            record["loss"] = check.loss(answers, standalone.Exported(aside, 1)(texts), checks.truth, bool(source.labels))
         record["precision"] = "int8" if eight else "fp32"
-        record["texts"] = f"the test split of {source.spec.source}"
+        record["texts"] = checks.which
         (aside / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         shaped = bool(source.labels) and is_bert_shaped(source.config)
         (aside / CARD).write_text(card(record, shaped), encoding="utf-8")

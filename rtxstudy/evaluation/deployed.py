@@ -62,7 +62,8 @@ def deployed(run: Run, data: Prepared | None, results: Path | None = None) -> pd
         source, test, pad = folder.of_run(run), data.splits["test"], data.tokenizer.pad_token_id
         model = source.model.eval()
         with TemporaryDirectory() as aside:
-            record = folder.export(source, Path(aside) / "eight", eight=True)  # it also checks the float32 graph's labels
+            checks = folder.own_texts(source)
+            record = folder.export(source, checks, Path(aside) / "eight", eight=True)  # it also checks the float32 graph's labels
             rounded = Exported(Path(aside) / "eight")(data.texts("test"))
         exact, bf16 = (predict_logits(model, test, pad, CPU, precision) for precision in PRECISIONS)
         labels = {form: logits.argmax(axis=1) for form, logits in zip(FORMS, (exact, bf16, exact, rounded), strict=True)}
