@@ -60,10 +60,12 @@ def untrue(claims: Iterable[Claim]) -> list[str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence: "A", "A and B", "A; B and C"."""
+    """Names in a sentence: "A", "A and B", "A, B and C"; semicolons stand between names with commas of their own."""
     if len(names) < 2:
         return "".join(names)
-    return f"{'; '.join(names[:-1])} and {names[-1]}"
+    if any("," in name for name in names):
+        return "; ".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _missing(value: Any) -> bool:

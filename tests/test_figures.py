@@ -219,7 +219,7 @@ def on_its_page(draw: Callable[[], Figure]) -> tuple[Figure, list[Text]]:
     before = dict(mpl.rcParams)
     figure = draw()
     assert dict(mpl.rcParams) == before, "a figure must not change the settings of others"
-    assert figure.get_figwidth() == 6.4 and figure.get_figheight() < 9
+    assert figure.get_figwidth() in (6.4, style.WIDE) and figure.get_figheight() < 9
     texts = texts_of(figure)
     assert any(text.get_text().endswith("?") and text.get_weight() == "bold" for text, _ in texts)
     assert overlapping(texts) == []

@@ -325,7 +325,7 @@ def test_the_report_opens_offline_and_draws_everything(report: Path, browser) ->
         " image.loading = 'eager'; await image.decode(); return image.naturalWidth > 0 && image.alt.length > 10 }))"
     )
     assert len(drawn) >= 20 and all(drawn)
-    assert "does a loop replace depth?" in browser_page.inner_text("main").lower()
+    assert "where does depth pay, and what does a loop keep?" in browser_page.inner_text("main").lower()
     for width in (1280, 390):
         browser_page.set_viewport_size({"width": width, "height": 900})
         # charts are drawn anew a moment after the window changes

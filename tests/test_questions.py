@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rtxstudy import claims, published
+from rtxstudy import claims, names, published
 from rtxstudy.claims import claim, first, row, sentences, untrue
 from rtxstudy.evaluation import glance
 from rtxstudy.numbers import percent
@@ -20,6 +20,11 @@ from rtxstudy.readme import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = ROOT / "data" / "results" / "full"
+
+
+@pytest.fixture(autouse=True)
+def _names() -> None:
+    names.know(published.names(FULL))
 
 
 def test_a_claim_is_printed_where_it_holds_listed_where_it_does_not_and_silent_without_data() -> None:
@@ -79,6 +84,10 @@ def test_other_results_get_other_sentences() -> None:
     ends = {"sharing_low": -0.001, "sharing_high": 0.001, "sharing_low_without": -0.002, "loop_low": 0.01}
     everywhere = " ".join(sentences(depth_gain.verdict(gains.assign(**ends))))
     assert "is not settled" not in everywhere and "replaces" in everywhere
+    some = depth_gain.shown(gains).query("pays")["data"].iloc[0]
+    lost = gains["data"].map(names.short) == some
+    worse = gains.assign(**ends).assign(sharing_high=gains["sharing_high"].where(~lost, -0.02))
+    assert f"loses more than a point on {some}." in " ".join(sentences(depth_gain.verdict(worse)))
     none = " ".join(sentences(depth_gain.verdict(gains.assign(sharing_low=-0.02))))
     assert "nowhere is it shown to replace" in none
 
@@ -134,7 +143,7 @@ def test_a_part_of_a_data_set_says_so_and_a_mirror_has_no_revision() -> None:
 
 def test_the_readme_has_few_words_and_few_numbers_in_its_findings() -> None:
     said = " ".join(sentences(blocks.finding_claims()))
-    words = re.sub(r"[*]|\]\([^)]*\)", " ", said).split()
+    words = [word for word in re.sub(r"[*]|\]\([^)]*\)", " ", said).split() if re.search(r"\w", word)]
     numbers = re.findall(r"(?<![\w-])[+−]?\d[\d,.]*", said)
     assert len(words) <= 120 and len(numbers) <= 10, (len(words), numbers)
 

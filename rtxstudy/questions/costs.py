@@ -18,8 +18,7 @@ def use(glance: pd.DataFrame, validation_rows: int) -> list[Claim]:
     better = ours[~ours["model"].isin(str(small.like).split(", ")) & (ours["validation"] > small.validation)]
     return [
         claim(
-            "**Use** {cheap} where time or memory decides and MiniLM where accuracy does; on SST-2 four of its six "
-            "layers do as well.",
+            "**Use** {cheap} where cost counts, MiniLM where accuracy does; on SST-2 four of its six layers do as well.",
             holds=small.family == "classical" and large.model == "all-MiniLM-L6-v2 2×1 lower between edges",
             cheap=names.short(str(small.model)) if small else None,
         ),

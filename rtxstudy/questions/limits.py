@@ -84,7 +84,7 @@ def not_run(table: pd.DataFrame) -> list[Claim]:
     told = readable(table)
     return [
         claim(
-            "**{runs:,} trainings of this study were not run**, about {hours:,.0f} hours of one processor core: {named}.",
+            "**{runs:,} trainings of this study were not run**, about {hours:,.0f} core-hours: {named}.",
             holds=table["runs"].sum() > 0,
             runs=int(table["runs"].sum()),
             hours=table["core_hours"].sum(),
@@ -99,7 +99,7 @@ def missing(table: pd.DataFrame) -> list[Claim]:
         return []
     return [
         claim(
-            "**Not run:** {runs:,} trainings, about {hours:,.0f} hours of one processor core "
+            "**Not run:** {runs:,} trainings, about {hours:,.0f} core-hours "
             "([which](docs/findings.md#what-was-not-run)).",
             holds=table["runs"].sum() > 0,
             runs=int(table["runs"].sum()),
