@@ -11,6 +11,7 @@ To add another kind of source, write a function that returns ``Rows``, call it i
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,7 @@ from rtxlib import paths
 from rtxlib.data import compose, files, synthetic
 from rtxlib.data.rows import PAIR, Rows, labelled
 from rtxlib.errors import InputError
-from rtxlib.hub import revision, unreachable
+from rtxlib.hub import require_intact, revision, unreachable
 
 if TYPE_CHECKING:
     from rtxlib.data.spec import DataSpec
@@ -336,4 +337,6 @@ def _load(repo: str, config: str | None) -> tuple[Any, str, bool]:
         if bars:
             datasets.enable_progress_bars()
     stored = next(iter(loaded.values())).cache_files  # in a folder named by the commit
+    made = [Path(file["filename"]).parent for file in stored[:1]]
+    require_intact(repo, "dataset", lambda: [shutil.rmtree(folder, ignore_errors=True) for folder in made])
     return loaded, commit or (Path(stored[0]["filename"]).parent.name if stored else "unknown"), commit is not None

@@ -22,7 +22,7 @@ from transformers import AutoConfig, PreTrainedTokenizerBase
 from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.errors import InputError, nearest, shortened
-from rtxlib.hub import revision, unreachable
+from rtxlib.hub import require_intact, revision, unreachable
 from rtxlib.models.checkpoint_files import INDEX, WEIGHTS, read_json, read_pooling, read_weights, write_pooling
 from rtxlib.models.config import ModelConfig, check_names
 from rtxlib.models.encoder import Encoder
@@ -45,8 +45,8 @@ def find(source: str, weights: str | None = None) -> Path:
     """The folder with a checkpoint's files: a directory itself, or the cached copy of a Hub repo.
 
     weights: a file to fetch in addition to the usual ones. Raises InputError if there is no such directory or repo, if the
-    repo can be read neither from the Hub nor from the cache, or if a file of a directory with checksums is not as it was
-    written.
+    repo can be read neither from the Hub nor from the cache, if a file of a directory with checksums is not as it was written, or
+    if a file of the Hub was changed on its way.
     """
     folder = Path(os.path.expanduser(source))
     if os.path.isdir(folder):  # os.path, because a Path raises for a name that is too long
@@ -66,12 +66,14 @@ def find(source: str, weights: str | None = None) -> Path:
     try:
         # Without a commit: the cache then remembers the branch, and an offline machine finds the files by it.
         patterns = [*_FILES, weights] if weights else _FILES
-        return Path(snapshot_download(source, allow_patterns=patterns, local_files_only=not answers))
+        found = Path(snapshot_download(source, allow_patterns=patterns, local_files_only=not answers))
     except Exception as error:
         raise unreachable(source, error, "name a folder that holds the model's files") from error
     finally:
         if not quiet:
             enable_progress_bars()
+    require_intact(source, "model")
+    return found
 
 
 def out_of_reach(source: str) -> str | None:
