@@ -6,6 +6,7 @@ import base64
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -483,3 +484,12 @@ def test_text_is_wrapped_evenly_within_its_width_and_keeps_no_break_spaces():
     assert " ".join(lines) == text and max(wrapping.extent(line, 10)[0] for line in lines) <= 200
     assert min(len(line) for line in lines) > 0.5 * max(len(line) for line in lines)
     assert wrapping.wrap("", 200, 10) == []
+
+
+def test_the_table_of_a_figure_computes_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
+    """A figure may show the labels of a user's file."""
+    table = BALANCE.assign(label_name='=HYPERLINK("http://x")')
+    save.save(data.label_balance(BALANCE), "balance", table, tmp_path, alt="three splits")
+    written = pd.read_csv(tmp_path / "balance.csv")
+    assert set(written["label_name"]) == {"'=HYPERLINK(\"http://x\")"}
+    assert written.drop(columns="label_name").equals(BALANCE.drop(columns="label_name"))

@@ -25,8 +25,9 @@ FORMATS = {  # ending → how a table is written; each gives the same bytes for 
     "parquet": lambda table, file: table.to_parquet(file, index=False),
 }
 
-# A spreadsheet computes a cell that starts like this, unless it is a plain number (OWASP, "CSV injection").
-_FORMULA = re.compile(r"(?![+-]?\d+(\.\d*)?([eE][+-]?\d+)?\Z)[=+\-@\t\r\n＝＋－＠]")
+# A spreadsheet computes a cell that starts like this (OWASP, "CSV injection"), unless it is a plain number, a sign alone, or a
+# sign before a comma and a space.
+_FORMULA = re.compile(r"(?![+-]?\d+(\.\d*)?([eE][+-]?\d+)?\Z)(?![+-](\Z|, ))[=+\-@\t\r\n＝＋－＠]")
 
 force_option = click.option("--force", is_flag=True, help="Replace the file that --out names.")
 
@@ -47,10 +48,12 @@ def inert(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         changed += 1
         return f"'{cell}"
 
-    cells = [
-        column if column.dtype.kind in "biuf" else pd.Series([*map(quoted, column)], table.index)
-        for _, column in table.items()
-    ]
+    def of(column: pd.Series) -> pd.Series:
+        before = changed
+        cells = pd.Series([] if column.dtype.kind in "biuf" else [*map(quoted, column)], dtype=object)
+        return column if changed == before else cells.set_axis(table.index)
+
+    cells = [of(column) for _, column in table.items()]
     table = pd.DataFrame(dict(enumerate(cells)), index=table.index)  # one by one, thousands of columns would take quadratic time
     return table.set_axis([quoted(name) for name in names], axis=1), changed
 

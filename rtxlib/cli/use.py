@@ -130,7 +130,7 @@ def predict(
     texts, table = _texts_to_label(texts, file, text_column, _pair_column(found, text_pair_column))
     named = "label" if table is None else "predicted"
     if table is not None and (out is not None or as_json):
-        _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])])
+        _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])], out)
     _require_loop(found, passes, early_exit)
     how = {} if passes is None else {"recurrent_depth": passes}
     if early_exit is not None:
@@ -167,17 +167,20 @@ def _answers(found: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> 
     return use.predict(found, texts, **how)
 
 
-def _check_columns(table: pd.DataFrame, ours: list[str]) -> None:
-    """Raise InputError when a table has a column that its answers would have a second time."""
+def _check_columns(table: pd.DataFrame, ours: list[str], out: str | None) -> None:
+    """Raise InputError when a table has a column that its answers would add, or one twice where only CSV can hold it."""
     columns, added = list(table.columns), set(ours)
     for name in columns:
         if name in added:
             raise InputError(
                 f"The file has a column '{shortened(name)}' of its own, and the answers would add another; rename it."
             )
-    if len(set(columns)) < len(columns):
+    if len(set(columns)) < len(columns) and not (out is not None and out.lower().endswith(".csv")):
         name = next(name for name, times in Counter(columns).items() if times > 1)
-        raise InputError(f"The file has more than one column '{shortened(name)}'; rename one.")
+        raise InputError(
+            f"The file has more than one column '{shortened(name)}', which only CSV can hold; rename one, or write a .csv "
+            "file with --out."
+        )
 
 
 def _file_among(texts: tuple[str, ...], file: str | None, folders: bool) -> tuple[tuple[str, ...], str | None]:

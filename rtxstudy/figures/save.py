@@ -16,6 +16,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from rtxlib.atomic import replacing
+from rtxlib.cli.output import inert
 from rtxlib.errors import InputError
 from rtxstudy.names import said
 
@@ -78,7 +79,8 @@ def save(
             figure.savefig(drawn, format=kind, dpi=_DOTS, metadata=metadata, facecolor="white")
             _write(folder / f"{stem}.{kind}", drawn.getvalue())
         _write(folder / f"{stem}.png", _with_palette(figure))
-    _write(folder / f"{stem}.csv", table.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())
+    safe, _ = inert(table)  # the labels of a user's file may begin like a formula of a spreadsheet
+    _write(folder / f"{stem}.csv", safe.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())
     plt.close(figure)
     return Shown(folder, stem, alt, caption, finds)
 
