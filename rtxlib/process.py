@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,16 +54,21 @@ def tune() -> None:
 
 
 def start_worker() -> None:
-    """Begin a worker process: tune it, and end it when its parent ends."""
-    tune()
-    parent = os.getppid()
+    """Begin a worker process: tune it, and end it when its parent ends, however that is killed.
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
+    The parent holds one end of a pipe, which the system closes with it. So a worker also ends whose parent was killed before the
+    worker could ask who that is.
+    """
+    from multiprocessing import parent_process  # here, because most commands start no worker
+
+    tune()
+    parent = parent_process()
+
+    def end() -> None:
+        parent.join()
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=end, daemon=True).start()
 
 
 def end_workers(pool: ProcessPoolExecutor) -> None:

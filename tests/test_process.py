@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import json
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from in_process import rtx
 
@@ -152,6 +154,44 @@ def test_worker_processes_are_tuned(
     for told in metrics_of(tmp_path, specs):
         assert told["process"] != os.getpid() and told["at_start"] == {}
         assert told["at_import"] == {"torch": False, "settings": process.SETTINGS} and told["released"] < 10
+
+
+PARENT = """
+import multiprocessing, os, sys, time
+from rtxlib import process
+
+def work(started):
+    process.start_worker()
+    open(started, "w").close()
+    time.sleep(1000)
+
+if __name__ == "__mp_main__" and sys.argv[2] == "early":
+    time.sleep(3)  # the worker is slow to start, as one that imports torch
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("spawn").Process(target=work, args=(sys.argv[1],))
+    worker.start()
+    print(worker.pid, flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="SIGKILL and /proc")
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_a_worker_ends_with_its_parent_however_early_that_is_killed(when: str, tmp_path: Path) -> None:
+    (tmp_path / "parent.py").write_text(PARENT)
+    started = tmp_path / "started"
+    parent = subprocess.Popen([sys.executable, tmp_path / "parent.py", started, when], stdout=subprocess.PIPE, text=True)
+    worker = psutil.Process(int(parent.stdout.readline()))
+    while when == "late" and not started.exists():
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    try:
+        psutil.wait_procs([worker], timeout=60)
+        assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+    finally:
+        with contextlib.suppress(psutil.Error):
+            worker.kill()
 
 
 # ------------------------------------------------------------------------------------- what ends a command from outside
