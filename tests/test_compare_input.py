@@ -8,14 +8,18 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from in_process import rtx
 from test_compare import told
 
+from rtxlib import checksums
+from rtxlib.classifiers import words
 from rtxlib.errors import InputError
 from rtxstudy.commands import compare
-from rtxstudy.compare import reading
+from rtxstudy.compare import hand_over, reading
+from rtxstudy.compare.candidates import WORDS
 from rtxstudy.compare.comparison import Comparison, Options
 from rtxstudy.compare.texts import open_texts
 from rtxstudy.report.outcomes import Outcome
@@ -189,6 +193,38 @@ def test_invisible_characters_make_neither_texts_nor_difference(tmp_path: Path) 
     assert "30 rows have no text" in said and "differ only in case, space or invisible characters" in said
     plain = found.table["text"].str.replace("\u200b", "")
     assert found.table.groupby(plain)["split"].nunique().max() == 1 and plain.duplicated().sum() > 80
+
+
+# ---------------------------------------- the model that is handed over
+
+
+def handed_over(tmp_path: Path) -> Path:
+    found = open_texts(write(tmp_path, GOOD))
+    rows = np.arange(len(found.table))
+    row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
+    counted = words.fit(found.texts(rows), found.numbers(rows), 2)
+    return hand_over.hand_over(found, WORDS, counted, None, row, 3, tmp_path / "model", "out/model")
+
+
+def test_a_model_whose_files_do_not_fit_one_another_is_one_sentence(tmp_path: Path) -> None:
+    model = handed_over(tmp_path)
+    spec = json.loads((model / "spec.json").read_text())
+    (model / "spec.json").write_text(json.dumps(spec | {"label_names": ["a", "b", "c"]}))
+    mark = json.loads((model / "complete.json").read_text())
+    mark["files"]["spec.json"] = [checksums.sha256(model / "spec.json")]
+    (model / "complete.json").write_text(json.dumps(mark))
+    done = rtx("predict", model, "a film")
+    assert done.returncode == 2 and "spec.json has 3 labels, and the classifier tells 2 apart" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["linear.safetensors", "terms.json", "classifier.json"])
+def test_another_file_is_not_taken_where_the_checksums_lack_it(name: str, tmp_path: Path) -> None:
+    model = handed_over(tmp_path)
+    mark = json.loads((model / "complete.json").read_text())
+    del mark["files"][name]
+    (model / "complete.json").write_text(json.dumps(mark))
+    done = rtx("predict", model, "a film")
+    assert done.returncode == 2 and f"is damaged ({name} was added to it)" in done.stderr
 
 
 # ---------------------------------------- an early end

@@ -296,6 +296,32 @@ def test_an_unknown_pooling_raises(bert: Path) -> None:
         pretrained.load(str(bert))
 
 
+POOLING = [{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("modules.json", {"0": POOLING[0]}, "modules.json is no list of modules with a type each"),
+        ("modules.json", [{"path": "1_Pooling"}], "modules.json is no list of modules with a type each"),
+        ("modules.json", ["Pooling"], "modules.json is no list of modules"),
+        ("modules.json", [{"type": 3}], "modules.json is no list of modules"),
+        ("modules.json", [{"type": "x.Pooling"}], "None holds no config.json"),
+        ("1_Pooling/config.json", ["mean"], r"1_Pooling.config.json holds no named values"),
+        ("sentence_bert_config.json", [256], "sentence_bert_config.json holds no named values"),
+        ("sentence_bert_config.json", {"max_seq_length": "long"}, "max_seq_length"),
+    ],
+)
+def test_odd_files_about_pooling_are_one_sentence(bert: Path, file: str, content: object, says: str) -> None:
+    (bert / "1_Pooling").mkdir()
+    whole = {"modules.json": POOLING, "1_Pooling/config.json": {"pooling_mode_mean_tokens": True}}
+    for name, value in {**whole, file: content}.items():
+        (bert / name).write_text(json.dumps(value))
+    with pytest.raises(InputError, match=says) as told:
+        pretrained.load(str(bert))
+    assert "\n" not in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [

@@ -213,16 +213,23 @@ EDITED = {
     "labels that are no names": (
         lambda folder: edited(folder, "spec.json", lambda spec: spec.update(label_names=[1, 2])), "label_names of spec.json",
     ),
+    "texts of no length": (
+        lambda folder: edited(folder, "spec.json", lambda spec: spec["data"].update(max_length=-5)), "the max_length -5",
+    ),
+    "another number of labels": (
+        lambda folder: edited(folder, "config.json", lambda config: config.update(num_labels=3)), "num_labels 3 and 2 labels",
+    ),
     "more words": (more_words, r"tokenizer of run .*it has [\d,]+ words and the model's configuration [\d,]+"),
     "other columns": (other_columns, "seen_texts.parquet is no table of hashes and splits"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("edit", "said"), EDITED.values(), ids=EDITED.keys())
-def test_files_of_a_run_that_do_not_fit_one_another_are_one_sentence(run, runs: Path, edit, said: str) -> None:
+def test_files_of_a_run_that_do_not_fit_one_another_are_one_sentence(run, runs: Path, edit, said: str, capfd) -> None:
     edit(runs / run.key)
     with pytest.raises(InputError, match=f"{said}.*delete"):
         use.evaluate(store.find(runs, run.key), ["a film zzz"], ["positive"])
+    assert capfd.readouterr().err == ""  # no library warns beside the sentence
 
 
 def test_answers_that_are_no_numbers_are_refused(run, runs: Path) -> None:

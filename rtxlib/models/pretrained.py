@@ -21,7 +21,7 @@ from transformers import AutoConfig, PreTrainedTokenizerBase
 
 from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
-from rtxlib.errors import InputError, nearest, shortened
+from rtxlib.errors import InputError, nearest, shortened, shown
 from rtxlib.hub import require_intact, revision, unreachable
 from rtxlib.models.checkpoint_files import INDEX, WEIGHTS, read_json, read_pooling, read_weights, write_pooling
 from rtxlib.models.config import ModelConfig, check_names
@@ -113,6 +113,10 @@ def read_config(source: str, **overrides: Any) -> ModelConfig:
             f"{source} is of the architecture {model_type!r}; {', '.join(known)} are understood."
             f"{nearest(str(model_type), known)}"
         )
+    labels, many = described.get("id2label"), described.get("num_labels")
+    if isinstance(labels, dict) and many not in (None, len(labels)):  # transformers would warn and take the number
+        what = f"num_labels {shown(many)} and {len(labels)} labels in id2label"
+        raise InputError(f"{folder / 'config.json'} has {what}; fetch it again.")
     try:
         theirs = AutoConfig.from_pretrained(folder)
     except InputError:
