@@ -32,6 +32,7 @@ SETTINGS = {
 }
 LEAST_FILES = 64  # that a process must be allowed to have open
 LEAST_MEMORY = 2 << 30  # bytes of address space for a small training; with less, torch and OpenBLAS end the process
+NOTEBOOK_MEMORY = 7 << 29  # bytes of address space for the kernel of a notebook, which also draws; measured on `rtx compare`
 THREAD_MEMORY = 1 << 27  # bytes of address space that each thread may take: glibc reserves a heap for it
 AGAIN = 0.5  # seconds after which an interrupt in the middle of an import comes again
 _KEPT = 1 << 30  # bytes of freed memory that stay with the process
@@ -197,16 +198,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def require_limits() -> None:
+def require_limits(least_memory: int = LEAST_MEMORY) -> None:
     """Raise InputError when the shell's limits (``ulimit``) leave too few files or too little memory to load torch.
 
-    Libraries that meet such a limit end the process themselves, or report something else.
+    Libraries that meet such a limit end the process themselves, or report something else. least_memory: bytes of address space,
+    without those of threads.
     """
     if sys.platform == "win32":
         return
     import resource
 
-    memory = LEAST_MEMORY + THREAD_MEMORY * (os.cpu_count() or 1)
+    memory = least_memory + THREAD_MEMORY * (os.cpu_count() or 1)
     for limit, least, unit, what, command in (
         (resource.RLIMIT_NOFILE, LEAST_FILES, 1, "open files", "ulimit -n 1024"),
         (resource.RLIMIT_AS, memory, 1 << 20, "MB of memory", "ulimit -v unlimited"),

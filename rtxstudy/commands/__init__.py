@@ -2,6 +2,7 @@
 
 from rtxlib.doctor import packages
 from rtxlib.errors import InputError
+from rtxlib.process import NOTEBOOK_MEMORY, require_limits
 
 
 def need_extra(command: str) -> None:
@@ -9,3 +10,9 @@ def need_extra(command: str) -> None:
     if missing := packages("study")[1]:
         shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         raise InputError(f'`rtx {command}` needs packages that are not installed ({shown}): pip install "rtxlib[study]"')
+
+
+def need_notebooks(command: str) -> None:
+    """Raise InputError as :func:`need_extra`, and when the limits of the shell leave too little for the kernel of a notebook."""
+    need_extra(command)
+    require_limits(NOTEBOOK_MEMORY)

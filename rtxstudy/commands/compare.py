@@ -16,7 +16,7 @@ import click
 
 from rtxlib.cli.output import json_line
 from rtxlib.errors import FULL, InputError, visible
-from rtxstudy.commands import need_extra
+from rtxstudy.commands import need_notebooks
 
 if TYPE_CHECKING:
     from rtxstudy.compare.answer import Answer
@@ -63,7 +63,7 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
 
     Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
     """
-    need_extra("compare")
+    need_notebooks("compare")
     from rtxstudy.compare.answer import Answer
     from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, Options, folder_name
     from rtxstudy.report.notebooks import check, notebooks_dir

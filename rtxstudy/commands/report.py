@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rtxlib.errors import InputError, nearest, shortened, visible
-from rtxstudy.commands import need_extra
+from rtxstudy.commands import need_notebooks
 
 TITLE = "Recurrent or standard? Transformers for text classification"
 PROFILES = ("smoke", "demo", "full")  # as in rtxstudy.profiles, which loads torch
@@ -89,7 +89,7 @@ def report(
     dry_run: bool,
 ) -> None:
     """Run the notebooks and make the report."""
-    need_extra("report")
+    need_notebooks("report")
     from rtxlib import executors
 
     if only is not None:
@@ -124,5 +124,5 @@ def report(
 @click.option("--no-training", is_flag=True, help="Draw again from the published tables.")
 def notebook(name: str, profile: str, parameters: tuple[str, ...], executor: str, no_training: bool) -> None:
     """Run one notebook: `rtx notebook 03 -p seeds=3`."""
-    need_extra("notebook")
+    need_notebooks("notebook")
     _run_notebooks([name], profile, parameters, not no_training, executor)
