@@ -20,8 +20,9 @@ SUMS = "SHA256SUMS"  # of prepared data and of exported models
 MARK = "complete.json"  # of a run
 # The files that decide what a model computes and which texts count as unseen; none of them may be added unnoticed.
 _OPENED = (
-    "config.json", "*/config.json", "modules.json", "sentence_bert_config.json", "model*.safetensors",
+    "config.json", "*/config.json", "modules.json", "sentence_bert_config.json", "*.safetensors",
     "model*.index.json", "*token*.json", "vocab.txt", "spec.json", "metrics.json", "seen_texts.parquet",
+    "model.onnx", "export.json", "classifier.json", "*/classifier.json", "terms.json", "*/terms.json",
 )  # fmt: skip
 _KINDS = {
     stat.S_IFDIR: "a folder",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -24,6 +25,7 @@ pytest.importorskip("onnxruntime")
 
 import onnxruntime
 
+from rtxlib import checksums
 from rtxlib.data import clean
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode, train
@@ -161,9 +163,9 @@ def test_eight_bits_of_a_loop_are_read_in_every_pass() -> None:
 
 def test_the_loss_of_eight_bits_has_an_interval_even_where_nothing_changed() -> None:
     logits, truth = np.eye(2)[[0, 1, 1, 0] * 25], np.array([0, 1, 0, 0] * 25)
-    same = check.loss(logits, logits, truth)
+    same = check.loss(logits, logits, truth, True)
     assert same["points"] == 0 and same["points_interval"][0] < 0 < same["points_interval"][1]
-    worse = check.loss(logits, logits[::-1][:, ::-1], truth)
+    worse = check.loss(logits, logits[::-1][:, ::-1], truth, True)
     assert worse["accuracy_8_bits"] < worse["accuracy"] and worse["points_interval"][1] < 0
 
 
@@ -268,6 +270,7 @@ def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypa
         (["export", "nothing", "--out", "{home}/new"], "There is no run"),
         (["export", "{home}/encoder", "--out", "{home}/new", "--format", "pickle"], "--format is onnx or transformers"),
         (["export", "{run}", "--out", "{home}/new", "--data", "sst2"], "its own data"),
+        (["export", "{home}/encoder", "--out", "{home}/new", "--texts", "t.csv"], "--texts are for the ONNX graph of a run"),
         (["export", "{run}", "--out", "{home}/new", "--format", "transformers"], "no classifier of this shape"),
         (["predict", "{home}/vectors", "a"], "rtx embed --model"),
         (["predict", "{home}/graph", "a", "--early-exit", "confidence:0.9"], "no early exits"),
@@ -293,6 +296,103 @@ def test_a_damaged_folder_and_a_missing_runtime_are_told(home: Path, monkeypatch
     for words in (["predict", home / "graph", "a"], ["export", home / "encoder", "--out", home / "new"]):
         done = rtx(*words, home=home)
         assert done.returncode == 2 and 'pip install "rtxlib[export]"' in done.stderr and done.stderr.count("\n") == 1
+
+
+ODD_RECORDS = [  # field, its value, what the sentence says; None: the field is missing
+    ("width", 7, "has the width 7"),
+    ("width", "2", "has the width '2'"),
+    ("width", None, "has no width"),
+    ("labels", ["a"], "has the labels"),
+    ("labels", ["a", "b", "c"], "the width 2 and 3 labels"),
+    ("passes", 10**9, "has the passes 1000000000"),
+    ("passes", True, "has the passes True"),
+    ("longest", -1, "has the longest -1"),
+    ("cleaning", [["replace", "(", ""]], "unterminated subpattern"),
+    ("cleaning", [["run", "", ""]], "has the cleaning"),
+    ("cleaning", None, "has no cleaning"),
+    ("pairs", "no", "has the pairs 'no'"),
+    ("any_depth", 3, "has the any_depth 3"),
+]
+
+
+def spoilt(home: Path, out: Path) -> Path:
+    """A copy of the exported run, to be spoilt."""
+    return Path(shutil.copytree(home / "graph", out))
+
+
+@pytest.mark.parametrize(("field", "value", "said"), ODD_RECORDS)
+def test_a_record_that_export_does_not_write_is_named(home: Path, field: str, value: object, said: str, tmp_path: Path) -> None:
+    """Somebody may have edited it and its checksum."""
+    graph = spoilt(home, tmp_path / "graph")
+    record = json.loads((graph / "export.json").read_text())
+    record.pop(field)
+    (graph / "export.json").write_text(json.dumps(record if value is None else record | {field: value}))
+    checksums.write(graph)
+    done = rtx("predict", graph, "a fine film", home=home)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_another_graph_is_not_taken_where_the_checksums_lack_it(home: Path, tmp_path: Path) -> None:
+    for name in ("model.onnx", "export.json", "tokenizer.json"):
+        graph = spoilt(home, tmp_path / name)
+        sums = (graph / checksums.SUMS).read_text().splitlines(keepends=True)
+        (graph / checksums.SUMS).write_text("".join(line for line in sums if not line.endswith(f"{name}\n")))
+        done = rtx("predict", graph, "a fine film", home=home)
+        assert done.returncode == 2 and f"is damaged ({name} was added to it)" in done.stderr
+
+
+def test_a_tokenizer_with_words_that_the_graph_lacks_is_named(home: Path, tmp_path: Path) -> None:
+    graph = spoilt(home, tmp_path / "graph")
+    tokenizer = json.loads((graph / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["dull"] = 10**6
+    (graph / "tokenizer.json").write_text(json.dumps(tokenizer))
+    checksums.write(graph)
+    done = rtx("predict", graph, "a dull film", home=home)
+    assert done.returncode == 2 and "cannot be used" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+# ---------------------------------------- without the data of a run
+
+
+@pytest.fixture(scope="module")
+def moved(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on a user's file in a folder alone: neither its file nor its prepared data are in reach."""
+    there, here = tmp_path_factory.mktemp("there"), tmp_path_factory.mktemp("here")
+    rows = [(f"a {word} film number {n}", label) for n in range(60) for word, label in (("fine", "good"), ("dull", "bad"))]
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(there / "mine.csv", index=False)
+    done = rtx("train", "--model", "standard-1x32", "--data", there / "mine.csv", "--recipe", "smoke", "--json", home=there)
+    assert done.returncode == 0, done.stderr
+    run = there / "data" / "runs" / json.loads(done.stdout.splitlines()[-1])["key"]
+    shutil.move(run, here / "run")
+    shutil.rmtree(there)
+    return here / "run"
+
+
+def test_a_float32_graph_needs_no_data(moved: Path, tmp_path: Path) -> None:
+    done = rtx("export", moved, "--out", tmp_path / "graph", "--json", home=tmp_path / "home")
+    assert done.returncode == 0, done.stderr
+    card = (tmp_path / "graph" / "README.md").read_text()
+    assert "On 440 texts (generated ones, because the data of the run were out of reach: There is no file" in card
+    assert json.loads(done.stdout.splitlines()[-1])["difference"] <= check.CLOSE
+    both = [rtx("predict", name, "a fine film", "--json", home=tmp_path) for name in (moved, tmp_path / "graph")]
+    assert len({json.loads(answer.stdout)["label"] for answer in both}) == 1
+
+
+def test_eight_bits_ask_for_texts(moved: Path, tmp_path: Path) -> None:
+    done = rtx("export", moved, "--int8", "--out", tmp_path / "graph", home=tmp_path / "home")
+    assert done.returncode == 2 and "name a file of such texts with --texts" in done.stderr and not (tmp_path / "graph").exists()
+    (tmp_path / "few.txt").write_text("a film\n" * 5)
+    done = rtx("export", moved, "--int8", "--texts", tmp_path / "few.txt", "--out", tmp_path / "graph", home=tmp_path)
+    assert done.returncode == 2 and "few.txt has 5 texts; at least 20 are needed" in done.stderr
+    table = pd.DataFrame({"review": [f"a {word} film {n}" for n in range(30) for word in ("fine", "dull")]})
+    table.to_csv(tmp_path / "more.csv", index=False)
+    words = ("--int8", "--texts", tmp_path / "more.csv", "--text-column", "review", "--json")
+    done = rtx("export", moved, *words, "--out", tmp_path / "graph", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "graph" / "export.json").read_text())
+    assert record["n_test"] == record["n_calibration"] == 30 and record["loss"].keys() == {"other_labels"}
+    card = (tmp_path / "graph" / "README.md").read_text()
+    assert "of the file more.csv, without labels" in card and "texts with another label" in card and "accuracy" not in card
 
 
 # ---------------------------------------- transformers alone

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from rtxlib.cli.common import cli, data_spec, find_run, json_option, show
-from rtxlib.errors import InputError, disk_full
+from rtxlib.cli.common import cli, data_spec, find_run, json_option, read_texts, show
+from rtxlib.errors import InputError, disk_full, fact, lacking, visible
+
+if TYPE_CHECKING:
+    from rtxlib.data.spec import DataSpec
+    from rtxlib.export.held_out import HeldOut
+    from rtxlib.runs.store import Run
 
 FORMATS = ("onnx", "transformers")
 _GENERATED = 2000  # texts that check a model when no data are named
@@ -25,8 +31,10 @@ _GENERATED = 2000  # texts that check a model when no data are named
     show_default=True,
     help="onnx, or transformers: a run of BERT's shape, for AutoModelForSequenceClassification alone.",
 )
+@click.option("--texts", help="A file of texts for a run whose own data are out of reach: --int8 calibrates and checks on them.")
 @click.option("--data", help="For a MODEL: a source (sst2, …) or a file whose texts calibrate and check; 'embedded' by default.")
 @click.option("--text-column", help="The file's column of texts; 'text' by default.")
+@click.option("--text-pair-column", help="The column of second texts of --texts, for a run on pairs; 'text_pair' by default.")
 @click.option("--label-column", help="The file's column of labels, which only decides the split; 'label' by default.")
 @json_option
 def export(
@@ -34,8 +42,10 @@ def export(
     out: Path,
     eight: bool,
     kind: str,
+    texts: str | None,
     data: str | None,
     text_column: str | None,
+    text_pair_column: str | None,
     label_column: str | None,
     as_json: bool,
 ) -> None:
@@ -46,21 +56,27 @@ def export(
 
     The folder has the graph, the tokenizer, labels, cleaning, a card, and a script that needs onnxruntime, tokenizers and numpy
     alone. `rtx predict OUT` and `rtx embed --model OUT` open it, too. The graph is compared with the model on every test text of
-    the run's data before the folder is kept. A block that was trained for every depth stays a loop whose passes can be chosen.
+    the run's data before the folder is kept; where these are out of reach, on generated texts, and the card says so. A block that
+    was trained for every depth stays a loop whose passes can be chosen.
     """
     if kind not in FORMATS:
         raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")
     if os.path.lexists(out):  # reported before anything is fetched
         raise InputError(f"{out} exists already; name a new folder.")
     is_model = _is_model(source)
-    if not is_model and (data or text_column or label_column):
-        raise InputError("A run is checked on its own data; leave --data and its columns out.")
+    if not is_model and (data or label_column or (text_column and not texts)):
+        raise InputError("A run is checked on its own data, or on --texts; leave --data and its columns out.")
+    if texts and (is_model or kind == "transformers"):
+        raise InputError("--texts are for the ONNX graph of a run; a model is checked on --data.")
+    if text_pair_column and not texts:
+        raise InputError("--text-pair-column names a column of --texts.")
     try:
         if kind == "transformers":
             record = _for_transformers(source, out, eight, is_model)
         else:
             fields = {"text_column": text_column, "label_column": label_column, "rows": None if data else _GENERATED}
-            record = _as_graph(source, out, eight, data_spec(data or "embedded", **fields) if is_model else None)
+            spec = data_spec(data or "embedded", **fields) if is_model else None
+            record = _as_graph(source, out, eight, spec, (texts, text_column, text_pair_column))
     except OSError as error:
         reason = "the disk is full" if disk_full(error) else error.strerror or error
         raise InputError(f"{out} could not be written: {reason}.") from error
@@ -77,7 +93,10 @@ def _is_model(source: str) -> bool:
     return "/" in source
 
 
-def _as_graph(source: str, out: Path, eight: bool, spec: object | None) -> dict[str, object]:
+def _as_graph(
+    source: str, out: Path, eight: bool, spec: DataSpec | None, file: tuple[str | None, str | None, str | None]
+) -> dict[str, object]:
+    """Export, and return what is shown. spec: the data of a model. file: of ``--texts``, and its two columns."""
     from rtxlib.export.opened import NEEDS
 
     try:
@@ -85,22 +104,52 @@ def _as_graph(source: str, out: Path, eight: bool, spec: object | None) -> dict[
         import onnxruntime  # noqa: F401
     except ModuleNotFoundError:
         raise InputError(NEEDS) from None
-    from rtxlib.data.spec import DataSpec
     from rtxlib.export import classifiers, folder, held_out
     from rtxlib.runs import use
 
     def report(line: str) -> None:
-        click.echo(line, err=True)
+        click.echo(visible(line), err=True)
 
     if spec is not None:
         record = folder.export(folder.of_encoder(source), held_out.of_data(spec), out, eight, report)
-    elif use.is_classifier(run := find_run(source)):
-        record = classifiers.export(run, out, eight, report)
     else:
-        held = held_out.of_run(run, DataSpec(**run.spec["data"]))
-        record = folder.export(folder.of_run(run), held, out, eight, report)
+        run = find_run(source)
+        held = _held_out(run, eight, *file)
+        report(f"compared on {len(held.test):,} texts: {held.what}")
+        if use.is_classifier(run):
+            record = classifiers.export(run, held, out, eight, report)
+        else:
+            record = folder.export(folder.of_run(run), held, out, eight, report)
     told = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
     return {name: record[name] for name in told} | record.get("loss", {}) | {"folder": str(out)}
+
+
+def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair_column: str | None) -> HeldOut:
+    """The texts that check what is exported: those of a file, or the run's own, or if these are out of reach generated ones.
+
+    Raises InputError where eight bits would be calibrated on generated texts, which say nothing about the run's own.
+    """
+    from rtxlib.data import clean
+    from rtxlib.data.spec import DataSpec
+    from rtxlib.export import held_out
+    from rtxlib.runs import use
+
+    spec, pairs = DataSpec(**run.spec["data"]), use.reads_pairs(run)
+    switches = {step: getattr(spec, step) for step in clean.STEPS}
+    if texts is not None:
+        _, rows = read_texts(texts, column, (pair_column or "text_pair") if pairs else None)
+        return held_out.of_file(rows, Path(texts).name, switches)
+    try:
+        return held_out.of_run(run, spec)
+    except InputError as error:
+        if lacking(error):
+            raise
+        if eight:
+            raise InputError(
+                f"The data of this run are out of reach ({fact(error)}), and eight bits are calibrated on texts like these; name "
+                "a file of such texts with --texts, or leave out --int8."
+            ) from error
+        return held_out.generated(pairs, switches, error)
 
 
 def _for_transformers(source: str, out: Path, eight: bool, is_model: bool) -> dict[str, object]:

@@ -64,7 +64,7 @@ def card(record: dict[str, Any], bert_shaped: bool) -> str:
         "loss": _loss(record) if eight else "",
         "other": (_THEIRS if bert_shaped else _OURS) if labels else _EMBEDDINGS,
     }
-    return _CARD.format_map(record | written)
+    return _CARD.format_map(record | {"texts": visible(record["texts"])} | written)
 
 
 _CLASSIFIER = """# {model}, without rtxlib
@@ -96,22 +96,23 @@ def classifier_card(record: dict[str, Any]) -> str:
     example = '"a first text" "a second text"' if record["pairs"] else '"a text" "another"'
     loss = ""
     if record["precision"] == "int8":
-        loss = f"\n\nWeights and tables have eight bits. The cost on the test texts:\n\n| | |\n| --- | --- |\n{_table(record)}"
-    return _CLASSIFIER.format_map(record | {"example": example, "loss": loss})
+        loss = f"\n\nWeights and tables have eight bits. The cost on the texts above:\n\n| | |\n| --- | --- |\n{_table(record)}"
+    return _CLASSIFIER.format_map(record | {"texts": visible(record["texts"]), "example": example, "loss": loss})
 
 
 def _table(record: dict[str, Any]) -> str:
     """What the eight bits cost, in rows of a table."""
-    lost = record["loss"]
-    if record["labels"]:
-        rows = {
+    lost, rows = record["loss"], {}
+    if "accuracy" in lost:
+        rows |= {
             "accuracy in float32": f"{lost['accuracy']:.4f}",
             "accuracy in eight bits": f"{lost['accuracy_8_bits']:.4f}",
             "difference in points (95 % interval)": f"{lost['points']:+.2f} ({_interval(lost['points_interval'], 2)})",
-            "texts with another label": f"{lost['other_labels']:.2%}",
         }
+    if record["labels"]:
+        rows["texts with another label"] = f"{lost['other_labels']:.2%}"
     else:
-        rows = {
+        rows |= {
             "mean cosine with float32 (95 % interval)": f"{lost['cosine']:.4f} ({_interval(lost['cosine_interval'], 4)})",
             "1 % of texts are below": f"{lost['cosine_1_percent']:.4f}",
             "lowest cosine": f"{lost['cosine_lowest']:.4f}",
@@ -125,7 +126,7 @@ def _loss(record: dict[str, Any]) -> str:
     return f"""
 
 The four maps of each layer and the token table have eight-bit weights; head, norms and positions stay in float32. The scales come
-from {record["n_calibration"]:,} validation texts. The cost on the test texts:
+from {record["n_calibration"]:,} other texts. The cost on the texts above:
 
 | | |
 | --- | --- |

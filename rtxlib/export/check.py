@@ -48,15 +48,15 @@ def require_agreement(model: np.ndarray, graph: np.ndarray, classifies: bool) ->
     return difference
 
 
-def loss(model: np.ndarray, graph: np.ndarray, truth: np.ndarray | None) -> dict[str, Any]:
-    """What rounding costs. model, graph: answers (texts, width) in float32 and in eight bits. truth: (texts,) of a classifier.
+def loss(model: np.ndarray, graph: np.ndarray, truth: np.ndarray | None, classifies: bool) -> dict[str, Any]:
+    """What rounding costs. model, graph: answers (texts, width) in float32 and in eight bits. truth: (texts,) labels, if known.
 
-    A classifier: both accuracies, the share of texts with another label, and the 95 % interval of the difference of accuracies in
-    points (Agresti & Min 2005, for pairs). Sentence embeddings: the mean cosine with its 95 % interval, the cosine that 1 % of
-    texts are below, and the lowest.
+    A classifier: the share of texts with another label, and where the truth is known both accuracies and the 95 % interval of
+    their difference in points (Agresti & Min 2005, for pairs). Sentence embeddings: the mean cosine with its 95 % interval, the
+    cosine that 1 % of texts are below, and the lowest.
     """
     n = len(model)
-    if truth is None:
+    if not classifies:
         cosines = (model * graph).sum(axis=1) / np.linalg.norm(model, axis=1) / np.linalg.norm(graph, axis=1)
         half = norm.ppf(0.975) * cosines.std(ddof=1) / n**0.5
         return {
@@ -66,6 +66,8 @@ def loss(model: np.ndarray, graph: np.ndarray, truth: np.ndarray | None) -> dict
             "cosine_lowest": float(cosines.min()),
         }
     before, after = model.argmax(axis=1), graph.argmax(axis=1)
+    if truth is None:
+        return {"other_labels": float((before != after).mean())}
     lost, won = int(((before == truth) & (after != truth)).sum()), int(((before != truth) & (after == truth)).sum())
     middle = (won - lost) / (n + 2)
     half = norm.ppf(0.975) * max(won + lost + 1 - (won - lost) ** 2 / (n + 2), 0) ** 0.5 / (n + 2)

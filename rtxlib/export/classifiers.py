@@ -29,7 +29,7 @@ from rtxlib.data import clean
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import LONGEST_TEXT
 from rtxlib.errors import InputError
-from rtxlib.export import check, folder, held_out, standalone, standalone_classifier
+from rtxlib.export import check, folder, standalone, standalone_classifier
 from rtxlib.export.card import classifier_card
 from rtxlib.export.held_out import HeldOut
 from rtxlib.export.opened import CARD, RECORD, SCRIPT, TOKENIZER
@@ -108,16 +108,19 @@ class _Run:
     texts: HeldOut
 
 
-def export(run: Run, out: Path, eight: bool, report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+def export(
+    run: Run, texts: HeldOut, out: Path, eight: bool, report: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
     """Write the folder ``out`` of a run that holds a classifier, and return its record.
 
-    eight: with eight-bit weights, tables and graphs. Raises InputError if the folder exists, or if the files without rounding
-    answer otherwise than the classifier on a test text.
+    texts: calibrate and check. eight: with eight-bit weights, tables and graphs.
+
+    Raises InputError if the folder exists, or if the files without rounding answer otherwise than the classifier on a text.
     """
     if out.exists():
         raise InputError(f"{out} exists already; name a new folder.")
     classifier, spec = opened_classifiers.load(run.path), DataSpec(**run.spec["data"])
-    texts, labels = held_out.of_run(run, spec), run.spec["label_names"]
+    labels = run.spec["label_names"]
     name = f"{run.metrics['model']}, run {run.key}"
     described = _Run(name, labels, use.reads_pairs(run), texts)
     answers = classifier.probabilities(texts.test)
@@ -148,7 +151,7 @@ def export(run: Run, out: Path, eight: bool, report: Callable[[str], None] = lam
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
             _part(classifier, aside, True, described)
             record["size"] = _size(aside)
-            record["loss"] = check.loss(answers, _probabilities(aside, texts.test), texts.labels)
+            record["loss"] = check.loss(answers, _probabilities(aside, texts.test), texts.labels, True)
         record["precision"] = "int8" if eight else "fp32"
         (aside / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         (aside / CARD).write_text(classifier_card(record), encoding="utf-8")

@@ -32,7 +32,7 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.runs import use
 from rtxlib.runs.store import Run
 
-CALIBRATION = 256  # validation texts
+CALIBRATION = 256  # texts
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def export(
 
     held: its validation texts calibrate and its test texts check. eight: with eight-bit weights.
 
-    Raises InputError if the folder exists, or if the float32 graph differs from the model on a test text.
+    Raises InputError if the folder exists, or if the float32 graph differs from the model on a text.
     """
     if out.exists():
         raise InputError(f"{out} exists already; name a new folder.")
@@ -101,8 +101,7 @@ def export(
             calibration = _calibrated(aside, source, validation)
             record |= {"n_calibration": len(validation), "towards_weights": calibration.towards_weights}
             record["size"] = _write_graph(aside, source, calibration)
-            truth = held.labels if source.labels else None
-            record["loss"] = check.loss(answers, standalone.Exported(aside, 1)(texts), truth)
+            record["loss"] = check.loss(answers, standalone.Exported(aside, 1)(texts), held.labels, bool(source.labels))
         record["precision"] = "int8" if eight else "fp32"
         record["texts"] = held.what
         (aside / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

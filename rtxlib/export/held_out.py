@@ -1,9 +1,10 @@
-"""The texts that calibrate an exported model and check it: those of its data, which training did not see."""
+"""The texts that calibrate an exported model and check it: of its data, and where these are out of reach, other ones."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,19 +12,31 @@ import numpy as np
 import pandas as pd
 
 from rtxlib import paths
+from rtxlib.data import clean, synthetic
 from rtxlib.data.prepare import prepare
-from rtxlib.data.rows import PAIR, Text, sides, texts_of
+from rtxlib.data.rows import PAIR, Text, cut, sides, texts_of
 from rtxlib.data.spec import DataSpec
-from rtxlib.errors import InputError
+from rtxlib.data.tokenization import LONGEST_TEXT
+from rtxlib.errors import InputError, fact
 from rtxlib.runs.store import Run
 
 POINTER = "held_out.json"  # in a folder of `rtx compare`: where its texts lie
 MOST = 2000  # texts of a split that are kept
+GENERATED = 400  # texts that check a graph where its own data are out of reach
+JOINED = 10  # generated texts in one long text, so that a graph is checked on long texts, too
+FEWEST = 20  # texts of a file that calibrate and check
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Cleaned texts. labels: (test texts,) of a classifier; None: they have none that it knows. what: they are, in words."""
+    """Cleaned texts.
+
+    Attributes:
+        validation: texts that calibrate eight bits
+        test: texts that check the graph
+        labels: (test texts,) the numbers of their labels; None where these are not known
+        what: which texts these are, for the card
+    """
 
     validation: list[Text]
     test: list[Text]
@@ -61,6 +74,31 @@ def of_run(run: Run, spec: DataSpec) -> HeldOut:
     parts = {name: part for name, part in table.groupby("split")}
     test, validation = parts["test"], parts.get("validation", parts["test"])
     return HeldOut(texts_of(validation), texts_of(test), test["label"].to_numpy(), "the test texts of the comparison")
+
+
+def of_file(texts: Sequence[Text], name: str, switches: Mapping[str, bool]) -> HeldOut:
+    """The texts of a file, without labels: every second one calibrates, and the others check.
+
+    Raises InputError when they are fewer than :data:`FEWEST`.
+    """
+    texts = [text for text in _cleaned(texts, switches) if all(side.strip() for side in sides(text))]
+    if len(texts) < FEWEST:
+        raise InputError(f"{name} has {len(texts)} texts; at least {FEWEST} are needed: half of them calibrate and half check.")
+    return HeldOut(texts[1::2], texts[::2], None, f"of the file {name}, without labels")
+
+
+def generated(pairs: bool, switches: Mapping[str, bool], why: InputError) -> HeldOut:
+    """Generated texts, short and long. They check a float32 graph and calibrate nothing. why: the data are out of reach."""
+    short = synthetic.generate(GENERATED, seed=0)["text"].tolist()
+    long = [" ".join(short[n : n + JOINED]) for n in range(0, GENERATED, JOINED)]
+    texts = [*short, *long]
+    paired = [*zip(texts, texts[1:] + texts[:1], strict=True)] if pairs else texts
+    what = f"generated ones, because the data of the run were out of reach: {fact(why)}"
+    return HeldOut([], _cleaned(paired, switches), None, what)
+
+
+def _cleaned(texts: Sequence[Text], switches: Mapping[str, bool]) -> list[Text]:
+    return [cut(text, LONGEST_TEXT) for text in clean.clean_texts(texts, **switches)]
 
 
 def keep(table: pd.DataFrame, folder: Path, final: Path, file: Path) -> None:

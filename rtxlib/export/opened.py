@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rtxlib import checksums
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +25,41 @@ def find(name: str, threads: int = 0) -> Opened | None:
     """The exported encoder in a folder; None if the name is not that of an exported folder. Raises InputError as Opened."""
     folder = os.path.expanduser(name)
     return Opened(Path(folder), threads) if os.path.isfile(os.path.join(folder, RECORD)) else None
+
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {  # field of export.json → what its value must be
+    "model": lambda x: isinstance(x, str),
+    "labels": lambda x: isinstance(x, list) and len(x) != 1 and all(isinstance(name, str) for name in x),
+    "pairs": lambda x: isinstance(x, bool),
+    "any_depth": lambda x: isinstance(x, bool),
+    "passes": lambda x: type(x) is int and 1 <= x <= 10_000,  # as many as a configuration may have
+    "longest": lambda x: type(x) is int and x >= 1,
+    "width": lambda x: type(x) is int and x >= 1,
+    "cleaning": lambda x: isinstance(x, list) and all(map(_is_rule, x)),
+}
+
+
+def _is_rule(rule: object) -> bool:
+    """Whether this is a step of cleaning: its kind, a pattern (or a number of words) and what replaces it."""
+    if not (isinstance(rule, list) and len(rule) == 3 and all(isinstance(part, str) for part in rule)):
+        return False
+    kind, pattern, _ = rule
+    if kind in ("entities", "replace"):
+        re.compile(pattern)
+    return kind in ("entities", "replace", "lower", "squeeze") or (kind == "middle" and pattern.isdecimal())
+
+
+def _check(record: object) -> None:
+    """Raise ValueError when export.json is no record that ``rtx export`` writes."""
+    if not isinstance(record, dict):
+        raise ValueError(f"{RECORD} holds no named values")
+    for field, fits in _FIELDS.items():
+        if field not in record:
+            raise ValueError(f"{RECORD} has no {field}")
+        if not fits(record[field]):
+            raise ValueError(f"{RECORD} has the {field} {shown(record[field])}")
+    if record["labels"] and record["width"] != len(record["labels"]):
+        raise ValueError(f"{RECORD} has the width {record['width']} and {len(record['labels'])} labels")
 
 
 class Opened:
@@ -47,12 +83,19 @@ class Opened:
             raise InputError(f"{folder} has no {checksums.SUMS}, so its files cannot be compared; export it again.")
         if what := checksums.damage(folder, lambda name: name != CARD):
             raise InputError(f"{folder} is damaged ({what}); copy or export it again.")
+        self.folder = folder
         try:
             self.exported = Exported(folder, threads)
+            self.record: dict[str, Any] = self.exported.record
+            _check(self.record)
+            if (widths := self.exported.session.get_outputs()[0].shape)[-1] != self.record["width"]:
+                raise ValueError(f"{RECORD} has the width {self.record['width']}, and the graph has {widths[-1]}")
         except Exception as error:  # of json, tokenizers or onnxruntime, each with kinds of its own
-            raise InputError(f"{folder} cannot be opened ({str(error).splitlines()[0]}); export it again.") from error
-        self.record: dict[str, Any] = self.exported.record
-        self.folder = folder
+            raise self._unusable("opened", error) from error
+
+    def _unusable(self, how: str, error: Exception) -> InputError:
+        lines = str(error).splitlines() or [type(error).__name__]
+        return InputError(f"{self.folder} cannot be {how} ({lines[0]}); export it again.")
 
     @property
     def version(self) -> str:
@@ -85,7 +128,11 @@ class Opened:
                 "every depth (--set depth_sampling=uniform)."
             )
         clean = self.exported.clean
-        return self.exported([clean(text) if isinstance(text, str) else tuple(map(clean, text)) for text in texts], passes)
+        cleaned = [clean(text) if isinstance(text, str) else tuple(map(clean, text)) for text in texts]
+        try:
+            return self.exported(cleaned, passes)
+        except Exception as error:  # of onnxruntime, as when the tokenizer has words that the graph has not
+            raise self._unusable("used", error) from error
 
     def probabilities(self, texts: Sequence[Any], recurrent_depth: int | None = None, early_exit: object = None) -> np.ndarray:
         """Probabilities (texts, labels), in float32."""

@@ -124,12 +124,15 @@ def read_pooling(folder: Path) -> dict[str, Any]:
     if not (folder / "modules.json").exists():
         return {}
     settings: dict[str, Any] = {"normalize": False}
-    for module in read_json(folder / "modules.json"):
+    modules = read_json(folder / "modules.json")
+    if not isinstance(modules, list) or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in modules):
+        raise InputError(f"{folder / 'modules.json'} is no list of modules with a type each; fetch it again.")
+    for module in modules:
         kind = module["type"].rpartition(".")[2]
         if kind == "Normalize":
             settings["normalize"] = True
         elif kind == "Pooling":
-            wanted = read_json(folder / module["path"] / "config.json")
+            wanted = _object(folder / str(module.get("path")) / "config.json")
             modes = {name for name, on in wanted.items() if name.startswith("pooling_mode_") and on is True}
             if "pooling_mode" in wanted:  # newer files name the mode in one word
                 modes.add(f"pooling_mode_{wanted['pooling_mode']}_token")
@@ -139,8 +142,16 @@ def read_pooling(folder: Path) -> dict[str, Any]:
         elif kind != "Transformer":
             raise InputError(f"{folder} ends in a {kind} module, which these encoders do not have.")
     file = folder / "sentence_bert_config.json"
-    settings["max_seq_length"] = read_json(file).get("max_seq_length") if file.is_file() else None
+    settings["max_seq_length"] = _object(file).get("max_seq_length") if file.is_file() else None
     return settings
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """The content of a JSON file of named values. Raises InputError for any other content, and as :func:`read_json`."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} holds no named values; fetch it again.")
+    return content
 
 
 def write_pooling(folder: Path, config: ModelConfig) -> None:

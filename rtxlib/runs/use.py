@@ -37,9 +37,13 @@ from rtxlib.training.predict import predict_logits
 def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedTokenizerBase]:
     """The model (in evaluation mode, on the GPU if there is one) and the tokenizer of a run.
 
-    Raises InputError as :func:`open_model`, or when its tokenizer cannot be read or has words that the model has not.
+    Raises InputError as :func:`open_model`, when its record gives texts no length, or when its tokenizer cannot be read or has
+    words that the model has not.
     """
     model = open_model(run)
+    length = run.spec["data"]["max_length"]
+    if type(length) is not int or length < 2:
+        raise store.damaged(run.key, run.path, f"spec.json has the max_length {shown(length)}")
     try:
         tokenizer = load_tokenizer(run.path)
         if tokenizer.pad_token_id is None:
@@ -116,7 +120,11 @@ def _answerer(run: Run) -> Callable[..., np.ndarray]:
     """The probabilities (texts, labels) of cleaned texts, as a function that holds the model."""
     if is_classifier(run):
         store.verify(run, lambda name: name != store.CARD)
-        return classifiers.load(run.path).probabilities
+        classifier = classifiers.load(run.path)
+        if classifier.labels != (named := len(run.spec["label_names"])):
+            what = f"spec.json has {named} labels, and the classifier tells {classifier.labels} apart"
+            raise store.damaged(run.key, run.path, what)
+        return classifier.probabilities
     model, tokenizer = open_run(run)
     device = pick_device()
     precision = pick_precision(run.spec["recipe"]["precision"], device)
