@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -87,6 +88,37 @@ def write(folder: Path) -> None:
 def opened(name: str) -> bool:
     """Whether a file of a model's folder is read when the model is opened, so that it decides what the model computes."""
     return any(fnmatchcase(name, pattern) for pattern in _OPENED)
+
+
+@contextmanager
+def unchanged(folder: Path) -> Iterator[None]:
+    """Raise InputError if a file that is read when a model is opened was replaced in the block, in which the model is opened.
+
+    Otherwise the checksum of one file would be compared, and another file be read.
+    """
+    before = _states(folder)
+    try:
+        yield
+    except InputError as error:
+        if _states(folder) != before:
+            raise _changed(folder) from error
+        raise
+    if _states(folder) != before:
+        raise _changed(folder)
+
+
+def _states(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The size, time of change and inode of each file that is read when a model is opened."""
+    states = {}
+    for name in filter(opened, names(folder)):
+        with suppress(FileNotFoundError):  # it is being replaced
+            found = (folder / name).stat()
+            states[name] = (found.st_size, found.st_mtime_ns, found.st_ino)
+    return states
+
+
+def _changed(folder: Path) -> InputError:
+    return InputError(f"{folder} was changed while it was opened; give the same command again.")
 
 
 def recorded(folder: Path) -> Accepted | None:

@@ -341,6 +341,20 @@ def test_another_graph_is_not_taken_where_the_checksums_lack_it(home: Path, tmp_
         assert done.returncode == 2 and f"is damaged ({name} was added to it)" in done.stderr
 
 
+def test_a_graph_that_is_swapped_while_it_is_opened_answers_nothing(home: Path, tmp_path: Path, monkeypatch) -> None:
+    graph, other = spoilt(home, tmp_path / "graph"), spoilt(home, tmp_path / "other")
+
+    class Swapped(standalone.Exported):
+        def __init__(self, *given: object) -> None:
+            graph.rename(tmp_path / "away")
+            other.rename(graph)
+            super().__init__(*given)
+
+    monkeypatch.setattr(standalone, "Exported", Swapped)
+    done = rtx("predict", graph, "a fine film", home=home)
+    assert done.returncode == 2 and "was changed while it was opened" in done.stderr
+
+
 def test_a_tokenizer_with_words_that_the_graph_lacks_is_named(home: Path, tmp_path: Path) -> None:
     graph = spoilt(home, tmp_path / "graph")
     tokenizer = json.loads((graph / "tokenizer.json").read_text())

@@ -81,17 +81,18 @@ class Opened:
         checksums.check_kinds(folder)
         if not (folder / checksums.SUMS).is_file():
             raise InputError(f"{folder} has no {checksums.SUMS}, so its files cannot be compared; export it again.")
-        if what := checksums.damage(folder, lambda name: name != CARD):
-            raise InputError(f"{folder} is damaged ({what}); copy or export it again.")
         self.folder = folder
-        try:
-            self.exported = Exported(folder, threads)
-            self.record: dict[str, Any] = self.exported.record
-            _check(self.record)
-            if (widths := self.exported.session.get_outputs()[0].shape)[-1] != self.record["width"]:
-                raise ValueError(f"{RECORD} has the width {self.record['width']}, and the graph has {widths[-1]}")
-        except Exception as error:  # of json, tokenizers or onnxruntime, each with kinds of its own
-            raise self._unusable("opened", error) from error
+        with checksums.unchanged(folder):
+            if what := checksums.damage(folder, lambda name: name != CARD):
+                raise InputError(f"{folder} is damaged ({what}); copy or export it again.")
+            try:
+                self.exported = Exported(folder, threads)
+                self.record: dict[str, Any] = self.exported.record
+                _check(self.record)
+                if (widths := self.exported.session.get_outputs()[0].shape)[-1] != self.record["width"]:
+                    raise ValueError(f"{RECORD} has the width {self.record['width']}, and the graph has {widths[-1]}")
+            except Exception as error:  # of json, tokenizers or onnxruntime, each with kinds of its own
+                raise self._unusable("opened", error) from error
 
     def _unusable(self, how: str, error: Exception) -> InputError:
         lines = str(error).splitlines() or [type(error).__name__]

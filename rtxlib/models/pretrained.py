@@ -50,11 +50,7 @@ def find(source: str, weights: str | None = None) -> Path:
     """
     folder = Path(os.path.expanduser(source))
     if os.path.isdir(folder):  # os.path, because a Path raises for a name that is too long
-        checksums.check_kinds(folder)
-        if what := checksums.damage(folder, checksums.opened):
-            raise InputError(
-                f"{folder} is damaged ({what}): copy or save it again, or delete its {checksums.SUMS} if you changed it."
-            )
+        _require_whole(folder)
         return folder
     owner, slash, name = source.partition("/")
     if not slash or not owner.strip(".~") or not name or "/" in name:
@@ -74,6 +70,14 @@ def find(source: str, weights: str | None = None) -> Path:
             enable_progress_bars()
     require_intact(source, "model")
     return found
+
+
+def _require_whole(folder: Path) -> None:
+    checksums.check_kinds(folder)
+    if what := checksums.damage(folder, checksums.opened):
+        raise InputError(
+            f"{folder} is damaged ({what}): copy or save it again, or delete its {checksums.SUMS} if you changed it."
+        )
 
 
 def out_of_reach(source: str) -> str | None:
@@ -211,15 +215,17 @@ def load(source: str, weights: str | None = None, config: ModelConfig | None = N
     model, an unknown architecture, a damaged file, a tensor that is missing, unexpected, of a wrong shape or type, or not finite.
     """
     folder = find(source, weights)
-    config = config or read_config(source)
-    tensors = read_weights(folder, weights)
-    if config.pooler and not any(name.endswith(("pooler.dense.weight", "pooler.weight")) for name in tensors):
-        config.pooler = False  # a masked language model has none
-        config.pooling = "cls" if config.pooling == "pooler" else config.pooling
-    with torch.device("meta"):
-        encoder = Encoder(config)
-    model_type = read_json(folder / "config.json")["model_type"]
-    encoder.loaded = assign(encoder, tensors, model_type, f"{folder / (weights or WEIGHTS)}")
+    with checksums.unchanged(folder):
+        _require_whole(folder)
+        config = config or read_config(source)
+        tensors = read_weights(folder, weights)
+        if config.pooler and not any(name.endswith(("pooler.dense.weight", "pooler.weight")) for name in tensors):
+            config.pooler = False  # a masked language model has none
+            config.pooling = "cls" if config.pooling == "pooler" else config.pooling
+        with torch.device("meta"):
+            encoder = Encoder(config)
+        model_type = read_json(folder / "config.json")["model_type"]
+        encoder.loaded = assign(encoder, tensors, model_type, f"{folder / (weights or WEIGHTS)}")
     return encoder.eval()
 
 

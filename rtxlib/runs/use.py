@@ -40,19 +40,26 @@ def open_run(run: Run) -> tuple[EncoderForSequenceClassification, PreTrainedToke
     Raises InputError as :func:`open_model`, when its record gives texts no length, or when its tokenizer cannot be read or has
     words that the model has not.
     """
-    model = open_model(run)
-    length = run.spec["data"]["max_length"]
-    if type(length) is not int or length < 2:
-        raise store.damaged(run.key, run.path, f"spec.json has the max_length {shown(length)}")
-    try:
-        tokenizer = load_tokenizer(run.path)
-        if tokenizer.pad_token_id is None:
-            raise ValueError("tokenizer_config.json is missing or names no special tokens")
-        if (words := max(tokenizer.get_vocab().values()) + 1) > model.config.vocab_size:
-            raise ValueError(f"it has {words:,} words and the model's configuration {model.config.vocab_size:,}")
-    except Exception as error:
-        raise _unreadable(run, "tokenizer", error) from error
+    _require_here(run)
+    with checksums.unchanged(run.path):
+        model = open_model(run)
+        length = run.spec["data"]["max_length"]
+        if type(length) is not int or length < 2:
+            raise store.damaged(run.key, run.path, f"spec.json has the max_length {shown(length)}")
+        try:
+            tokenizer = load_tokenizer(run.path)
+            if tokenizer.pad_token_id is None:
+                raise ValueError("tokenizer_config.json is missing or names no special tokens")
+            if (words := max(tokenizer.get_vocab().values()) + 1) > model.config.vocab_size:
+                raise ValueError(f"it has {words:,} words and the model's configuration {model.config.vocab_size:,}")
+        except Exception as error:
+            raise _unreadable(run, "tokenizer", error) from error
     return model.to(pick_device()), tokenizer
+
+
+def _require_here(run: Run) -> None:
+    if run.path is None:
+        raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
 
 
 def open_model(run: Run) -> EncoderForSequenceClassification:
@@ -62,19 +69,19 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
     only the run's record is here, when a file is not as it was written or cannot be read, or when the labels of spec.json are not
     those of config.json. Somebody may have edited a file and its checksum.
     """
-    if run.path is None:
-        raise InputError(f"Only the record of run {run.key} is here, not its weights; train it again to use it.")
+    _require_here(run)
     if is_classifier(run):
         raise InputError(f"{run.path} holds {run.metrics['model']}, no network; `rtx predict` and `rtx evaluate` open it.")
     for path in (run.path, *run.path.glob("*")):  # safetensors reports an unreadable file as missing
         if not os.access(path, os.R_OK):
             raise InputError(f"Run {run.key} cannot be read; ask its owner for permission to read {path}.")
     checksums.check_kinds(run.path)
-    store.verify(run, checksums.opened)
-    try:
-        model = load_trained(run.path)
-    except Exception as error:
-        raise _unreadable(run, "weights", error) from error
+    with checksums.unchanged(run.path):
+        store.verify(run, checksums.opened)
+        try:
+            model = load_trained(run.path)
+        except Exception as error:
+            raise _unreadable(run, "weights", error) from error
     ours, theirs = run.spec["label_names"], [name for _, name in sorted(model.config.id2label.items())]
     if ours != theirs:
         what = f"spec.json has the {len(ours)} labels {shown(ours)}, and config.json has the {len(theirs)} labels {shown(theirs)}"
@@ -119,8 +126,9 @@ def opened(run: Run) -> Callable[..., np.ndarray]:
 def _answerer(run: Run) -> Callable[..., np.ndarray]:
     """The probabilities (texts, labels) of cleaned texts, as a function that holds the model."""
     if is_classifier(run):
-        store.verify(run, lambda name: name != store.CARD)
-        classifier = classifiers.load(run.path)
+        with checksums.unchanged(run.path):
+            store.verify(run, lambda name: name != store.CARD)
+            classifier = classifiers.load(run.path)
         if classifier.labels != (named := len(run.spec["label_names"])):
             what = f"spec.json has {named} labels, and the classifier tells {classifier.labels} apart"
             raise store.damaged(run.key, run.path, what)
