@@ -29,6 +29,7 @@ SETTINGS = {
     # oneDNN compiles a matrix product for each shape and keeps 1,024 of them by default. Batches without padding have a shape
     # for every length of text, with about twenty products each.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "4096",
+    "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime would report its use to its makers, and leave a file in TMPDIR
 }
 LEAST_FILES = 64  # that a process must be allowed to have open
 LEAST_MEMORY = 2 << 30  # bytes of address space for a small training; with less, torch and OpenBLAS end the process

@@ -5,13 +5,16 @@ python run.py "a fine film" "a dull one"      (for pairs of texts: python run.py
 
 import html
 import json
+import os
 import re
 import sys
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from tokenizers import Tokenizer
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime would report its use to its makers
+import onnxruntime
 
 
 class Exported:

@@ -9,13 +9,15 @@
   nothing is left behind.
 - :mod:`inputs`: files, labels, texts, settings and damaged stores that hypothesis draws. The answer is right, or it is one
   sentence with exit status 2, and no file of the user's is changed.
-- :mod:`system`: full disks, read-only stores, few descriptors, little memory, several drivers, killed Ray nodes, signals.
+- :mod:`system`: full disks, read-only stores, other users, few descriptors, little memory, several drivers, killed Ray nodes,
+  signals, models that are swapped.
+- :mod:`compare`: ``rtx compare`` on full disks, with a Hub that fails (:mod:`hub`), beside another, and after signals.
 - :mod:`child`: how a command is run: in a process group of its own, under a folder of its own, with a time limit.
 
 Each kind is a table of checks (``Check``: its name, what it does, how often). A case is one number of one check; it holds
 when its function returns, and does not hold when it raises ``Broken``, which says why. Every draw comes from the seed, the
 name and the number, so a case can be repeated alone. A case that cannot be tried here raises ``NotTried``, and the table
-says so. Nothing leaves the machine: the Hub is switched off, and all folders are temporary.
+says so. Nothing leaves the machine: the Hub is switched off or on loopback, and all folders are temporary.
 
 A few cases of each kind run in the suite (``tests/test_faults.py``).
 """
@@ -45,7 +47,7 @@ def require(holds: object, otherwise: object) -> None:
 class Check:
     """One row of the table."""
 
-    kind: str  # kill, inputs or system
+    kind: str  # kill, inputs, system or compare
     name: str  # of its cases: "train" for train:0, train:1, …
     what: str  # the row's words
     cases: int  # in a whole run

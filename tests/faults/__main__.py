@@ -18,10 +18,10 @@ from pathlib import Path
 
 from rtxlib.atomic import replacing
 
-from . import Broken, Check, NotTried, inputs, kill, system
+from . import Broken, Check, NotTried, compare, inputs, kill, system
 from .child import ROOT, warm_up
 
-CHECKS = {check.name: check for check in (*kill.CHECKS, *inputs.CHECKS, *system.CHECKS)}
+CHECKS = {check.name: check for check in (*kill.CHECKS, *inputs.CHECKS, *system.CHECKS, *compare.CHECKS)}
 AT_ONCE = 2
 MINUTES = 30  # of a whole run on two cores
 RECORD, PAGE = ROOT / "reports" / "faults.json", ROOT / "docs" / "reliability.md"
@@ -120,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of every draw and moment (0)")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"about how long; fewer mean fewer cases ({MINUTES})")
-    parser.add_argument("--only", choices=("kill", "inputs", "system"), help="one kind")
+    parser.add_argument("--only", choices=("kill", "inputs", "system", "compare"), help="one kind")
     parser.add_argument("--case", action="append", default=[], metavar="NAME[:NUMBER]", help="one check, or one case of it")
     parser.add_argument("--write-docs", action="store_true", help="write the table into docs/reliability.md")
     given = parser.parse_args()

@@ -47,7 +47,7 @@ _PRELOADED = [
     *("rtxlib.cli", "rtxlib.cli.commands", "rtxlib.doctor", "rtxlib.runs.train", "rtxlib.runs.use", "rtxlib.runs.execute"),
     *("rtxlib.data.prepare", "rtxlib.data.synthetic", "rtxlib.training.embed", "rtxlib.models.pretrained", "torch"),
     *("torch._dynamo", "tqdm", "pyarrow.parquet", "sklearn.linear_model", "rtxstudy.commands.report", "rtxstudy.profiles"),
-    "rtxstudy.report.notebooks",
+    *("rtxstudy.report.notebooks", "rtxstudy.commands.compare", "rtxstudy.compare.comparison", "rtxstudy.compare.texts"),
 ]
 _warm = multiprocessing.get_context("forkserver")
 _starting = threading.Lock()
@@ -133,6 +133,7 @@ def rtx(
     limit: float = SECONDS,
     moment: float | None = None,
     sent: int = signal.SIGKILL,
+    alone: bool = False,
     first: Callable[[], object] | None = None,
     within: Sequence[str] = (),
 ) -> Outcome:
@@ -146,6 +147,7 @@ def rtx(
         limit: seconds after which its process group is killed, if the machine has a core for it
         moment: seconds after which the signal is sent
         sent: the signal
+        alone: send it to the process alone, as a system does that kills one process, and not to its group
         first: is called in the process before the command; a warm process wants a function that can be pickled
         within: a command before Python's, such as ``setpriv``; it makes the process cold
     """
@@ -176,7 +178,7 @@ def rtx(
     if moment is not None:
         join(max(0.0, began + moment - time.monotonic()))
         if killed := alive():
-            _send(process.pid, sent)
+            _send(process.pid, sent, alone)
     join(limit * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
     if hung := alive():
         _send(process.pid, signal.SIGKILL)
@@ -195,8 +197,8 @@ def _waiter(process: subprocess.Popen) -> Callable[[float], None]:
     return join
 
 
-def _send(pid: int, number: int) -> None:
-    """To the process group, once the process has begun: before that it ignores SIGINT, as the harness's own processes may."""
+def _send(pid: int, number: int, alone: bool = False) -> None:
+    """To the process group or to the process alone, once it has begun: before that it may ignore SIGINT, as the harness does."""
     own = Path("/proc/self/cmdline").read_bytes()  # a fork of this process shows it until it becomes another program
     with contextlib.suppress(ProcessLookupError, FileNotFoundError):
         until = time.monotonic() + SECONDS
@@ -204,7 +206,7 @@ def _send(pid: int, number: int) -> None:
             if os.getpgid(pid) == pid and Path(f"/proc/{pid}/cmdline").read_bytes() != own:
                 break
             time.sleep(0.002)
-        os.killpg(pid, number)
+        (os.kill if alone else os.killpg)(pid, number)
 
 
 def _begin(first: Callable[[], object] | None) -> None:
@@ -335,7 +337,10 @@ def _content(file: Path) -> object:
         kept = table[[column for column in table if not TIMES.search(column)]]
         return kept.map(str).sort_values(list(kept), kind="stable").to_csv(index=False)
     if file.suffix == ".json":
-        return _timeless(json.loads(file.read_text()))
+        content = _timeless(json.loads(file.read_text()))
+        if file.name == ".rtx.json":  # of answered shards: it names their folder, which lies elsewhere in each case
+            content.pop("folder", None)
+        return content
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.name != "SHA256SUMS" else None
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from . import Broken, Check, NotTried, generator
 from .child import Place, clean_store, encoder, nothing_left, once, place, rtx, same, succeeded
 
@@ -41,6 +43,7 @@ class Kill:
     again: tuple[str, ...] = ()  # what the second command has besides
     refusal: str = ""  # what the second command may say, where the first was killed after its work was whole
     cold: int = 5  # every so many-th case starts Python anew
+    alone: bool = False  # whether the process is killed without those that it started
     limit: float = 60  # seconds of the unbroken command
     first: Callable[[], None] | None = None
 
@@ -73,6 +76,8 @@ KILLS = [
         arguments=("distill", "--model", "{encoder}", "--teacher", "{encoder}", "--data", "embedded", "--out", "taught"),
         first=checkpoints_often,
     ),
+    Kill("export", 10, ("export", "{run}", "--out", "graph"), refusal="exists already"),
+    Kill("shards", 10, ("predict", "{graph}", "--file", "shards", "--out", "answered", "--workers", "2"), cold=1, alone=True),
     Kill("generate", 10, ("data", "generate", "--task", "sentiment", "--rows", "20000")),
 ]
 
@@ -86,11 +91,31 @@ def template(folder: Path) -> None:
     succeeded(rtx(at, "data", "generate", "--task", "sentiment", "--rows", TEXTS, "--out", "made", limit=60))
     shutil.move(at.work / "made" / "sentiment.csv", at.work / "texts.csv")
     (at.work / "made").rmdir()
+    (at.work / "shards").mkdir()
+    table = pd.read_csv(at.work / "texts.csv", dtype=str)
+    for number in range(4):
+        table[number::4].to_json(at.work / "shards" / f"part-{number}.jsonl", orient="records", lines=True)
+
+
+@once
+def graph(folder: Path) -> None:
+    """The first run of the template as an exported folder."""
+    shutil.copytree(template(), folder, dirs_exist_ok=True)
+    succeeded(rtx(at := Place(folder), "export", first_run(at), "--out", folder / "graph", limit=60))
+
+
+def first_run(at: Place) -> str:
+    """The key of the first run of a place."""
+    return min(at.runs.glob("*/complete.json")).parent.name
 
 
 def arguments(kill: Kill, at: Place) -> list[str]:
-    known = {"{run}": min(at.runs.glob("*/complete.json")).parent.name, "{encoder}": str(encoder() / "encoder")}
-    return [known.get(word, word) for word in kill.arguments]
+    known = {
+        "{run}": lambda: first_run(at),
+        "{encoder}": lambda: str(encoder() / "encoder"),
+        "{graph}": lambda: str(graph() / "graph"),
+    }
+    return [known[word]() if word in known else word for word in kill.arguments]
 
 
 _one = threading.Lock()
@@ -125,13 +150,13 @@ def run(kill: Kill, seed: int, number: int) -> None:
         with place(template()) as at:
             words = arguments(kill, at)
             moment = chance.random() * seconds * earlier
-            broken = rtx(at, *words, **options, moment=moment)
+            broken = rtx(at, *words, **options, moment=moment, alone=kill.alone)
             if not broken.killed:
                 succeeded(broken)
                 continue
             try:
                 if kills == 2:
-                    rtx(at, *words, *kill.again, **options, moment=chance.random() * seconds)
+                    rtx(at, *words, *kill.again, **options, moment=chance.random() * seconds, alone=kill.alone)
                 done = rtx(at, *words, *kill.again, **options)
                 if not (kill.refusal and kill.refusal in done.err):
                     succeeded(done)
@@ -153,6 +178,8 @@ WHAT = {
     "convert": "`rtx convert`",
     "pretrain": "`rtx pretrain`",
     "distill": "`rtx distill`",
+    "export": "`rtx export RUN`",
+    "shards": "`rtx predict GRAPH --file FOLDER …`, without its two workers",
     "generate": "`rtx data generate`",
 }
 CHECKS = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import resource
 import shutil
@@ -25,6 +26,7 @@ from .child import (
     Place,
     calm,
     clean_store,
+    encoder,
     fine_or_one_sentence,
     nothing_left,
     once,
@@ -34,7 +36,7 @@ from .child import (
     same,
     succeeded,
 )
-from .kill import TINY, checkpoints_often, template
+from .kill import TEXTS, TINY, checkpoints_often, first_run, graph, template
 
 LONGER = (*TINY[:5], "--rows", "800", "--recipe", "demo", "--json")  # seconds of training instead of a fraction of one
 
@@ -112,7 +114,7 @@ def full_disk_out(seed: int, number: int) -> None:
     with place(template()) as at:
         (at.work / "out").mkdir()
         with small_disk(at.work / "out", 8 * (number + 1)):
-            key = min(at.runs.glob("*/complete.json")).parent.name
+            key = first_run(at)
             one_sentence(rtx(at, *(key if word == "{run}" else word for word in words)))
             left = [path.name for path in (at.work / "out").iterdir() if path.name.startswith(".")]
             require(not left, f"left behind: {left}")
@@ -120,10 +122,19 @@ def full_disk_out(seed: int, number: int) -> None:
 
 def read_only(seed: int, number: int) -> None:
     """A store on a read-only disk, or another user's: what is there is used, what must be written is refused."""
-    key = min((template() / "home").glob("data/runs/*/complete.json")).parent.name
-    words = [("predict", key, "fine"), (*TINY, "--seed", "0"), ("results",), (*TINY, "--seed", "5")][number % 4]
-    works, others = number % 4 < 3, number >= 4
-    with place() as at, small_disk(at.home, 20_000) as mount:
+    key = first_run(Place(template()))
+    words = [
+        ("predict", key, "fine"),
+        (*TINY, "--seed", "0"),
+        ("results",),
+        ("export", key, "--out", "graph"),
+        ("predict", key, "--file", "texts.csv", "--out", "labels.csv"),
+        (*TINY, "--seed", "5"),
+        ("report", "--profile", "smoke", "--notebooks", "02"),
+    ]
+    number, others = number % len(words), number >= len(words)
+    works, words = number < 5, words[number]
+    with place(template()) as at, small_disk(at.home, 20_000) as mount:
         shutil.copytree(template() / "home", at.home, dirs_exist_ok=True)
         within: tuple[str, ...] = ()
         if others:
@@ -136,6 +147,117 @@ def read_only(seed: int, number: int) -> None:
             succeeded(told)
         else:
             one_sentence(told)
+
+
+@contextlib.contextmanager
+def ordinary_user(at: Place, forbidden: Path) -> Iterator[tuple[str, ...]]:
+    """What stands before a command that an ordinary user gives, who may write into the place but not into one of its folders."""
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    caps = "dac_read_search"  # reads everywhere and writes nowhere: the interpreter may lie in a home that nobody else may enter
+    read = (f"--inh-caps=-all,+{caps}", f"--ambient-caps=-all,+{caps}", f"--bounding-set=-all,+{caps}")
+    if subprocess.run([*user, *read, "true"], capture_output=True).returncode:
+        raise NotTried("another user's command needs root and setpriv")
+    at.variables["MPLCONFIGDIR"] = str(at.folder / "user" / "matplotlib")
+    at.folder.chmod(0o755)
+    subprocess.run(["chown", "-R", "65534:65534", str(at.folder)], check=True)
+    subprocess.run(["chown", "-R", "0:0", str(forbidden)], check=True)
+    subprocess.run(["chmod", "-R", "go-w", str(forbidden)], check=True)
+    yield (*user, *read, "--")
+
+
+def no_permission(seed: int, number: int) -> None:
+    """An ordinary user: what is there is used, and what may not be written is refused."""
+    key = first_run(Place(template()))
+    words, where = [
+        (("predict", key, "fine"), "home"),
+        (("results",), "home"),
+        (("export", key, "--out", "graph"), "home"),
+        ((*TINY, "--seed", "5"), "home"),
+        (("report", "--profile", "smoke", "--notebooks", "02"), "home"),
+        (("export", key, "--out", "graph"), "work"),
+        (("predict", key, "--file", "texts.csv", "--out", "labels.csv"), "work"),
+        (("data", "generate", "--rows", "40", "--out", "made"), "work"),
+        (("predict", key, "--file", "shards", "--out", "answered"), "work"),
+        (("doctor", "--store"), "home"),
+    ][number]
+    with place(template()) as at, ordinary_user(at, at.folder / where) as within:
+        before = at.files() | {str(path) for path in at.work.rglob("*")}
+        told = rtx(at, *words, within=within, limit=60)
+        if number in (0, 1, 2, 9):
+            succeeded(told)
+            return
+        one_sentence(told)
+        after = at.files() | {str(path) for path in at.work.rglob("*")}
+        require(after <= before, f"left behind: {sorted(after - before)[:4]}")
+
+
+# ---------------------------------------- published tables
+
+
+@once
+def published(folder: Path) -> None:
+    """A store whose tables of the smallest profile are published."""
+    succeeded(rtx(Place(folder), *PUBLISH, cold=True, limit=300))
+
+
+PUBLISH = ("notebook", "02", "--profile", "smoke")
+
+
+def full_table(seed: int, number: int) -> None:
+    """The disk of the published tables is full in the middle of one: each table is the old one or the new one, and whole."""
+    with place(published()) as at:
+        tables = at.home / "data" / "results" / "smoke"
+        kept = at.folder / "kept"
+        shutil.move(tables, kept)
+        tables.mkdir()
+        size = sum(-(-path.stat().st_size // 4096) * 4 for path in kept.iterdir())
+        with small_disk(tables, size + [4, 8, 16, 24, 40, 64][number]) as mount:
+            shutil.copytree(kept, tables, dirs_exist_ok=True)
+            told = rtx(at, *PUBLISH, cold=True, limit=120)
+            calm(told)
+            require(told.status == 0 or os.strerror(28) in told.err or "disk" in told.err, f"another reason: {told.err[-300:]}")
+            left = [path.name for path in tables.iterdir() if path.name.startswith(".") and path.suffix != ".lock"]
+            require(not left, f"left behind: {left}")
+            same(tables, kept)  # tables of equal runs are equal
+            mount("size=20m")
+            succeeded(rtx(at, *PUBLISH, cold=True, limit=120))
+            same(tables, kept)
+
+
+# ---------------------------------------- swapped folders
+
+
+def _swap_at(module: str, name: str, folder: Path, other: Path) -> None:
+    """Another folder takes the place of a model's when a function of a library reads it."""
+    library = importlib.import_module(module)
+    read = getattr(library, name)
+
+    def swapped(*given: object, **named: object) -> object:
+        if other.exists():
+            folder.rename(folder.with_name("away"))
+            other.rename(folder)
+        return read(*given, **named)
+
+    setattr(library, name, swapped)
+
+
+def swap(seed: int, number: int) -> None:
+    """A model's folder is swapped for another between the check of its files and their reading."""
+    with place(template()) as at:
+        keys = sorted(path.parent.name for path in at.runs.glob("*/complete.json"))
+        kind = ("run", "graph", "encoder")[number % 3]
+        whole = {"run": at.runs / keys[0], "graph": graph() / "graph", "encoder": encoder() / "encoder"}[kind]
+        folder, other = at.work / "model" / whole.name, at.work / "other"
+        shutil.copytree(whole, folder)
+        shutil.copytree(at.runs / keys[1] if kind == "run" and number >= 3 else whole, other)
+        words = ("similarity", "a film", "a dull film", "--model", folder) if kind == "encoder" else ("predict", folder, "a film")
+        read = ("onnxruntime", "InferenceSession") if kind == "graph" else ("rtxlib.models.checkpoint_files", "load_file")
+        told = rtx(at, *words, first=functools.partial(_swap_at, *read, folder, other))
+        one_sentence(told)
+        require("was changed while it was opened" in told.err, f"another reason is given: {told.err[-300:]}")
+        again = rtx(at, *words)
+        fine_or_one_sentence(again)  # a run under the key of another is refused
+        require(again.status == 0 or number == 3, f"the new folder is refused: {again.err[-300:]}")
 
 
 # ---------------------------------------- limits
@@ -295,10 +417,16 @@ def clock(seed: int, number: int) -> None:
             for path in at.home.rglob("*"):
                 os.utime(path, (future, future))
         jump = functools.partial(_clock_jumps, chance.choice([3600, 86_400, 10**9]), chance.randrange(8))
-        key = min(at.runs.glob("*/complete.json")).parent.name
+        key = first_run(at)
         for words in ((*TINY, "--seed", "5"), ("results",), ("predict", key, "a fine film")):
             succeeded(rtx(at, *words, first=None if number % 2 else jump))
         as_undisturbed(at)
+        if number % 2:
+            for path in (at.work / "shards").iterdir():
+                os.utime(path, (future, future))
+            words = ("predict", graph() / "graph", "--file", "shards", "--out", "answered", "--workers", "1", "--json")
+            written = [succeeded(rtx(at, *words, cold=True, limit=60)).last_json() for _ in range(2)]
+            require(written[0]["rows"] == TEXTS and written[1]["kept"] == 4, f"shards from the future: {written}")
 
 
 # ---------------------------------------- signals and streams
@@ -334,7 +462,7 @@ def _close(number: int) -> None:
 
 def streams(seed: int, number: int) -> None:
     """A closed standard input, output or error."""
-    key = min((template() / "home").glob("data/runs/*/complete.json")).parent.name
+    key = first_run(Place(template()))
     words = [("predict", key, "fine"), ("predict", key), ("results",), TINY][number // 3 % 4]
     with place(template()) as at:
         told = rtx(at, *words, cold=True, first=functools.partial(_close, number % 3))
@@ -346,7 +474,7 @@ def broken_pipe(seed: int, number: int) -> None:
     """Nobody reads the output, as in ``rtx results | head -1``."""
     words = [("results", "--csv"), ("predict", "{run}", *["fine"] * 3000), ("--help",), ("params", "standard-1x32")][number % 4]
     with place(template()) as at:
-        key = min(at.runs.glob("*/complete.json")).parent.name
+        key = first_run(at)
         command = [sys.executable, "-m", "rtxlib", *(key if word == "{run}" else word for word in words)]
         reader, writer = os.pipe()
         os.close(reader)
@@ -385,7 +513,10 @@ def ranks(seed: int, number: int) -> None:
 CHECKS = [
     Check("system", "full-disk", "`rtx train` on a disk of 10 KB, 20 KB, …, and again with room", 120, full_disk),
     Check("system", "full-disk-out", "`--out` on a disk of 8 KB, 16 KB, …", 9, full_disk_out),
-    Check("system", "read-only", "a store that is read-only or another user's", 8, read_only),
+    Check("system", "full-table", "the disk of the published tables is full in the middle of one", 6, full_table),
+    Check("system", "read-only", "a store that is read-only or another user's", 14, read_only),
+    Check("system", "user", "an ordinary user without the right to write into the store or the folder", 10, no_permission),
+    Check("system", "swap", "a model's folder is swapped between check and load", 6, swap),
     Check(
         *("system", "descriptors", "`ulimit -n` of 8 to 64", len(DESCRIPTORS)),
         functools.partial(limited, resource.RLIMIT_NOFILE, DESCRIPTORS),
