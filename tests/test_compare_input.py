@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rtxstudy.compare import hand_over, reading
 from rtxstudy.compare.candidates import WORDS
 from rtxstudy.compare.comparison import Comparison, Options
 from rtxstudy.compare.texts import open_texts
+from rtxstudy.report import execution
 from rtxstudy.report.outcomes import Outcome
 
 
@@ -240,3 +242,16 @@ def test_an_early_end_names_the_disk_or_what_there_is_to_see(tmp_path: Path) -> 
     }
     for said, outcome in ends.items():
         assert said in str(compare._ended_early(outcome, page))
+
+
+def test_sigterm_ends_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    def execute(name: str, source: Path, parameters: dict, out: Path, timeout: None, watch: Any, stopping: Any) -> Outcome:
+        os.kill(os.getpid(), signal.SIGTERM)
+        stopping.wait(60)
+        return Outcome(name, "interrupted", 0.0, "cell 1")
+
+    monkeypatch.setattr(execution, "execute", execute)
+    with pytest.raises(SystemExit) as end:
+        compare._run(tmp_path / "10.ipynb", {}, tmp_path)
+    said = capsys.readouterr().err
+    assert end.value.code == 143 and f"Interrupted. What is finished is kept in {tmp_path}; the same command goes on" in said

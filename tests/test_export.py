@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -251,6 +252,14 @@ def test_without_torch_script_predict_and_embed_answer(home: Path, wheel: Path, 
     assert_near(theirs, np.stack(pd.read_parquet(tmp_path / "ours.parquet")["embedding"]))
     script = Path(standalone.__file__).read_text(encoding="utf-8")
     assert len([line for line in script.split('"""', 2)[2].splitlines() if line.strip()]) <= 50
+
+
+def test_onnxruntime_reports_nothing_to_its_makers(tmp_path: Path) -> None:
+    """With telemetry it leaves its session in a file when it is imported."""
+    code = "import sys; sys.path.pop(0); import runpy; runpy.run_path(sys.argv[1]); import onnxruntime"
+    variables = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"} | {"TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code, standalone.__file__], env=variables, check=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,7 @@ import os
 import re
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Waiting
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,30 +110,35 @@ def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
     asked.unlink(missing_ok=True)
     for name in ("notebooks", KEPT):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    with (
-        Progress(sys.stderr) as progress,
-        ThreadPoolExecutor(1) as pool,
-        signals_as_interrupts(),
-        _quiet_watch(progress) as watch,
-    ):
-        asked_before = False
-        future = pool.submit(execute, NOTEBOOK, source, parameters, folder, None, watch, stopping)
+    future: Future[Outcome] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(execute(NOTEBOOK, source, parameters, folder, None, watch, stopping))
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread, asked_before = threading.Thread(target=work), False
+    with Progress(sys.stderr) as progress, signals_as_interrupts(), _quiet_watch(progress) as watch:
         while True:
             try:
-                return future.result(timeout=0.5)
-            except Waiting:
-                continue
+                if thread.ident is None:
+                    thread.start()
+                while thread.is_alive():
+                    thread.join(0.5)
+                return future.result()
             except KeyboardInterrupt as stop:
-                if asked_before or isinstance(stop, Terminated):
-                    stopping.set()
-                    while not future.done():
-                        Kernel.kill_all()
-                        threading.Event().wait(0.2)
-                    progress.line(f"Interrupted. What is finished is kept in {folder}; the same command goes on from there.")
-                    raise SystemExit(exit_status(stop)) from None
-                asked_before = True
-                asked.touch()
-                progress.line("Stopping: the report is made of what is finished. Ctrl-C again ends at once.")
+                if not asked_before and not isinstance(stop, Terminated):
+                    asked_before = True
+                    asked.touch()
+                    progress.line("Stopping: the report is made of what is finished. Ctrl-C again ends at once.")
+                    continue
+                stopping.set()
+                while thread.is_alive():
+                    Kernel.kill_all()
+                    thread.join(0.2)
+                progress.line(f"Interrupted. What is finished is kept in {folder}; the same command goes on from there.")
+                raise SystemExit(exit_status(stop)) from None
 
 
 def _quiet_watch(progress: Any) -> Any:
