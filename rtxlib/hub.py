@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rtxlib import checksums
-from rtxlib.errors import InputError, disk_full
+from rtxlib.errors import InputError, disk_full, few
 
 SECONDS = 10  # that the Hub may take for an answer
 
@@ -49,22 +49,24 @@ def _answer(repo: str, kind: str) -> Any:
 def require_intact(repo: str, kind: str = "dataset", damaged: Callable[[], object] = lambda: None) -> None:
     """Compare the files of a repo that are in the cache with the checksums that the Hub names; a Hub without any names none.
 
-    Raises InputError for a file that was changed on its way. It is removed from the cache, so that the same command fetches it
-    again. damaged: what else is then to be done.
+    Raises InputError for files that were changed on their way. They are removed from the cache, so that the same command fetches
+    them again. damaged: what else is then to be done.
     """
     from huggingface_hub import try_to_load_from_cache
 
-    answer = _answer(repo, kind)
+    answer, changed = _answer(repo, kind), []
     for file in (answer and answer.siblings) or ():
         cached = try_to_load_from_cache(repo, file.rfilename, repo_type=kind, revision=answer.sha)
         if isinstance(cached, str) and not _intact(Path(cached), file.blob_id, file.lfs and file.lfs.sha256):
-            Path(cached).resolve().unlink(missing_ok=True)
-            Path(cached).unlink(missing_ok=True)
-            damaged()
-            raise InputError(
-                f"{file.rfilename} of {repo} was changed on its way from the Hub (its checksum differs); it is removed from the "
-                "cache, and the same command fetches it again."
-            )
+            changed.append(file.rfilename)
+            for path in (Path(cached).resolve(), Path(cached)):
+                path.unlink(missing_ok=True)
+    if changed:
+        damaged()
+        raise InputError(
+            f"{few(changed)} of {repo} came from the Hub with another checksum than it names, so it was changed on its way; it "
+            "is removed from the cache, and the same command fetches it again."
+        )
 
 
 def _intact(path: Path, blob: str | None, sha256: str | None) -> bool:

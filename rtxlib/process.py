@@ -73,6 +73,43 @@ def start_worker() -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
+def workers(count: int, module: str) -> ProcessPoolExecutor:
+    """A pool of ``count`` worker processes that have ``module`` imported, with this process's environment.
+
+    On Linux they are forked from a server process that has only imported it and stays for later pools, because importing torch
+    and transformers takes each process seconds. Elsewhere every worker imports for itself. Each ends with this process.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    context = get_context("forkserver" if sys.platform == "linux" else "spawn")
+    if sys.platform == "linux":
+        from multiprocessing.forkserver import ensure_running
+
+        context.set_forkserver_preload([module])
+        with _environment(environment()):  # OpenMP reads its variables when the server loads torch
+            ensure_running()
+    return ProcessPoolExecutor(count, mp_context=context, initializer=_start_pooled, initargs=(dict(os.environ),))
+
+
+def _start_pooled(environ: dict[str, str]) -> None:
+    """Begin a worker of :func:`workers`. The server's environment is that of an earlier time, or of another call."""
+    os.environ.clear()
+    os.environ.update(environ)
+    start_worker()
+
+
+@contextmanager
+def _environment(changes: dict[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def end_workers(pool: ProcessPoolExecutor) -> None:
     """End the processes of a pool at once, whatever they do."""
     for worker in list(pool._processes.values()):  # Python 3.14 has a public way to stop them

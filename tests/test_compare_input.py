@@ -205,7 +205,9 @@ def handed_over(tmp_path: Path) -> Path:
     rows = np.arange(len(found.table))
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
     counted = words.fit(found.texts(rows), found.numbers(rows), 2)
-    return hand_over.hand_over(found, WORDS, counted, None, row, 3, tmp_path / "model", "out/model")
+    answers = counted.probabilities(found.texts(found.rows("test")))
+    chosen = hand_over.Chosen(WORDS, counted, None, answers, row, 3)
+    return hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
 
 
 def test_a_model_whose_files_do_not_fit_one_another_is_one_sentence(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -49,7 +51,7 @@ def test_a_faulty_hub_is_told_and_the_next_command_gets_the_model(
     fault: str, tiny: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     altered = fault.startswith(("changed", "short"))
-    said = "its checksum differs" if altered else "neither from the Hub nor from its cache"
+    said = "another checksum" if altered else "neither from the Hub nor from its cache"
     with faulty.serving({REPO: tiny}, fault) as address, pytest.raises(InputError, match=said):
         find(address, monkeypatch)
     with faulty.serving({REPO: tiny}) as address:
@@ -65,3 +67,19 @@ def test_a_hub_that_hands_out_no_files_is_asked_once(tiny: Path, cache: Path, mo
     with faulty.serving({REPO: tiny}, "500 for files") as address, pytest.raises(InputError):
         find(address, monkeypatch)
     assert sum("/resolve/" in path for path in asked) == 1
+
+
+def test_what_was_made_of_a_changed_data_set_goes_too(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table that was made of a file would be found again without it."""
+    snapshot, content = tmp_path / "datasets--a--b" / "snapshots" / faulty.COMMIT, b"rows"
+    snapshot.mkdir(parents=True)
+    for name in ("whole.parquet", "changed.parquet"):
+        (snapshot / name).write_bytes(content if name == "whole.parquet" else b"swor")
+    lfs = SimpleNamespace(sha256=hashlib.sha256(content).hexdigest())
+    files = [SimpleNamespace(rfilename=path.name, blob_id=None, lfs=lfs) for path in snapshot.iterdir()]
+    monkeypatch.setattr(hub, "_answer", lambda repo, kind: SimpleNamespace(sha=faulty.COMMIT, siblings=files))
+    made: list[str] = []
+    with pytest.raises(InputError, match=r"^'changed.parquet' of a/b came"):
+        hub.require_intact("a/b", "dataset", lambda: made.append("removed"))
+    assert made == ["removed"] and [path.name for path in snapshot.iterdir()] == ["whole.parquet"]
+    monkeypatch.undo()

@@ -152,7 +152,7 @@ def test_worker_processes_are_tuned(
     monkeypatch.setattr(local, "train_run", report)
     local.train_all(specs, tmp_path, lambda line: None, {})
     for told in metrics_of(tmp_path, specs):
-        assert told["process"] != os.getpid() and told["at_start"] == {}
+        assert told["process"] != os.getpid() and told["at_start"] == process.SETTINGS
         assert told["at_import"] == {"torch": False, "settings": process.SETTINGS} and told["released"] < 10
 
 
@@ -215,7 +215,7 @@ def shell(line: str) -> tuple[int, str]:
         ('cd "$(mktemp -d)" && rmdir "$PWD" && rtx --help', 2, "rtx: The working folder is gone"),
         ("ulimit -n 12; rtx results", 2, "rtx: This shell allows a process 12 open files, and rtx needs 64"),
         ("export RTX_HOME=$(mktemp -d); touch $RTX_HOME/data; rtx train --model standard-1x32 --data embedded", 2, "rtx: "),
-        ("ulimit -v 2900000; rtx compare x.csv", 2, "rtx: This shell allows a process 2832 MB of memory, and rtx needs "),
+        ("ulimit -v 2900000; rtx compare x.csv", 2, "rtx: This shell allows a process 2,832 MB of memory, and rtx needs "),
         ("ulimit -v 300000; rtx results", 2, "rtx: This shell allows a process 292 MB of memory, and rtx needs 2,"),
     ],
 )

@@ -6,14 +6,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, log_loss
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:  # scikit-learn is imported where a model is fitted, because labelling a text needs none of it
+    from sklearn.linear_model import LogisticRegression
 
 STRENGTHS = (1.0, 10.0, 100.0)  # C, the inverse of the L2 penalty
 HELD_OUT = 0.2  # of the training rows, to choose C on; with fewer than MANY rows three folds are held out in turn
@@ -67,6 +68,8 @@ def fit(
         balanced: whether rare classes count as much as frequent ones
         strengths: values of C, the inverse of the L2 penalty
     """
+    from sklearn.metrics import f1_score, log_loss
+
     present, compact = np.unique(numbers, return_inverse=True)
     if len(present) < labels:  # in a fold of few rows
         inner = fit(vectors, compact, len(present), balanced, strengths) if len(present) > 1 else None
@@ -99,11 +102,15 @@ def _widened(inner: Linear | None, present: np.ndarray, labels: int, width: int)
 
 
 def _regression(strength: float, weight: str | None) -> LogisticRegression:
+    from sklearn.linear_model import LogisticRegression
+
     return LogisticRegression(C=strength, class_weight=weight, max_iter=STEPS)
 
 
 def _held_out(numbers: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Rows to fit on and rows to judge on. None where some class is too rare to be on both sides."""
+    from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
     counts = np.bincount(numbers)
     rows = np.zeros((len(numbers), 1))
     if len(numbers) < MANY:

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, hstack
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from rtxlib.classifiers import linear
 from rtxlib.classifiers.linear import Linear
 from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.errors import InputError
+
+if TYPE_CHECKING:  # scikit-learn is imported where words are counted, because a network's texts need none of it
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # kana and Han: scripts without spaces between words
 # One-letter words count, as in "n't" and "I". Each sign of a script without spaces is a word, so a word pair is two signs.
@@ -114,4 +117,6 @@ def fit(texts: Sequence[Text], numbers: np.ndarray, labels: int, balanced: bool 
 
 
 def _vectorizer(**settings: object) -> TfidfVectorizer:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORD, lowercase=True, **settings)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import norm
+from scipy.special import ndtri
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
@@ -58,7 +58,7 @@ def loss(model: np.ndarray, graph: np.ndarray, truth: np.ndarray | None, classif
     n = len(model)
     if not classifies:
         cosines = (model * graph).sum(axis=1) / np.linalg.norm(model, axis=1) / np.linalg.norm(graph, axis=1)
-        half = norm.ppf(0.975) * cosines.std(ddof=1) / n**0.5
+        half = ndtri(0.975) * cosines.std(ddof=1) / n**0.5
         return {
             "cosine": float(cosines.mean()),
             "cosine_interval": [float(cosines.mean() - half), float(cosines.mean() + half)],
@@ -70,7 +70,7 @@ def loss(model: np.ndarray, graph: np.ndarray, truth: np.ndarray | None, classif
         return {"other_labels": float((before != after).mean())}
     lost, won = int(((before == truth) & (after != truth)).sum()), int(((before != truth) & (after == truth)).sum())
     middle = (won - lost) / (n + 2)
-    half = norm.ppf(0.975) * max(won + lost + 1 - (won - lost) ** 2 / (n + 2), 0) ** 0.5 / (n + 2)
+    half = ndtri(0.975) * max(won + lost + 1 - (won - lost) ** 2 / (n + 2), 0) ** 0.5 / (n + 2)
     return {
         "accuracy": float((before == truth).mean()),
         "accuracy_8_bits": float((after == truth).mean()),

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from safetensors.numpy import load_file, save_file
-from scipy.stats import ks_2samp
 
 from rtxlib.classifiers.words import WORD
 from rtxlib.data.rows import Text, sides
@@ -67,6 +66,8 @@ def compare(folder: Path, texts: Sequence[Text], p: np.ndarray) -> dict[str, Any
     """
     if not (folder / FILE).is_file() or len(texts) < FEWEST:
         return None
+    from scipy.stats import ks_2samp  # here, because it takes a second to import
+
     earlier = load_file(folder / FILE)
     later, found = _numbers(texts, p, earlier["known"]), {}
     for name, middle in (("length", np.median), ("unknown", np.mean), ("certainty", np.mean)):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from pathlib import Path
 
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.process import cores, end_workers, start_worker
+from rtxlib.process import cores, end_workers, workers
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -60,7 +59,7 @@ def _in_workers(
     missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int, finished: Callable[[Run], None]
 ) -> None:
     """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=start_worker)
+    pool = workers(jobs, train_run.__module__)
     try:
         titles = {pool.submit(train_run, spec, runs): spec.title for spec in missing.values()}
         waiting = set(titles)

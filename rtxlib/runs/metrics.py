@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rtxlib.errors import InputError, nearest
 
@@ -20,6 +19,8 @@ def classification_report(labels: np.ndarray, predictions: np.ndarray, label_nam
     labels, predictions: integers in ``[0, len(label_names))``, (rows,). Raises ``InputError`` when they differ in length, are
     empty, or hold a class outside that range.
     """
+    from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
+
     classes = range(len(label_names))
     labels, predictions = _checked(labels, predictions, len(label_names))
     scores = precision_recall_fscore_support(labels, predictions, labels=classes, zero_division=0)
@@ -42,6 +43,8 @@ def confusion_counts(
     ``predictions`` holds one row per text and run, with the integer columns ``label`` and ``prediction`` and the ``by``
     columns. Raises ``InputError`` for a missing column or a class without a name.
     """
+    from sklearn.metrics import confusion_matrix
+
     for column in (*by, "label", "prediction"):
         if column not in predictions:
             raise InputError(f"The predictions have no column '{column}'.{nearest(column, predictions.columns)}")
