@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -16,9 +16,10 @@ import pandas as pd
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
+from rtxstudy.names import Name
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
-OPTIONAL = ("over_blocks", "tour_norm_times")  # of notebooks 04 and 08
+OPTIONAL = ("over_blocks", "tour_norm_times", "carried_over")  # of notebooks 04, 08 and 06
 
 
 def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
@@ -29,6 +30,9 @@ def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.
     The rows that the same study, or the same run, left there before are replaced. A run may be given more than once. A run
     that is known from the published tables alone is there already; only its place in the study is written.
     """
+    from rtxlib.runs.spec import RunSpec
+    from rtxstudy import naming
+
     runs = list({run.key: run for run in runs}.values())
     here = [run for run in runs if run.path is not None]
     with store.lock(results, "publish"):
@@ -38,6 +42,8 @@ def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.
         if runs and study is not None:
             members = pd.DataFrame({"study": study, "key": [run.key for run in runs]})
             _replace(results / "studies.parquet", members, "study", [study])
+            named = name_table(naming.of_runs(RunSpec.from_canonical(run.spec) for run in runs))
+            _replace(results / "names.parquet", named, "id", named["id"])
         for name in store.TABLES:
             holders = [run for run in here if (run.path / f"{name}.parquet").is_file()]
             if parts := [store.part(run, name) for run in holders]:  # compared with their checksums
@@ -66,6 +72,24 @@ def write_rows(results: Path, name: str, rows: pd.DataFrame, column: str) -> Non
     """Publish rows of a table; those with the same value in ``column`` are replaced."""
     with store.lock(results, "publish"):
         _replace(results / f"{name}.parquet", rows, column, rows[column])
+
+
+def name_table(names: Mapping[str, Name]) -> pd.DataFrame:
+    """The columns ``id``, ``short`` and ``long`` of the table ``names``."""
+    return pd.DataFrame([{"id": id_, **name._asdict()} for id_, name in names.items()])
+
+
+def names(results: Path) -> dict[str, Name]:
+    """The published names: id → name."""
+    table = read(results, "names")
+    return {} if table is None else {row.id: Name(row.short, row.long) for row in table.itertuples()}
+
+
+def untrue(results: Path) -> str:
+    """The published claims that are not true of the tables, as a Markdown list; empty where all are true."""
+    claims = read(results, "claims")
+    wrong = [] if claims is None else claims.loc[~claims["holds"].astype(bool)].itertuples()
+    return "\n".join(f"- {one.sentence.removeprefix('- ')} ({one.question.replace('_', ' ')})" for one in wrong)
 
 
 def runs(results: Path) -> list[Run]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
-from pandas.io.formats.style import Styler
 from statsmodels.stats.multitest import multipletests
 
+from rtxlib.runs.counting_words import MAJORITY, NAME, SECOND_ALONE, best
 from rtxstudy import names
-from rtxstudy.words.claims import measured, region
-from rtxstudy.words.depth_gain import kept
-from rtxstudy.words.limitations import NOT_RUN
-from rtxstudy.words.numbers import signed
+from rtxstudy.numbers import percent, signed, with_ends
 
 COSTS = {  # column of the runs table → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
@@ -33,13 +31,17 @@ COSTS = {  # column of the runs table → its readable name and its format
 }
 
 
-def _written(table: pd.DataFrame, words: dict[str, tuple[str, str]]) -> pd.DataFrame:
+Format = str | Callable[[float], str] | None
+
+
+def _written(table: pd.DataFrame, words: Mapping[str, tuple[str, Format]]) -> pd.DataFrame:
     """Rename and format the columns in ``words``. FLOPs are shown in billions and missing values as –. Other columns stay."""
     written = {}
     for column, values in table.items():
         label, form = words.get(column, (names.column(column), None))
         values = values / 1e9 if column == "forward_flops" else values
-        written[label] = values if form is None else values.map(form.format).where(values.notna(), "–")
+        write = form.format if isinstance(form, str) else form
+        written[label] = values if write is None else values.map(write).where(values.notna(), "–")
     return pd.DataFrame(written)
 
 
@@ -56,9 +58,9 @@ def costs(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 MEANS = {  # column of a summary → its readable name and its format
-    "mean": ("mean accuracy", "{:.3f}"),
-    "interval": ("95 % interval", None),
-    "sd": ("± over seeds", "{:.3f}"),
+    "mean": ("mean accuracy", percent),
+    "interval": ("95 % interval (%)", None),
+    "sd": ("± over seeds (points)", lambda sd: f"{100 * sd:.1f}"),
     "n": ("seeds", "{:.0f}"),
 }
 
@@ -69,50 +71,84 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
     The columns in :data:`MEANS` and :data:`COSTS` are renamed and formatted, missing values are shown as –. Other columns stay.
     """
     low, high = summary["low"].clip(lower=0), summary["high"].clip(upper=1)
-    interval = ["–" if pd.isna(a) else f"{a:.3f} to {b:.3f}" for a, b in zip(low, high, strict=True)]
+    interval = ["–" if pd.isna(a) else f"{100 * a:.1f} to {100 * b:.1f}" for a, b in zip(low, high, strict=True)]
     told = summary.drop(columns=["low", "high"])
     told.insert(list(told).index("mean") + 1, "interval", interval)
     return _written(told, MEANS | COSTS)
 
 
-def claims(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.claims.claims`; the outcome stands second, where a phone still shows it."""
-    rows = table.to_dict("records")
-    return pd.DataFrame(
-        {
-            "claim": table["claim"],
-            "outcome": table["outcome"],
-            "measured": [measured(row) for row in rows],
-            "counts as true if": [region(row) for row in rows],
-            "what is measured": table["how"],
-            "where it stands": table["where"],
-        }
-    )
-
-
-def glance(table: pd.DataFrame) -> Styler:
-    """A readable table of :func:`rtxstudy.evaluation.glance.at_a_glance`: each model with its id, which stays an id."""
+def glance(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.evaluation.glance.worth_their_cost`: what each model reaches and costs."""
     spread = ["" if pd.isna(sd) else f" ± {100 * sd:.1f}" for sd in table["sd"]]
-    told = pd.DataFrame(
+    return pd.DataFrame(
         {
             "model": table["model"],
             "accuracy (%)": [f"{100 * mean:.1f}{sd}" for mean, sd in zip(table["mean"], spread, strict=True)],
+            "one text (ms)": table["ms_one"].map(_ms),
+            "a text in a batch (ms)": table["ms_in_batch"].map(_ms),
+            "megabytes": [f"{megabytes:.1f}" for megabytes in table["megabytes"]],
+            "validation (%)": [
+                f"{100 * value:.1f} ± {100 * error:.1f}"
+                for value, error in zip(table["validation"], table["validation_error"], strict=True)
+            ],
+            "worth its cost": ["yes" if on else "–" for on in table["frontier"]],
             "seeds": [f"{int(row.n)}" if row.family != "classical" else "–" for row in table.itertuples()],
-            "millions of parameters": [f"{n / 1e6:.1f}" for n in table["parameters"]],
+            "million parameters": [f"{n / 1e6:.1f}" for n in table["parameters"]],
             "… of its layers": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],
-            "one text / in a batch (ms)": [f"{_ms(row.ms_one)} / {_ms(row.ms_in_batch)}" for row in table.itertuples()],
-            "id": [f"<code>{html.escape(model)}</code>" for model in table["model"]],
         }
     )
-    return told.style.hide(axis="index")
 
 
 def _ms(time: float) -> str:
     return "–" if pd.isna(time) else f"{time:.2g}"
 
 
+SCORES = {
+    "accuracy": ("accuracy", percent),
+    "f1": ("F1", percent),
+    "precision": ("precision", percent),
+    "recall": ("recall", percent),
+}
+
+
+def measures(runs: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy, F1, precision and recall of each model: means over its runs."""
+    models = runs.groupby("model", sort=False)
+    return _written(models[list(SCORES)].mean().reset_index().assign(seeds=models.size().to_numpy()), SCORES)
+
+
+def baselines(counting: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxlib.runs.counting_words.counting_words` on one data set."""
+    words = SCORES | {"validation_accuracy": ("validation", percent), "seconds": ("training (s)", "{:.1f}")}
+    return _written(counting.filter(["model", *words]), words)
+
+
+def spam(scores: pd.DataFrame) -> pd.DataFrame:
+    """Precision, recall and F1 of each model on spam, as mean ± standard deviation over the splits, the best F1 first."""
+    models = scores.groupby("model")
+    order = models["f1"].mean().sort_values(ascending=False).index
+    table = {"model": list(order)}
+    for name in ("precision", "recall", "f1"):
+        mean, sd = models[name].mean()[order], models[name].std()[order]
+        table[f"{names.column(name)} (%)"] = [f"{100 * a:.1f} ± {100 * b:.1f}" for a, b in zip(mean, sd, strict=True)]
+    return pd.DataFrame(table | {"splits": models.size()[order].tolist()})
+
+
+def blocks(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.evaluation.comparisons.over_blocks`, in percentage points."""
+    return pd.DataFrame(
+        {
+            "first − second": [f"{row.passes} passes − {row.against}" for row in table.itertuples()],
+            "difference (points)": _differences(table),
+            "blocks": table["blocks"],
+            "seeds of a block": table.get("seeds", 1),
+            "smallest detectable (points)": [f"{100 * value:.1f}" for value in table["smallest"]],
+        }
+    )
+
+
 FORMS = {  # column of the runs table → its readable name and its format
-    "accuracy": ("accuracy", "{:.3f}"),
+    "accuracy": ("accuracy", percent),
     "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
     "forward_flops": ("billion operations per text", "{:.4f}"),
     "train_cpu_seconds": ("training (s of processor time)", "{:.0f}"),
@@ -147,21 +183,9 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     return table[shown]
 
 
-def not_run(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.not_run.costs`; fields of one experiment share a row.
-
-    An experiment on runs of the rows above has none of its own and is left out.
-    """
-    named = table[table["runs"] > 0].assign(experiment=table["field"].map(NOT_RUN))
-    last = {"notebooks": "first", "data": "first", "models": "max", "seeds": "max", "runs": "sum", "core_hours": "sum"}
-    told = named.groupby("experiment", sort=False).agg(last).reset_index()
-    told["core_hours"] = told["core_hours"].map("{:.1f}".format)
-    return told.rename(columns={"core_hours": "core-hours", "models": "encoders"})
-
-
 CONVERSIONS = {  # column of rtxstudy.evaluation.depth_gain.conversions → its readable name and its format
     "beside": ("what else", "{}"),
-    "val_accuracy": ("validation accuracy", "{:.4f}"),
+    "val_accuracy": ("validation accuracy", percent),
     "val_loss": ("loss (nats)", "{:.4f}"),
     "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
 }
@@ -172,23 +196,24 @@ def conversions(table: pd.DataFrame) -> pd.DataFrame:
     return _written(table.sort_values("val_accuracy", ascending=False)[["layers", "passes", "start", *CONVERSIONS]], CONVERSIONS)
 
 
-def depth_gains(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of both gains, of loop minus deep in percentage points, and of the share kept; a row for each mark."""
-    return pd.DataFrame(
-        [
+def counted(table: pd.DataFrame) -> pd.DataFrame:
+    """What counting words reaches on each task; ``table``: the baselines of all tasks, with the column ``data``."""
+    rows = []
+    for data, own in table.groupby("data", sort=False):
+        fits = own.set_index("model")
+        chosen = best(own)
+        second = fits["accuracy"].get(SECOND_ALONE)
+        rows.append(
             {
-                "way of training": row["regime"],
-                "data": row["data"],
-                **{
-                    name: _with_ends(row[f"{of}_gain"], row[f"{of}_low"], row[f"{of}_high"])
-                    for name, of in (("depth gain", "depth"), ("loop gain", "loop"), ("loop − deep", "sharing"))
-                },
-                "the loop keeps": kept(row),
-                "seeds × texts": f"{row['n_seeds']} × {row['n_items']:,}",
+                "task": data,
+                "test texts": f"{own['n_test'].iloc[0]:,}",
+                "most frequent label": percent(fits["accuracy"][MAJORITY]),
+                "TF-IDF": percent(fits["accuracy"][NAME]),
+                "best on validation texts": f"{names.short(chosen['model'])}, {percent(chosen['accuracy'])}",
+                "second text alone": "–" if second is None else percent(second),
             }
-            for row in table.to_dict("records")
-        ]
-    )
+        )
+    return pd.DataFrame(rows)
 
 
 ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name and its format
@@ -199,10 +224,10 @@ ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name 
 
 def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of the deep, the shallow and the looped encoder of each task."""
-    spread = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
+    spread = [f"{100 * mean:.1f} ± {100 * sd:.1f}" for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
     times = ["–" if pd.isna(ms) else f"{ms:.1f} ({kind})" for ms, kind in zip(table["ms_median"], table["dtype"], strict=True)]
-    named = table.assign(encoder=table["arm"], accuracy=spread, **{"one text (ms)": times})
-    return _written(named[["regime", "data", "encoder", "accuracy", *ARMS, "one text (ms)"]], ARMS)
+    named = table.assign(encoder=table["arm"], **{"accuracy (%)": spread, "one text (ms)": times})
+    return _written(named[["regime", "data", "encoder", "accuracy (%)", *ARMS, "one text (ms)"]], ARMS)
 
 
 def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
@@ -212,11 +237,11 @@ def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
             {
                 "way of training": row["regime"],
                 "data": row["data"],
-                "six layers, all words": f"{row['deep']:.3f}",
-                "loop, words of the task": f"{row['small']:.3f}",
-                "difference (points)": _with_ends(row["difference"], row["low"], row["high"]),
+                "six layers, all words": percent(row["deep"]),
+                "loop, words of the task": percent(row["small"]),
+                "difference (points)": with_ends(row["difference"], row["low"], row["high"]),
                 "millions of parameters": f"{row['deep_parameters'] / 1e6:.1f} → {row['small_parameters'] / 1e6:.1f}",
-                "labels changed by the cut": f"{row['changed']:.1%}",
+                "labels changed by the cut": percent(row["changed"]),
             }
             for row in table.to_dict("records")
         ]
@@ -224,7 +249,7 @@ def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 DEPLOYED = {  # column of rtxstudy.evaluation.deployed.compared → its readable name and its format
-    "accuracy": ("accuracy", "{:.3f}"),
+    "accuracy": ("accuracy", percent),
     "megabytes": ("megabytes", "{:.1f}"),
     "ms_one": ("one text (ms)", "{:.2f}"),
     "ms_in_batch": ("a text of a batch (ms)", "{:.2f}"),
@@ -240,13 +265,14 @@ def deployed(table: pd.DataFrame) -> pd.DataFrame:
 
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of :func:`rtxstudy.evaluation.converted_embeddings.means`: one row per model, one column per panel."""
-    return table.pivot(index="model", columns="panel", values="mean").loc[table["model"].unique(), table["panel"].unique()]
+    wide = table.pivot(index="model", columns="panel", values="mean")
+    return wide.loc[table["model"].unique(), table["panel"].unique()].map(percent)
 
 
 EXITS = {  # column of rtxstudy.evaluation.bounded_exits.against_all_passes → its readable name and its format
     "passes": ("passes", "{:.2f}"),
-    "accuracy": ("accuracy", "{:.3f}"),
-    "risk": ("risk", "{:.2%}"),
+    "accuracy": ("accuracy", percent),
+    "risk": ("risk (%)", lambda risk: f"{100 * risk:.2f}"),
     "throughput": ("throughput (all passes = 1)", "{:.2f}"),
 }
 _BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected risk bounded", "certified": "risk certified"}
@@ -274,7 +300,7 @@ def exits(table: pd.DataFrame) -> pd.DataFrame:
                 "leave by": row["criterion"],
                 "passes": f"{row['passes']:.2f}",
                 "throughput (slowest seed)": f"{row['throughput']:.2f} ({row['throughput_least']:.2f})",
-                "accuracy − all passes (points)": _with_ends(row["difference"], row["low"], row["high"]),
+                "accuracy − all passes (points)": with_ends(row["difference"], row["low"], row["high"]),
                 "fixed passes, as accurate": "none"
                 if pd.isna(row["fixed_passes"])
                 else f"{row['fixed_passes']:.0f}: {row['fixed_throughput']:.2f} times, {signed(row['fixed_difference'])}",
@@ -286,13 +312,8 @@ def exits(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differences(table: pd.DataFrame) -> list[str]:
-    """The columns difference, low and high of each row as :func:`_with_ends` writes them."""
-    return [_with_ends(*each) for each in zip(table["difference"], table["low"], table["high"], strict=True)]
-
-
-def _with_ends(difference: float, low: float, high: float) -> str:
-    """A difference in percentage points with its interval, if it has one."""
-    return signed(difference) if pd.isna(low) else f"{signed(difference)} ({signed(low)} to {signed(high)})"
+    """The columns difference, low and high of each row as :func:`rtxstudy.numbers.with_ends` writes them."""
+    return [with_ends(*each) for each in zip(table["difference"], table["low"], table["high"], strict=True)]
 
 
 PRETRAININGS = {  # column of rtxstudy.evaluation.depth_gain.pretrainings → its readable name and its format
@@ -301,7 +322,7 @@ PRETRAININGS = {  # column of rtxstudy.evaluation.depth_gain.pretrainings → it
     "pretraining_words": ("words of the texts", "{:,.0f}"),
     "pretraining_tokens_seen": ("tokens seen", "{:,.0f}"),
     "pretraining_val_loss": ("loss of hidden tokens (nats)", "{:.2f}"),
-    "pretraining_val_accuracy": ("accuracy of hidden tokens", "{:.3f}"),
+    "pretraining_val_accuracy": ("accuracy of hidden tokens", percent),
     "pretraining_seconds": ("wall clock (s)", "{:,.0f}"),
 }
 
@@ -318,9 +339,9 @@ def own_text(table: pd.DataFrame) -> pd.DataFrame:
             {
                 "data": row["data"],
                 "encoder": row["arm"],
-                "accuracy": f"{row['accuracy']:.3f}",
+                "accuracy": percent(row["accuracy"]),
                 "compared with the same": row["against"],
-                "difference (points)": _with_ends(row["difference"], row["low"], row["high"]),
+                "difference (points)": with_ends(row["difference"], row["low"], row["high"]),
                 "seeds": row["n_seeds"],
                 "test texts": f"{row['n_items']:,}",
             }
@@ -330,7 +351,7 @@ def own_text(table: pd.DataFrame) -> pd.DataFrame:
 
 
 TRIALS = {  # column of rtxstudy.evaluation.recipe_search.trials → its readable name and its format
-    "val_accuracy": ("validation accuracy", "{:.3f}"),
+    "val_accuracy": ("validation accuracy", percent),
     "standard_error": ("± standard error", "{:.3f}"),
     "val_loss": ("loss (nats)", "{:.3f}"),
     "epochs": ("epochs", "{:.2f}"),
@@ -351,7 +372,7 @@ def trials(table: pd.DataFrame) -> pd.DataFrame:
 
 
 CONVERGENCE = {  # column of rtxstudy.evaluation.convergence.convergence → its readable name and its format
-    "best": ("best validation accuracy", "{:.3f}"),
+    "best": ("best validation accuracy", percent),
     "steps": ("steps until near it", "{:,.0f}"),
     "epochs": ("epochs", "{:.2f}"),
     "core_seconds": ("core-seconds", "{:,.0f}"),
@@ -383,6 +404,23 @@ STOPPING = {  # column of rtxstudy.evaluation.convergence.stopping → its reada
 def stopping(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of when each arm stopped, and which weights it kept."""
     return _written(table[["data", "model", "recipe", *STOPPING]], STOPPING)
+
+
+def classical(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of the baselines without a neural network: means over the splits of a data set."""
+    scores = ["accuracy", "f1", "precision", "recall", "n_test"]
+    means_ = table.groupby(["data", "model"], sort=False)[scores].mean().reset_index()
+    return _written(means_, {name: (names.column(name), percent) for name in scores[:-1]} | {"n_test": ("test texts", "{:,.0f}")})
+
+
+def named(known: Mapping[str, names.Name]) -> pd.DataFrame:
+    """The short and the long name of every data set and model, with its id."""
+    return pd.DataFrame(
+        [
+            {"name": name.short, "what it is": name.long, "id": f"<code>{html.escape(id_)}</code>"}
+            for id_, name in sorted(known.items(), key=lambda item: item[1].short)
+        ]
+    )
 
 
 def figures(folder: Path) -> pd.DataFrame:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +26,14 @@ from IPython.display import Markdown
 from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.process import tune
-from rtxstudy import published
+from rtxstudy import names, published
+from rtxstudy.claims import Claim, sentences
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.live import Live
 from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
     from rtxlib.data.prepared import Prepared
     from rtxlib.data.spec import DataSpec
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from rtxlib.runs.store import Run
     from rtxstudy.figures.save import Shown
     from rtxstudy.profiles import Profile
-
 
 @dataclass
 class Study:
@@ -60,6 +59,8 @@ class Study:
     _prepared: dict[DataSpec, Prepared] = field(default_factory=dict)
     _sources: dict[str, dict[str, Any]] = field(default_factory=dict)  # data label → row, of the data asked for so far
     _seeds: set[int] = field(default_factory=set)  # of the runs asked for so far
+    _claims: dict[str, list[Claim]] = field(default_factory=dict)  # question → the claims made so far
+    _number: str = ""  # of the notebook, as its figures have it
 
     @classmethod
     def open(cls, profile: str, **parameters: Any) -> Study:
@@ -73,7 +74,9 @@ class Study:
         sizes = profiles.load(profile, **parameters)
         redraws = bool(os.environ.get("RTX_NO_TRAINING"))
         given = {"profile": profile} | parameters
-        return cls(sizes, given, paths.results_dir(profile), paths.figures_dir(profile), redraws)
+        results = paths.results_dir(profile)
+        names.know(published.names(results))
+        return cls(sizes, given, results, paths.figures_dir(profile), redraws)
 
     # ------------------------------------------------------------------------------------------------------------ data
 
@@ -101,12 +104,14 @@ class Study:
         Raises InputError when a redraw finds no published row.
         """
         from rtxlib.runs.spec import data_label
+        from rtxstudy import naming
 
         spec = spec or self.profile.data
         label = data_label(spec)
         if label not in self._sources:
             row = self._published_source(label) if self.redraws else _source(label, self.data(spec))
             self._sources[label] = row
+            self._name({label: naming.of_data(spec)})
         return self._sources[label]
 
     def out_of_reach(self, spec: DataSpec) -> str | None:
@@ -123,6 +128,13 @@ class Study:
         if not rows:
             raise self._unpublished(f"description of {label}", "notebook 01")
         return rows[0] | {"labels": rows[0]["labels"].split(", ")}
+
+    def _name(self, found: dict[str, names.Name]) -> None:
+        """Take names for ids, and publish those that are new."""
+        known = names.known()
+        if new := {id_: name for id_, name in found.items() if known.get(id_) != name}:
+            names.know(new)
+            published.write_rows(self.results, "names", published.name_table(new), "id")
 
     def _unpublished(self, what: str, notebook: str = "the notebook") -> InputError:
         return InputError(
@@ -145,9 +157,12 @@ class Study:
 
     def runs_of(self, specs: Iterable[RunSpec], timed: bool = True) -> Runs:
         """The runs of these specs, each once, as :meth:`run` finds or trains them."""
+        from rtxstudy import naming
+
         specs = list(dict.fromkeys(specs))  # two studies may share a run
         self._seeds |= {spec.seed for spec in specs}
         found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
+        self._name(naming.of_runs(specs))
         return Runs(tuple(found), tuple(specs), self.results)
 
     def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
@@ -269,26 +284,52 @@ class Study:
     ) -> Shown:
         """Save a figure with the numbers it draws, as :func:`rtxstudy.figures.save.save` does, and show it.
 
+        ``alt``: what stands where in the figure. Its title is put before it, because the title says what is seen.
         ``finds``: False folds it away behind a line that says that it finds nothing.
         """
         from rtxstudy.figures.save import save
 
-        return save(figure, stem, numbers, self.figures, alt, caption, finds)
+        self._number = stem.partition("_")[0]
+        heading = " ".join(figure.texts[0].get_text().split()) if figure.texts else ""
+        seen = f"{heading}. {alt}" if heading else alt  # the title says what is seen, and the alt text where
+        return save(figure, stem, numbers, self.figures, seen, caption, finds)
 
-    def say(self, sentence: Callable[[Mapping[str, Any]], str], rows: pd.DataFrame) -> Markdown:
-        """One computed sentence per row of a table, as a list."""
-        return Markdown("\n".join(f"- {sentence(row)}" for row in rows.to_dict("records")))
+    @property
+    def speaks(self) -> bool:
+        """Whether claims are made. They are written for the full study; the other profiles show their tables alone."""
+        return self.profile.name == "full"
 
-    def show_texts(self, make: Callable[[], pd.DataFrame]) -> Styler | Markdown:
-        """A table with texts of the data in it. Texts are not published, because licences forbid it; a redraw says so instead."""
-        if self.redraws:
-            return Markdown("*Texts are not published. Run this notebook without `--no-training` to see them here.*")
-        table = make()
-        wrapped = {"text-align": "left", "white-space": "normal"}
-        return table.style.hide(axis="index").set_properties(subset=table.columns[table.dtypes == "str"], **wrapped)
+    def claim(self, make: Callable[..., Claim | list[Claim]], *arguments: Any) -> Markdown:
+        """The claims that a function of :mod:`rtxstudy.questions` makes: those that are true, as a paragraph or a list.
+
+        The function's module is their question, under which :meth:`close` publishes all of them, the others too.
+        """
+        if not self.speaks:
+            return Markdown("")
+        made = make(*arguments)
+        claims = made if isinstance(made, list) else [made]
+        self._claims.setdefault(make.__module__.rpartition(".")[2], []).extend(claims)
+        said = sentences(claims)
+        return Markdown(("\n" if any(one.startswith("- ") for one in said) else " ").join(said))
+
+    def title(self, make: Callable[..., Claim], *arguments: Any, otherwise: str) -> str:
+        """The title of a figure: the claim of ``make`` if it is true, and otherwise what the figure shows, without a finding."""
+        if not self.speaks:
+            return otherwise
+        claim = make(*arguments)
+        self._claims.setdefault(make.__module__.rpartition(".")[2], []).append(replace(claim, kind="title"))
+        return claim.sentence if claim.holds else otherwise
 
     def close(self) -> provenance.Provenance:
-        """End the notebook with its provenance: code, parameters, seeds, data, machine, versions and time."""
+        """End the notebook: publish its claims, and give the provenance of its numbers."""
+        made = [
+            asdict(one) | {"question": question}
+            for question, claims in self._claims.items()
+            for one in dict.fromkeys(claims)
+            if one.holds is not None
+        ]
+        if made:
+            published.publish(f"notebook {self._number}", [], self.results, claims=pd.DataFrame(made))
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)

@@ -61,16 +61,36 @@ for name in ("HF_HUB_OFFLINE", "HF_DATASETS_CACHE", "HF_HUB_CACHE", "HF_DATASETS
     os.environ.pop(name, None)
 
 
-def _missing(what: str, why: str) -> None:
+# Word in RTX_REQUIRE → what a skipped test needs, and the Debian package that brings it.
+_NEEDED = {"browser": ("Chromium", "chromium"), "node": ("Node 20 or newer", "nodejs")}
+_REAL_DATA = f"the real data ({_HUB.parent.name}/{_HUB.name} beside the checkout)"
+
+
+def _missing(what: str) -> None:
     """Skip for want of something, unless RTX_REQUIRE names it: continuous integration must not skip."""
-    (pytest.fail if what in os.environ.get("RTX_REQUIRE", "").split(",") else pytest.skip)(why)
+    needed = _NEEDED[what][0] if what in _NEEDED else _REAL_DATA
+    (pytest.fail if what in os.environ.get("RTX_REQUIRE", "").split(",") else pytest.skip)(f"needs {needed}")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost wrapper writes last
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """One line at the end: how many tests were skipped for want of what, and the command that brings it."""
+    yield
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ())]
+    counts = {needed: sum(reason.endswith(f"needs {needed}") for reason in reasons)
+              for needed in (*(needed for needed, _ in _NEEDED.values()), _REAL_DATA)}  # fmt: skip
+    packages = [package for needed, package in _NEEDED.values() if counts[needed]]
+    if any(counts.values()):
+        skipped = ", ".join(f"{count} need {needed}" for needed, count in counts.items() if count)
+        remedy = f" To run them: sudo apt-get install -y {' '.join(packages)} && make test" if packages else ""
+        terminalreporter.write_line(f"Skipped: {skipped}.{remedy}")
 
 
 @pytest.fixture(scope="session")
 def hub() -> str:
     """The address of the loopback Hub, which HF_ENDPOINT names already; HF_HOME is an empty cache."""
     if not _HUB.is_dir():
-        _missing("hub", f"the real data are not here ({_HUB.parent.name}/{_HUB.name} beside the checkout)")
+        _missing("hub")
     return os.environ["HF_ENDPOINT"]
 
 
@@ -79,7 +99,7 @@ def browser() -> Iterator[Any]:
     """Headless Chromium, with nothing in it that asks the network of its own accord."""
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if not chromium:
-        _missing("browser", "there is no Chromium here; install it, or name it in CHROMIUM")
+        _missing("browser")
     from playwright.sync_api import sync_playwright
 
     quiet = ["background-networking", "component-update", "sync", "gpu"]
@@ -95,7 +115,7 @@ def node() -> str:
     """The path of Node, which tests the modules of the pages."""
     path = shutil.which("node")
     if not path:
-        _missing("node", "there is no Node here; install nodejs, 20 or newer")
+        _missing("node")
     return path
 
 

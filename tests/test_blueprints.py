@@ -11,7 +11,6 @@ from rtxlib.models import Encoder, build, preset
 from rtxstudy.evaluation.blueprints import blueprint, blueprints
 from rtxstudy.evaluation.shapes import trace
 from rtxstudy.figures import blueprints as draw
-from rtxstudy.words import encoders as words
 
 NAMES = {"BERT": "bert-base", "MiniLM": "minilm-l6", "ModernBERT": "modernbert-base"}
 
@@ -46,7 +45,7 @@ def test_the_drawing_shows_each_part_of_each_encoder_and_overlaps_nothing() -> N
     shown = " ".join(text.get_text() for text in texts).replace("\n", " ")
     shown = shown.replace("\xa0", " ")
     assert all(name in shown for name in NAMES) and "109.5 M" in shown and "22 layers" in shown
-    assert all(words.replace("\xa0", " ") in shown for words in table["words"])
+    assert all(part.replace("\xa0", " ") in shown for part in table["words"])
     loops = {name: name for name in ("standard-2x32", "recurrent-1x2x32", "recurrent-1x3x32")}
     _, texts = on_its_page(lambda: draw.blueprints(blueprints(loops, vocab_size=400)))
     assert any("1\xa0layer, 3\xa0passes" in text.get_text() for text in texts)
@@ -71,11 +70,3 @@ def test_the_shapes_on_the_way_and_the_parameters_are_those_of_the_model(name: s
     assert steps.loc["state after a layer", "times"] == len(out.attentions)
 
 
-def test_the_sentence_on_shapes_names_what_the_table_shows() -> None:
-    said = words.traced(trace("bert-base", 32, 128, num_labels=2), "BERT")
-    assert (
-        "(32, 128)" in said
-        and "(32, 2)" in said
-        and "109,483,778" in said
-        and "inside the feed-forward”: 12.6 million" in said
-    )

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rtxstudy import published, readable, words
+from rtxstudy import published
+from rtxstudy.claims import sentences
 from rtxstudy.evaluation import claims
 from rtxstudy.evaluation.claims import FAILS, HOLDS, OPEN, UNMEASURED, Claim, Measured
 from rtxstudy.evaluation.proposal import proposal
+from rtxstudy.questions import proposal as promises
 
 STANDARD, RECURRENT, WIDE = "standard-6x384", "recurrent-3x2x256", "standard-6x256"
 PROPOSAL = proposal(STANDARD, RECURRENT, WIDE, 2, "sst2", 0.01)
@@ -29,6 +31,7 @@ def tables(**compared: tuple[str, str, float, float, int]) -> dict[str, pd.DataF
             "non_embedding_parameters": n,
             "size_mb": n / 1e5,
             "train_seconds": 60,
+            "device": "CPU, 1 thread",
         }
         for model, n in sizes.items()
     ]
@@ -85,7 +88,7 @@ def test_each_claim_about_parameters_is_measured_with_the_token_table_and_withou
 
 
 def test_the_region_of_a_claim_is_shown_beside_its_outcome() -> None:
-    written = readable.claims(claims.claims(PROPOSAL, tables()))
+    written = promises.readable(claims.claims(PROPOSAL, tables()))
     assert list(written)[:2] == ["claim", "outcome"]
     true_if = dict(zip(written["what is measured"], written["counts as true if"], strict=True))
     assert true_if[f"parameters of {RECURRENT}"] == "3.23 to 3.57 million"
@@ -102,6 +105,20 @@ def test_a_component_is_measured_as_soon_as_its_study_is_published() -> None:
     assert found(other, "SwiGLU")["outcome"] == UNMEASURED  # of another study
     given = tables(components=("sst2", f"{RECURRENT} − {RECURRENT} gelu", 0.02, 0.04, 3))
     assert found(given, "SwiGLU")["outcome"] == HOLDS and found(given, "SwiGLU")["n_seeds"] == 3
+
+
+def test_minutes_on_a_gpu_are_measured_on_a_gpu_alone() -> None:
+    given = tables()
+    assert found(given, "on a GPU")["outcome"] == UNMEASURED
+    given["runs"]["device"] = "NVIDIA H100"
+    assert (found(given, "on a GPU")["value"], found(given, "on a GPU")["outcome"]) == (1, HOLDS)
+
+
+def test_what_carries_over_is_measured_on_a_source_without_training() -> None:
+    at_home = tables(transfer=("sst2", f"{RECURRENT} − {STANDARD}", 0.02, 0.04, 3))
+    assert found(at_home, "generalise")["outcome"] == UNMEASURED
+    at_home["carried_over"] = at_home["comparisons"]
+    assert found(at_home, "generalise")["outcome"] == HOLDS
 
 
 def test_a_comparison_is_found_in_either_order() -> None:
@@ -123,14 +140,22 @@ def test_the_table_and_the_sentences_say_what_was_measured() -> None:
     given = tables(recurrent=("sst2", f"{RECURRENT} − {STANDARD}", -0.02, -0.012, 5))
     given["tour_norm_times"] = pd.DataFrame({"norm": ["rmsnorm", "layernorm"], "ms": [1.5, 1.0]})
     table = claims.claims(PROPOSAL, given)
-    written = readable.claims(table)
-    assert written.loc[table["outcome"] == UNMEASURED, "measured"].eq("–").all()
-    assert "−1.6 points (95 % interval −2.0 to −1.2 points, 5 seeds × 872 texts)" in set(written["measured"])
-    said = words.claims(table)
-    assert written.loc[table["claim"].str.startswith("RMSNorm computes faster"), "measured"].item() == "1.50"
-    counts = table["outcome"].value_counts()
-    assert f"**Does not hold**: {counts[FAILS]} of {len(table)} rows" in said
-    assert f"**Not measured**: {counts[UNMEASURED]} of {len(table)} rows" in said
+    written = promises.readable(table).set_index("claim")
+    assert len(written) == table["claim"].nunique() <= 15  # each claim once
+    assert written.loc[written["outcome"] == UNMEASURED, "measured"].eq("–").all()
+    assert "−1.6 points (−2.0 to −1.2, 5 seeds × 872 texts)" in set(written["measured"])
+    assert written.loc["RMSNorm computes faster than LayerNorm.", "measured"] == "1.50"
+    (sentence,) = sentences(promises.summary(table))
+    assert sentence.startswith(f"Of {len(written)} claims ")
+
+
+def test_a_claim_on_parameters_has_one_row_with_both_counts() -> None:
+    given = tables()
+    given["runs"]["parameters"] += 6e6
+    written = promises.readable(claims.claims(PROPOSAL, given)).set_index("claim")
+    row = written.loc["The baseline has about 9.8 million parameters."]
+    assert row["outcome"] == f"{FAILS}; without the token table {HOLDS}"
+    assert row["measured"] == "15.70 million; without the token table 9.70 million"
 
 
 def test_the_committed_tables_measure_what_they_can() -> None:
@@ -140,3 +165,5 @@ def test_the_committed_tables_measure_what_they_can() -> None:
     assert table.loc[f"parameters of {STANDARD}", "value"] == pytest.approx(25.9, abs=0.1)
     assert table.loc[f"parameters outside the token table of {RECURRENT} over those of {WIDE}", "outcome"] == HOLDS
     assert table.loc[f"parameters of {RECURRENT} over those of {WIDE}", "outcome"] == FAILS
+    on_gpu = given["runs"]["device"].str.startswith("CPU").all()
+    assert (table.loc[table["claim"].str.contains("on a GPU"), "outcome"] == UNMEASURED).all() == on_gpu

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from near import assert_near
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -64,7 +65,7 @@ def test_counted_words_answer_as_the_fitted_pipeline(counted: WordCounts, tmp_pa
     ]
     found = again.probabilities(new)
     assert min(np.abs(found - answer).max() for answer in answers) < 1e-4
-    np.testing.assert_allclose(found, counted.probabilities(new), atol=1e-6)
+    assert_near(found, counted.probabilities(new))
     assert again.probabilities([]).shape == (0, counted.labels)
 
 
@@ -73,7 +74,7 @@ def test_pairs_are_counted_and_embedded_by_their_sides(tmp_path: Path) -> None:
     given = [(text, other) for text, other in zip(first, reversed(first), strict=True)]
     counted = words.fit(given, numbers, 2)
     again = kept(counted, tmp_path / "words")
-    np.testing.assert_allclose(again.probabilities(given), counted.probabilities(given), atol=1e-6)
+    assert_near(again.probabilities(given), counted.probabilities(given))
     alone = words.fit(first, numbers, 2)
     assert counted.terms == 2 * alone.terms and counted.vectors(given).shape == (120, 2 * len(alone.terms))
     tokenizer = train("wordpiece", first, 200)
@@ -118,7 +119,7 @@ def test_static_vectors_are_means_of_word_pieces(tmp_path: Path) -> None:
     static = Static(table, tokenizer, Linear(np.ones((8, 1), np.float32), np.zeros(1, np.float32)))
     pieces = tokenizer(given[0], add_special_tokens=False)["input_ids"]
     mean = table[pieces].mean(axis=0)
-    np.testing.assert_allclose(static.vectors([given[0], ""])[0], mean / np.linalg.norm(mean), atol=1e-6)
+    assert_near(static.vectors([given[0], ""])[0], mean / np.linalg.norm(mean))
     assert not static.vectors([given[0], ""])[1].any()
     np.testing.assert_allclose(
         kept(static, tmp_path / "kept").probabilities(given), static.probabilities(given), atol=1e-6
@@ -132,7 +133,7 @@ def test_a_cascade_asks_the_second_only_where_the_first_is_unsure(counted: WordC
     second = Majority(np.eye(counted.labels)[0].tolist())
     p = kept(Cascade(counted, second, threshold), tmp_path / "kept").probabilities(new)
     np.testing.assert_allclose(p[sure < threshold], second.probabilities(new)[sure < threshold])
-    np.testing.assert_allclose(p[sure >= threshold], counted.probabilities(new)[sure >= threshold], atol=1e-6)
+    assert_near(p[sure >= threshold], counted.probabilities(new)[sure >= threshold])
     assert 0 < (sure < threshold).sum() < len(new)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import subprocess
@@ -71,7 +72,7 @@ def test_predict_takes_arguments_files_and_standard_input(run: dict, home: Path,
     piped = rtx("predict", run["run"], "--json", home=home, given=b"a fine film\nnot a fine film\n")
     lines = [json.loads(line) for line in piped.stdout.splitlines()]
     assert [line["text"] for line in lines] == ["a fine film", "not a fine film"]
-    assert lines[0]["probabilities"] == pytest.approx(one["probabilities"], abs=1e-5)
+    assert lines[0]["probabilities"] == pytest.approx(one["probabilities"], rel=1e-4)
     table = tmp_path / "reviews.csv"
     pd.DataFrame({"review": ["a fine film", "late parcel"], "stars": ["positive", "negative"]}).to_csv(
         table, index=False
@@ -195,9 +196,10 @@ def test_predict_takes_other_passes_and_lets_texts_leave(run: dict, home: Path) 
             "positive"
         ]
 
-    assert probability("--passes", "1") == pytest.approx(probability("--early-exit", "confidence:0"), abs=1e-6)
-    assert probability() == pytest.approx(probability("--early-exit", "change:1"), abs=1e-6)
-    assert len({round(probability("--passes", str(passes)), 6) for passes in (1, 2, 5)}) == 3
+    assert probability("--passes", "1") == pytest.approx(probability("--early-exit", "confidence:0"), rel=1e-4)
+    assert probability() == pytest.approx(probability("--early-exit", "change:1"), rel=1e-4)
+    by_passes = [probability("--passes", str(passes)) for passes in (1, 2, 5)]
+    assert min(abs(a - b) for a, b in itertools.combinations(by_passes, 2)) > 1e-3 * max(by_passes)
 
 
 @pytest.mark.parametrize(

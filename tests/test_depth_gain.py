@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import path as outlines
 from scipy import stats
 from test_composed import arm
 
@@ -18,13 +17,15 @@ from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
-from rtxstudy import Study, names, profiles, readable, studies, words
+from rtxstudy import Study, naming, profiles, readable, studies
 from rtxstudy.evaluation import converted_embeddings
 from rtxstudy.evaluation.converted_embeddings import differences, means
-from rtxstudy.evaluation.depth_gain import conversions, kept, own_text_gains
+from rtxstudy.evaluation.depth_gain import beside_words, conversions, kept, own_text_gains
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.pretraining import Embedder
+from rtxstudy.evaluation.verdicts import counted, judged
 from rtxstudy.figures.depth_gain import depth_gains
+from rtxstudy.questions import depth_gain as where
 
 BASE = {"layers": 3, "passes": 2, "start": "lower"}
 
@@ -76,59 +77,75 @@ def gains(**changes) -> dict:
     row = {"regime": "from nothing", "data": "x", "depth_gain": 0.04, "depth_low": 0.03, "depth_high": 0.05, "loop_gain": 0.03}
     row |= {"loop_low": 0.02, "loop_high": 0.04, "depth_p": 0.001, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98}
     row |= {"n_seeds": 3, "n_items": 900, "learned": True, "sharing_gain": -0.002, "sharing_low": -0.005, "sharing_high": 0.001}
+    row |= {"sharing_low_without": -0.008, "loop_low_without": 0.01, "deep": 0.8, "shallow": 0.76, "loop": 0.79, "words": 0.7}
+    row |= {"baseline": "nb-svm", "baseline_accuracy": 0.71}
+    for pair in ("deep_words", "loop_words", "deep_baseline", "loop_baseline"):
+        row |= {f"{pair}_gain": 0.1, f"{pair}_low": 0.08, f"{pair}_high": 0.12}
     return row | changes
 
 
-def test_the_words_follow_from_the_intervals() -> None:
-    nothing = gains(data="y", depth_low=-0.01, kept=np.nan, kept_low=np.nan, kept_high=np.nan)
-    rows = pd.DataFrame([gains(), nothing, gains(data="z", kept_high=1.2), gains(data="few", n_seeds=2)])
-    shown = readable.depth_gains(rows)
-    assert shown["the loop keeps"].tolist()[:2] == ["75 % (50 to 98 %)", "no depth gain shown"]
-    assert shown["the loop keeps"].iloc[3].endswith("settle nothing") and shown["depth gain"].iloc[0] == "+4.0 (+3.0 to +5.0)"
-    said = words.where_depth_pays(rows)
-    assert "Depth pays in 2 of 3 comparisons." in said and "perhaps all of it: z (from nothing)." in said
-    assert "but not all of it: x (from nothing)." in said and "No gain from depth is shown: y (from nothing)." in said
-    assert "few" not in said
-    nothing_learned = gains(data="w", learned=False)
-    assert readable.depth_gains(pd.DataFrame([nothing_learned]))["the loop keeps"].item().startswith("no encoder")
-    assert "better than the majority class: w (from nothing)." in words.where_depth_pays(pd.DataFrame([gains(), nothing_learned]))
-    assert words.where_depth_pays(rows[3:]) == "Fewer than 3 seeds settle nothing."
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "replaces"),
+        ({"sharing_low": -0.011}, "not settled"),
+        ({"loop_low": -0.001}, "not settled"),  # the shallow encoder may be as good, and it takes less time
+        ({"sharing_low_without": -0.011}, "not settled"),  # the answer depends on one seed
+        ({"sharing_low": -0.03, "sharing_high": -0.012}, "loses"),
+        ({"depth_p": 0.2, "depth_low": -0.01}, "nothing to replace"),
+        ({"depth_gain": -0.04, "depth_low": -0.05, "depth_high": -0.03}, "nothing to replace"),
+        ({"n_seeds": 2}, "few seeds"),
+        ({"learned": False}, "not learned"),
+    ],
+)
+def test_there_is_one_rule_of_replacing(changes: dict, verdict: str) -> None:
+    assert judged(pd.DataFrame([gains(**changes)]))["verdict"].item() == verdict
 
 
-def test_the_advice_follows_from_what_sharing_costs() -> None:
-    nothing, unclear = gains(data="y", kept=np.nan, depth_high=0.005), gains(data="v", kept=np.nan, depth_high=0.02)
-    worse = gains(data="z", sharing_low=-0.03, sharing_high=-0.02)
-    open_, idle = gains(data="u", sharing_low=-0.02, sharing_high=0.01), gains(data="t", loop_low=-0.001)
-    rows = [gains(), nothing, unclear, worse, open_, idle, gains(data="few", n_seeds=2)]
-    said = words.what_to_use(pd.DataFrame(rows)).splitlines()
-    taken = dict(line.removeprefix("- ").split(": ") for line in said)
-    assert list(taken.values()) == [f"{task} (from nothing)." for task in "yvxtzu"]
-    starts = ("Take the shallow encoder,", "No gain from depth is shown, but", "Take the loop if memory counts,")
-    starts += ("The loop loses less than 1 point to the deep encoder, but it is not shown", "Take the deep encoder,")
-    starts += ("These runs do not",)
-    assert all(words.startswith(start) for words, start in zip(taken, starts, strict=True)) and "less than 1 point to" in said[2]
+def test_depth_pays_after_holms_correction_over_the_comparisons_that_take_part() -> None:
+    """Of twenty comparisons with p = 0.02 none is left; those without three seeds, or that did not learn, are not counted."""
+    many = pd.DataFrame([gains(data=f"task {n}", depth_p=0.02) for n in range(20)])
+    assert not judged(many)["pays"].any() and judged(many[:2])["pays"].all()
+    idle = pd.DataFrame([gains(n_seeds=2, depth_p=0.02, data="few"), gains(learned=False, depth_p=0.02, data="idle")] * 10)
+    table = judged(pd.concat([many[:2], idle], ignore_index=True))
+    assert table["pays"].tolist() == [True] * 2 + [False] * 20
+    assert counted(table) == {"comparisons": 2, "tasks": 2, "pays": 2, "paying": 2}
 
 
-def test_marks_are_filled_where_depth_pays() -> None:
-    table = pd.DataFrame([gains(), gains(data="y", depth_gain=0.01, depth_low=-0.01), gains(regime="taught", loop_gain=0.04)])
-    figure = depth_gains(table)
-    faces = [line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
-    assert [face == "white" for face in faces] == [False, True, False]
+def test_counting_words_is_paired_with_both_encoders_by_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtxlib.runs.store.part", lambda run, name, results=None: pd.read_parquet(run.path / f"{name}.parquet"))
+    labels, rng = np.arange(400) % 2, np.random.default_rng(0)
+    arms = [arm(name, rng.random((3, 400)) < p, tmp_path, labels) for name, p in (("deep", 0.92), ("loop", 0.78))]
+    counting = pd.DataFrame(
+        {
+            "model": ["tf-idf + logistic regression", "nb-svm"],
+            "validation_accuracy": [0.7, 0.8],
+            "accuracy": [0.85, 0.75],
+            "correct": [np.arange(400) < 340, np.arange(400) < 300],
+        }
+    )
+    row = beside_words(*arms, counting)
+    assert row["words"] == 0.85 and row["baseline"] == "nb-svm"  # validation texts choose, however good it is on test texts
+    assert row["loop_words_high"] < 0 < row["deep_words_low"] and row["loop_baseline_gain"] > 0
 
 
-def test_a_label_keeps_clear_of_every_mark_and_of_the_ends_of_intervals() -> None:
-    ends = ("loop_gain", "loop_low", "loop_high")
-    rows = [gains(data=f"task {n}", depth_gain=0.01, **dict.fromkeys(ends, 0.004 * n)) for n in range(3)]
-    rows += [gains(data="far", depth_gain=0.12, depth_low=0.11, depth_high=0.13, loop_gain=0.1)]
-    figure = depth_gains(pd.DataFrame(rows).assign(depth_low=lambda t: t["depth_gain"] - 0.008))
-    figure.draw_without_rendering()
-    for ax in figure.axes:
-        marks = [line.get_xydata()[0] for line in ax.lines if len(line.get_xdata()) == 1]
-        bars = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 2 and line.get_alpha() == 0.4]
-        for text in (text for text in ax.texts if text.get_text()):
-            box = text.get_window_extent()
-            assert not any(box.contains(*ax.transData.transform(mark)) for mark in marks)
-            assert not any(outlines.Path(ax.transData.transform(bar)).intersects_bbox(box) for bar in bars)
+def test_the_dot_plot_draws_every_row_sorted_and_names_those_it_leaves_out() -> None:
+    table = pd.DataFrame(
+        [
+            gains(data="small", depth_gain=0.01, depth_low=-0.01, depth_p=0.5),
+            gains(),
+            gains(data="far", depth_gain=0.12, depth_low=0.11, depth_high=0.13, loop_gain=0.1),
+            gains(data="idle", learned=False),
+        ]
+    )
+    figure = depth_gains(where.shown(table), "A title")
+    names_of = [[label.get_text() for label in ax.get_yticklabels()] for ax in figure.axes]
+    assert names_of == [["far · from nothing"], ["x · from nothing", "small · from nothing"]]  # a scale of its own for "far"
+    faces = [[line.get_markerfacecolor() for line in ax.lines if line.get_marker() in ("o", "D")] for ax in figure.axes]
+    assert [face == "white" for face in faces[1]] == [False, False, True, True]  # deep and loop of each row
+    assert any("idle, from nothing (no encoder learned)" in text.get_text().replace("\n", " ") for text in figure.texts)
+    shown = {text.get_text() for text in figure.axes[1].texts}
+    assert {"−0.2 (−0.5 to +0.1)", "75\xa0%", "+10.0 (+8.0 to +12.0)"} <= shown
 
 
 def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
@@ -202,17 +219,6 @@ def tried(**changes) -> dict:
     return row | {"standard_error": 0.01, "texts": 2000, "taken": False} | changes
 
 
-def test_the_sentence_on_the_conversions_names_the_one_that_is_taken() -> None:
-    rank = tried(beside="rank 16", val_accuracy=0.705, non_embedding_parameters=6_000_000)
-    said = words.chosen_conversion(pd.DataFrame([tried(taken=True), rank]))
-    assert said.startswith("Lower layers, 3×2, rank 16 has the highest") and "lower layers, 3×2 has the fewest" in said
-    assert "another one" not in said
-    assert words.chosen_conversion(pd.DataFrame([tried()])).startswith("Only one way is tried here: lower layers, 3×2.")
-    assert "**The loop of this study is another one:** lower layers, 3×2" in words.chosen_conversion(
-        pd.DataFrame([tried(val_accuracy=0.6), tried(start="average", taken=True)])
-    )
-
-
 def test_of_ways_within_one_standard_error_the_smallest_is_taken(tmp_path) -> None:
     ways = [({"rank": 16}, 0.72, 6), ({}, 0.712, 5), ({"start": "spread"}, 0.69, 5), ({"layers": 2, "passes": 3}, 0.70, 4)]
     made = [
@@ -250,8 +256,6 @@ def test_differences_of_neighbours_are_paired_by_the_text_that_searches() -> Non
     worse, same = rows.loc["e 3×1 − e"], rows.loc["e 3×2 distilled − e 3×1 distilled"]
     assert worse["high"] < 0 and worse["high"] - worse["low"] < 0.02  # unpaired it would be wider than 0.02
     assert same["difference"] == 0 and len(means(table)) == 7
-    said = [words.found_by_embeddings(row) for row in rows.reset_index().to_dict("records")]
-    assert any("e finds more" in one for one in said) and any("no difference is shown" in one for one in said)
 
 
 def test_the_students_of_a_study_share_all_but_their_passes_and_read_no_text_that_searches() -> None:
@@ -277,26 +281,13 @@ def test_a_table_of_the_same_key_is_not_made_again(tmp_path: Path, monkeypatch: 
 
 def test_a_wide_interval_is_cut_by_the_frame_and_the_figure_says_so() -> None:
     ends = {"depth_gain": 0.01, "depth_low": 0.0, "depth_high": 0.02, "loop_gain": 0.0, "loop_low": -0.01, "loop_high": 0.01}
-    narrow = pd.DataFrame([{"regime": "from nothing", "data": "a"} | ends])
+    narrow = pd.DataFrame([gains(**ends)])
     wide = pd.concat([narrow, narrow.assign(data="b", loop_low=-0.4, loop_high=0.4)])
-    drawn = [depth_gains(table) for table in (narrow, wide)]
-    said = [" ".join(text.get_text() for text in figure.texts).replace("\n", " ") for figure in drawn]
-    assert ["cut at the frame" in words for words in said] == [False, True]
-    low, high = drawn[1].axes[0].get_ylim()
+    drawn = [depth_gains(where.shown(table), "A title") for table in (narrow, wide)]
+    notes = [" ".join(text.get_text() for text in figure.texts).replace("\n", " ") for figure in drawn]
+    assert ["cut at the frame" in note for note in notes] == [False, True]
+    low, high = drawn[1].axes[0].get_xlim()
     assert -0.03 < low < -0.02 and 0.02 < high < 0.03  # the mark is at zero; the frame holds two points on each side of it
-
-
-def test_marks_near_zero_are_enlarged_where_another_is_far() -> None:
-    table = pd.DataFrame([gains(data=str(n), depth_gain=0.001 * n, loop_gain=0.002) for n in range(4)])
-    far = pd.DataFrame([gains(data="far", depth_gain=0.12, depth_low=0.11, depth_high=0.13, loop_gain=0.1)])
-    one, two = depth_gains(table), depth_gains(pd.concat([table, far]))
-    assert [len(figure.axes) for figure in (one, two)] == [1, 2]
-    near, whole = ([text.get_text() for text in axes.texts] for axes in two.axes)
-    assert sorted(near) == list("0123") and whole == ["far"]
-    note = two.texts[1].get_text()
-    assert "enlarged" in note and note.count("\n") <= 1
-    (shade,) = two.axes[1].patches
-    assert two.axes[0].get_xlim() == (shade.get_x(), shade.get_x() + shade.get_width())
 
 
 def test_a_student_has_the_name_of_its_whole_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,4 +297,4 @@ def test_a_student_has_the_name_of_its_whole_conversion(monkeypatch: pytest.Monk
     what = SimpleNamespace(conversion=conversion, student=lambda: None, folder=Path("x"))
     found = [one.name for one in converted_embeddings.encoders(Embedder("all-MiniLM-L6-v2", None, None), [what])]
     assert found[1:] == [f"all-MiniLM-L6-v2 2×2 lower between edges{end}" for end in ("", " distilled")]
-    assert names.said(found[1]) == "MiniLM-L6, layers 2 and 3 passed twice between the first and the last"
+    assert naming.converted("MiniLM", conversion) == "MiniLM loop (4 layers, 2 twice)"

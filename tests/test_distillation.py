@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from in_process import rtx
+from near import assert_near
 
 from rtxlib.data.batching import Tokens
 from rtxlib.data.corpus import corpus_texts
@@ -104,16 +105,16 @@ def test_the_loss_is_half_the_squared_distance_at_length_one(what: Distillation,
     loss = whole.loss_and_gradients(rows, 20)
     own = embed_tokens(whole.training, whole.model.encoder, whole.pad_id, whole.device)[rows]
     a, b = (F.normalize(torch.from_numpy(x), dim=1) for x in (own, whole.taught[0][rows]))
-    assert loss.item() == pytest.approx((a - b).square().sum(dim=1).mean().item() / 2, abs=1e-6)
+    assert loss.item() == pytest.approx((a - b).square().sum(dim=1).mean().item() / 2, rel=1e-4)
     parts = distiller(what, texts["all"])
-    assert sum(parts.loss_and_gradients(some, 20) for some in (rows[:7], rows[7:])).item() == pytest.approx(loss.item(), abs=1e-6)
+    assert sum(parts.loss_and_gradients(some, 20) for some in (rows[:7], rows[7:])).item() == pytest.approx(loss.item(), rel=1e-4)
     for one, other in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-4)
+        assert_near(one.grad, other.grad)
 
 
 def test_what_gives_the_teachers_embeddings_already_has_no_loss(what: Distillation, texts: dict) -> None:
     same = distiller(dataclasses.replace(what, conversion={}), texts["all"])
-    assert same.validate() == pytest.approx((0, 1), abs=1e-6)
+    assert same.validate() == pytest.approx((0, 1), abs=1e-5)
     different = distiller(what, texts["all"]).validate()
     assert different[0] > 0.01 and different[1] < 1
 
@@ -175,7 +176,7 @@ def test_rtx_distill_writes_a_folder_that_others_open(teacher: str, spec: DataSp
     assert other.returncode == 2 and "is another encoder" in other.stderr
     mine = ["waa wbc", "wff " * 100]
     ours = embed(mine, pretrained.load(str(out)), pretrained_tokenizer(out))
-    torch.testing.assert_close(SentenceTransformer(str(out)).encode(mine), ours, atol=1e-6, rtol=0)
+    assert_near(SentenceTransformer(str(out)).encode(mine), ours)
     embedded = rtx("embed", spec.path, "--model", out, "--out", tmp_path / "embeddings.parquet", home=tmp_path)
     assert embedded.returncode == 0, embedded.stderr
     assert not np.allclose(ours, embed(mine, pretrained.load(str(loop)), pretrained_tokenizer(loop)), atol=1e-3)

@@ -91,6 +91,18 @@ def test_where_only_seeds_vary_the_paired_difference_is_the_t_interval_over_seed
     assert (found.low, found.high, found.p) == pytest.approx((interval.low, interval.high, expected.pvalue))
 
 
+def test_a_difference_of_accuracies_alone_is_the_paired_t_interval_over_seeds_or_that_of_two_shares():
+    """With items without end the seeds alone count; with seeds that agree, the items of two separate tests."""
+    a, b = np.array([0.8, 0.82, 0.87]), np.array([0.79, 0.77, 0.8])
+    found, expected = statistics.difference_of_accuracies(a, b, 10**12), stats.ttest_rel(a, b)
+    interval = expected.confidence_interval()
+    assert (found.low, found.high, found.p) == pytest.approx((interval.low, interval.high, expected.pvalue), rel=1e-4)
+    found = statistics.difference_of_accuracies(np.full(3, 0.8), np.full(3, 0.75), 600)
+    half = stats.norm.ppf(0.975) * np.sqrt((0.8 * 0.2 + 0.75 * 0.25) / 600)
+    assert (found.low, found.high) == pytest.approx((0.05 - half, 0.05 + half)) and (found.n_seeds, found.n_items) == (3, 600)
+    assert np.isnan(statistics.difference_of_accuracies(a[:2], b[:2], 600).low)
+
+
 @pytest.mark.parametrize(
     ("seed_spread", "item_spread"), [(0.0, 1.0), (0.4, 0.5), (0.15, 0.0)], ids=["items", "seeds", "both little"]
 )

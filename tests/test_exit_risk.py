@@ -10,11 +10,12 @@ import pytest
 
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
-from rtxstudy import profiles, published, readable, studies, words
+from rtxstudy import profiles, published, readable, studies
 from rtxstudy.evaluation import bounded_exits
 from rtxstudy.evaluation.exit_risk import certified, check_bound, controlled, exit_losses
 from rtxstudy.evaluation.exits import Decoded, leave
 from rtxstudy.evaluation.finished import Runs
+from rtxstudy.numbers import percent
 
 FULL = Path(__file__).resolve().parents[1] / "data" / "results" / "full"
 THRESHOLDS = np.append(np.linspace(0.3, 1.0, 71), 1.01)
@@ -118,52 +119,9 @@ def fixed(rows: pd.DataFrame, **changed: float) -> pd.DataFrame:
     return rows.assign(**{name: rows[name].where(rows["way"] != "fixed", value) for name, value in changed.items()})
 
 
-def test_the_words_follow_from_what_was_measured(measured: pd.DataFrame) -> None:
-    rows = measured
-    said = words.may_leave(rows)
-    assert said.startswith("**x.** The test texts are split 200 times") and "the bound of 0.5 % holds" in said
-    assert "is not reached" in said and "settle nothing" not in said
-    assert "fewer than four passes lose more than 0.5 points" in said and "times as fast as all passes." in said
-    assert "settle nothing" in words.may_leave(rows.assign(n_seeds=1))
-    assert "is reached" in words.may_leave(rows.assign(throughput=1.8))
-    assert "Every exit loses more than 0.5 points" in words.may_leave(rows.assign(difference=-0.01))
-    never = rows.assign(passes=4.0)
-    assert "No text leaves early at a risk of 0.5 %" in words.may_leave(never)
-    row = rows.set_index("way", drop=False).loc["change_certified"]
-    assert "of 4 passes on average" in words.bounded_exit(row) and "with a certified risk" in words.bounded_exit(row)
-    assert words.bounded_exit(never.iloc[-1]).endswith("no text leaves early.")
-
-
-def test_a_certified_threshold_is_judged_on_the_new_half_and_on_both_halves(measured: pd.DataFrame) -> None:
-    """The two shares bracket the bound's own, so between them nothing is settled."""
-    rows = measured.assign(mean_risk=0.006, share_above=0.087, share_all_above=0.003)
-    said = words.may_leave(rows)
-    assert "mean risk of 0.60 % on the new half: the bound of 0.5 % does not hold" in said
-    assert "in 8.7 % of the splits if the new half is judged, and in 0.3 % if both halves are judged" in said
-    assert "do not settle whether it holds" in said and "The bound of 5 % holds" not in said
-    assert "The bound of 5 % holds" in words.may_leave(rows.assign(share_above=0.05))
-    assert "The bound of 5 % does not hold" in words.may_leave(rows.assign(share_all_above=0.06))
-
-
-def test_fixed_passes_do_as_well_only_if_they_meet_the_bound_on_the_risk(measured: pd.DataFrame) -> None:
-    fast = fixed(measured, passes=2.0, throughput=3.0, difference=-0.001, low=-0.004, high=0.002, risk=0.004)
-    said = words.may_leave(fast)
-    assert "On validation texts two passes lose at most 0.5 points." in said and "is not excluded" not in said
-    assert "So fixed passes do as well, and leaving early is not needed." in said
-    risky = words.may_leave(fixed(fast, risk=0.038))
-    assert "they turn a right label wrong for 3.8 % of the texts. So they do not meet the bound of 0.5 %." in risky
-    assert "faster than this exit and about as accurate" in risky and "not needed" not in risky
-    wide = words.may_leave(fixed(fast, low=-0.01))
-    assert "A loss of more than 0.5 points is not excluded." in wide and "it is not settled whether they are as accurate" in wide
-    assert "so fixed passes do not do as well" in words.may_leave(fixed(fast, difference=-0.02))
-    assert "times as fast as fixed passes." in words.may_leave(fixed(fast, throughput=1.0))
-    assert "one pass loses at most" in words.may_leave(fixed(fast, passes=1.0))
-    assert "2.3 passes on average lose" in words.may_leave(fixed(fast, passes=7 / 3))
-
-
 def test_the_table_of_exits_shows_the_accuracy(measured: pd.DataFrame) -> None:
     shown = readable.bounded_exits(measured)
-    assert list(shown["accuracy"]) == [f"{accuracy:.3f}" for accuracy in measured["accuracy"]]
+    assert list(shown["accuracy"]) == [percent(accuracy) for accuracy in measured["accuracy"]]
 
 
 def published_runs(model: str) -> Runs:
@@ -181,9 +139,6 @@ def test_the_encoder_that_texts_leave_stands_beside_the_plain_loop_of_its_layers
     assert row["difference"] == pytest.approx(leaving.table["accuracy"].mean() - plain.table["accuracy"].mean())
     assert row["low"] < row["difference"] < row["high"] < -0.03
     assert bounded_exits.beside_plain_loop(leaving, others).empty
-    said = words.beside_plain_loop(row)
-    assert "66.8 % at full depth" in said and "has 71.0 %" in said and "for one epoch with one to four passes" in said
-    assert "this weaker encoder" in said and "weaker" not in words.beside_plain_loop(row | {"high": 0.01})
 
 
 def test_a_study_of_exits_trains_each_seed_at_random_depth_with_four_passes() -> None:

@@ -13,7 +13,7 @@ from test_recurrence import logits, small
 
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit
-from rtxstudy import readable, words
+from rtxstudy import readable
 from rtxstudy.evaluation import exits
 
 
@@ -88,37 +88,14 @@ def test_timings_are_of_the_work_asked_for(batches: list) -> None:
     assert not model.training
 
 
-def test_what_is_said_of_leaving_early_names_gain_and_loss() -> None:
+def test_the_table_of_exits_names_the_fixed_passes_that_do_as_well() -> None:
     row = {"criterion": "confidence", "model": "m", "data": "sst2", "throughput": 2.0, "throughput_least": 1.8, "passes": 1.4}
     row["learned"] = True
     row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
     row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
-
-    def said(**changes: object) -> str:
-        return words.leaving_early(pd.DataFrame([row | changes, row | {"criterion": "change", "throughput": 1.2} | changes]))
-
-    assert said().startswith("- **m** on sst2: leaving by confidence reaches the goal, 1.5 times")
-    assert "For change there is a fixed number" in said() and "For each rule" in said(fixed_throughput=2.1)
-    assert said(n_seeds=2).endswith("Fewer than 3 seeds settle nothing.")
-    assert "no rule reaches" in said(difference=-0.003) and "no rule reaches" in said(throughput=1.4)
-    assert "not judged" in said(learned=False)
     none = {"fixed_passes": math.nan, "fixed_throughput": math.nan}
-    assert "fixed number" not in said(**none)
     shown = readable.exits(pd.DataFrame([row, row | none | {"low": math.nan}]))
     assert shown.iloc[0].tolist()[2:6] == ["1.40", "2.00 (1.80)", "−0.1 (−0.4 to +0.2)", "2: 1.90 times, +0.1"]
     assert shown.iloc[1].tolist()[4:6] == ["−0.1", "none"]
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "says"),
-    [
-        ((0.80, 0.81, 0.82), (0.90, 0.92, 0.91), "the later passes raise the accuracy on these texts"),
-        ((0.90, 0.92, 0.91), (0.80, 0.81, 0.82), "the later passes lower the accuracy on these texts"),
-        ((0.80, 0.81, 0.82), (0.81, 0.80, 0.82), "the later passes are not shown to help"),
-        ((0.80,), (0.90,), "1 seed gives no interval"),
-        ((0.80, 0.81), (0.90, 0.911), "2 seeds give no interval"),
-        ((0.90, 0.92, 0.91), (0.80, 0.81, 0.82), "over 3 seeds, on these 1,872 texts"),
-    ],
-)
-def test_whether_a_loop_is_used_is_said_by_its_interval(first, last, says: str) -> None:
-    assert says in words.loop_used(first, last, "m", 4, 1872)

@@ -31,7 +31,7 @@ from rtxlib.runs import counting_words as classical
 from rtxlib.runs import execute, local, store, train, use
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
-from rtxstudy import profiles, published, readable, studies, words
+from rtxstudy import profiles, published, readable, studies
 from rtxstudy.evaluation import comparisons
 from rtxstudy.evaluation.finished import Runs
 
@@ -124,7 +124,7 @@ def test_pipeline_and_auto_classes_open_a_run(run) -> None:
     answer = {row["label"]: row["score"] for row in classify("the film was not dull at all .")[0]}
     assert set(answer) == {"negative", "positive"}
     ours = use.predict(run, ["the film was not dull at all ."]).iloc[0]
-    near = 1e-5 if run.metrics["dtype"] == "fp32" else 5e-3  # a pipeline computes in 32 bits
+    near = 1e-4 if run.metrics["dtype"] == "fp32" else 5e-3  # a pipeline computes in 32 bits
     assert answer["positive"] == pytest.approx(float(ours["p_positive"]), abs=near)
 
 
@@ -132,7 +132,7 @@ def test_predict_cleans_as_training_did_and_keeps_the_order(run) -> None:
     texts = ["A FINE film", "a fine   film<br />", "the parcel came late and broken", "x"]
     table = use.predict(run, texts)
     assert table["text"].tolist() == texts
-    assert table["p_positive"].iloc[0] == pytest.approx(table["p_positive"].iloc[1], abs=1e-6)
+    assert table["p_positive"].iloc[0] == pytest.approx(table["p_positive"].iloc[1], rel=1e-4)
 
 
 def test_evaluate_scores_by_label_name_and_refuses_a_stranger(run) -> None:
@@ -375,29 +375,14 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
     assert found.loc["one pass", "difference"] == pytest.approx(-0.2)
     assert found.loc["layers of their own", "blocks"] == 2  # two layers passed twice have no encoder of four beside them
     assert found.loc["layers of their own", "difference"] == pytest.approx(0.4)
-    one = words.over_blocks(comparisons.over_blocks(arm(*runs)).iloc[0])
-    assert one.startswith("**2 passes** through the same layers minus **one pass through them**: −20.0 points")
-    assert "over 4 blocks" in one and one.endswith(
-        "10 texts of sst2): 2 passes are less accurate, but fewer than 3 seeds of a block settle nothing."
-    )
-    row = {"passes": 3, "against": "layers of their own", "blocks": 1, "difference": 0.02, "low": 0.01, "high": 0.03, "seeds": 3}
-    assert words.over_blocks(row | {"n_items": 1234, "data": "sst2"}).endswith(
-        "**3 times as many separate layers**: +2.0 points of accuracy on average over 1 block "
-        "(95 % interval +1.0 to +3.0 points, 1,234 texts of sst2): 3 passes are more accurate."
-    )
     assert comparisons.over_blocks(arm(*runs).where(recurrent_depth=1)).empty
 
 
-def test_a_table_of_costs_and_the_limits_say_on_what_each_time_was_taken(run) -> None:
+def test_a_table_of_costs_says_on_what_each_time_was_taken(run) -> None:
     timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()))])
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
     device = timed["device"].iloc[0]
     assert readable.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
-    said = words.limits(mixed.assign(study="recurrent"))
-    assert f"timed on {device} (bf16) and on {device} (fp32). Inference was timed on {device}." in said
-    old = words.limits(mixed.drop(columns="latency_device").assign(study="recurrent"))
-    assert "recorded only the number of threads: 1. No other device" in old
-    assert "Not part of this profile: what the loop does (03); sizes" in said and "beside the standard one" not in said
 
 
 def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
@@ -423,31 +408,8 @@ def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
 def test_a_summary_is_written_for_reading() -> None:
     of_seeds = {"model": "m", "mean": 0.99, "low": 0.97, "high": 1.01, "sd": np.nan, "n": 3}
     written = readable.means(pd.DataFrame([{**of_seeds, "parameters": 12345.0, "forward_flops": 2e8}])).iloc[0].to_dict()
-    assert list(written.values()) == ["m", "0.990", "0.970 to 1.000", "–", "3", "12,345", "0.2000"]
-    assert list(written)[:4] == ["model", "mean accuracy", "95 % interval", "± over seeds"]
-
-
-@pytest.mark.parametrize(
-    ("difference", "written"), [(0.0126, "+1.3"), (-0.001, "−0.1"), (0.0004, "0.0"), (-0.0004, "0.0"), (0.0, "0.0")]
-)
-def test_a_difference_is_written_in_points_and_zero_has_no_sign(difference: float, written: str) -> None:
-    assert words.points(difference) == f"{written} points"
-
-
-def test_the_answer_is_yes_where_the_whole_interval_lies_above_the_margin() -> None:
-    base = {"comparison": "recurrent-3x2x256 − standard-6x384", "difference": 0.0, "low": -0.005, "high": 0.005, "n_seeds": 5}
-    rows = [{"data": "sst2", **base, "low_without": -0.012}, {"data": "cola", **base, "low": -0.02, "low_without": -0.03}]
-    said = words.answer("standard-6x384", "recurrent-3x2x256", pd.DataFrame(rows), 0.01)
-    for sentence in (
-        "- **yes**: sst2",
-        "- **not settled by these runs**: cola",
-        "- The yes on sst2 is narrow: without one of its seeds the interval can begin at −1.2 points.",
-        "The answer is yes where the whole interval lies above −1 percentage point, and no where it lies below.",
-    ):
-        assert sentence in said
-    wider = words.answer("standard-6x384", "recurrent-3x2x256", pd.DataFrame(rows), 0.035)
-    assert "lies above −3.5 percentage points," in wider and "narrow" not in wider
-    assert "No run has compared" in words.answer("a", "b", pd.DataFrame(rows), 0.01)
+    assert list(written.values()) == ["m", "99.0\u00a0%", "97.0 to 100.0", "–", "3", "12,345", "0.2000"]
+    assert list(written)[:4] == ["model", "mean accuracy", "95 % interval (%)", "± over seeds (points)"]
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)

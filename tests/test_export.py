@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from in_process import exported, rtx
+from near import assert_near
 from test_packaging import environment
 from test_recurrence import VARIANTS
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
@@ -77,10 +78,10 @@ def test_every_architecture_answers_as_the_model(name: str) -> None:
     config = preset(name, **(settings | ({"local_attention": 4} if "modern" in name else {})))
     given, model = batch(config), filled(EncoderForSequenceClassification(config))
     graph = network(model, pairs=True).SerializeToString()
-    np.testing.assert_allclose(answered(graph, given), model(**given).logits.numpy(), atol=1e-4)
+    assert_near(answered(graph, given), model(**given).logits.numpy())
     encoder = filled(Encoder(config))
     found = answered(network(encoder).SerializeToString(), given)
-    np.testing.assert_allclose(found, encoder.embed(given["input_ids"], given["attention_mask"]).numpy(), atol=1e-4)
+    assert_near(found, encoder.embed(given["input_ids"], given["attention_mask"]).numpy())
 
 
 @torch.inference_mode()
@@ -90,7 +91,7 @@ def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
     fixed = filled(EncoderForSequenceClassification(preset("recurrent-2x3x64", **(TINY | changed))))
     given = batch(fixed.config)
     found = answered(network(fixed, pairs=True).SerializeToString(), given)
-    np.testing.assert_allclose(found, fixed(**given).logits.numpy(), atol=1e-4)
+    assert_near(found, fixed(**given).logits.numpy())
     if fixed.config.block_sharing == "unshared":
         return
     trained = preset("recurrent-2x3x64", **(TINY | changed | {"depth_sampling": "uniform"}))
@@ -98,7 +99,7 @@ def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
     graph = network(free, pairs=True).SerializeToString()
     for passes in (1, 3, 5):
         expected = free(**given, recurrent_depth=passes).logits.numpy()
-        np.testing.assert_allclose(answered(graph, given, passes), expected, atol=1e-4)
+        assert_near(answered(graph, given, passes), expected)
 
 
 def test_a_shared_block_stands_in_the_file_once() -> None:
@@ -134,7 +135,7 @@ def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
     assert 1e-4 < (1 - (before * after).sum(axis=1)).max() + 1e-4 < 0.01
     assert np.abs(before - after).max() > 0
     alone = answered(graph, {name: x[2:] for name, x in given.items()})  # the other texts change nothing
-    np.testing.assert_allclose(alone, after[2:], atol=1e-5)
+    assert_near(alone, after[2:])
     assert np.abs(eight_bits.rounded(np.random.default_rng(0).normal(size=(8, 4)), axis=0)[0]).max() == 63
 
 
@@ -245,7 +246,7 @@ def test_without_torch_script_predict_and_embed_answer(home: Path, wheel: Path, 
     theirs = np.stack(pd.read_parquet(tmp_path / "empty" / "v.parquet")["embedding"])
     done = rtx("embed", tmp_path / "empty" / "t.txt", "--model", home / "encoder", "--out", tmp_path / "ours.parquet", home=home)
     assert done.returncode == 0, done.stderr
-    np.testing.assert_allclose(theirs, np.stack(pd.read_parquet(tmp_path / "ours.parquet")["embedding"]), atol=1e-4)
+    assert_near(theirs, np.stack(pd.read_parquet(tmp_path / "ours.parquet")["embedding"]))
     script = Path(standalone.__file__).read_text(encoding="utf-8")
     assert len([line for line in script.split('"""', 2)[2].splitlines() if line.strip()]) <= 50
 
@@ -312,10 +313,10 @@ def test_transformers_alone_opens_a_classifier_of_berts_layers(pooling: str, tmp
     logits, real = theirs(**given).logits, given["attention_mask"][..., None]
     if pooling != "pooler":
         logits = logits[:, 0] if pooling == "cls" else (logits * real).sum(dim=1) / real.sum(dim=1)
-    torch.testing.assert_close(logits, model(**given).logits, atol=1e-4, rtol=0)
+    assert_near(logits, model(**given).logits)
     again = folder.pretrained.load_trained(tmp_path / "out")
     assert again.config.id2label == theirs.config.id2label
-    torch.testing.assert_close(again(**given).logits, model(**given).logits, atol=1e-5, rtol=0)
+    assert_near(again(**given).logits, model(**given).logits)
     exec(bert.snippet(config, repr(str(tmp_path / "out"))), {})  # what the card says can be pasted
     loop = EncoderForSequenceClassification(preset("recurrent-1x2x32", vocab_size=len(tokenizer)))
     with pytest.raises(InputError, match="no classifier of this shape"):

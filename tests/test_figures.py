@@ -365,7 +365,7 @@ def test_a_model_without_a_cost_is_left_out_and_named():
     table = summary_of(TWELVE, 3)
     table.loc[table["model"].str.startswith("tf-idf"), "ms_median"] = np.nan
     words = " ".join(text.get_text().replace("\n", " ") for text in tradeoff.bubble(table).texts)
-    assert "Not shown, for want of a cost: Counting words." in words
+    assert "Not shown, for want of a cost: TF-IDF." in words
     with pytest.raises(InputError, match="no model with a value above zero"):
         tradeoff.bubble(table.assign(ms_median=np.nan))
 

@@ -179,7 +179,7 @@ def test_marks_stand_at_the_means_in_the_order_of_k_and_chance_is_a_line() -> No
         bars = [tuple(line.get_xdata()) for line in ax.get_lines() if len(set(line.get_xdata())) == 2]
         assert bars == list(zip(shown["low"], shown["high"], strict=True))
         assert [label.get_text() for label in ax.get_yticklabels()] == [
-            f"{said(model, brief=True)}, k = {k}" for model, k in zip(shown["model"], shown["k"], strict=True)
+            f"{said(model)}, k = {k}" for model, k in zip(shown["model"], shown["k"], strict=True)
         ]
         dashed = [line for line in ax.get_lines() if line.get_linestyle() == "--"]
         assert [set(line.get_xdata()) for line in dashed] == [{1 / 3}]
@@ -221,7 +221,7 @@ def test_lines_are_the_norms_and_the_axis_turns_logarithmic_when_they_span_much(
     ax = embeddings.norms_by_layer(NORMS.sample(frac=1, random_state=0)).axes[0]
     drawn = {tuple(line.get_ydata()) for line in ax.get_lines()}
     assert drawn == {tuple(part["norm"]) for _, part in NORMS.groupby("model")}
-    assert {note.get_text() for note in ax.texts} >= {said(model, brief=True) for model in NORMS["model"]}
+    assert {note.get_text() for note in ax.texts} >= {said(model) for model in NORMS["model"]}
     assert ax.get_yscale() == "log"
     flat = embeddings.norms_by_layer(lengths(**{"all-MiniLM-L6-v2": FLAT})).axes[0]
     assert flat.get_yscale() == "linear" and flat.get_ylim()[0] == 0

@@ -14,7 +14,6 @@ from rtxlib.data.rows import Rows
 from rtxlib.data.spec import DataSpec
 from rtxlib.runs.keys import changed
 from rtxlib.runs.spec import data_label
-from rtxstudy import words
 from rtxstudy.evaluation import format_control as control
 from rtxstudy.figures import format_control as draw
 
@@ -69,16 +68,6 @@ def test_all_rows_are_of_the_same_texts_and_compared_with_them_as_they_are(table
     )
     whole = accuracy(table, control.WHOLE)
     np.testing.assert_allclose(table["difference"], table["accuracy"] - whole)
-
-
-def test_the_sentences_say_what_the_table_says(tables: dict) -> None:
-    said = words.format_control(tables["format"])
-    assert "label 100.0% of the 40 test texts correctly" in said and "can be solved without reading a word" in said
-    assert "keep 100% of what counting words gains" in words.format_control(tables["words"])
-    warned = words.format_tells(tables["format"], "x")
-    assert "on **x** with care" in warned and "tells its label for 100% of the texts" in warned
-    told = tables["format"].assign(low=0.0)
-    assert words.format_tells(told, "x").startswith("On **x**, the format of a text does not tell")
 
 
 def test_the_figure_marks_every_input_once(tables: dict) -> None:

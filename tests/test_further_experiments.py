@@ -29,12 +29,13 @@ from rtxlib.runs.train import fresh_model, train_run
 from rtxlib.runs.use import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
-from rtxstudy import not_run, profiles, published, readable, studies, words
+from rtxstudy import not_run, profiles, published, readable, studies
+from rtxstudy.claims import sentences
 from rtxstudy.evaluation import comparisons, further_data, longer_texts
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, standard_error
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
-from rtxstudy.words.limitations import NOT_RUN
+from rtxstudy.questions import domains, limits
 
 WHOLE = dataclasses.replace(FULL, **NOT_RUN_YET)
 SHORT = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400, max_length=48)
@@ -50,9 +51,11 @@ def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
             assert standing < wanted
         elif name == "depth_tasks":  # those that are run, and more
             assert standing == wanted[: len(standing)] != wanted
+        elif name == "loops":  # the same, with further weights of the residual
+            assert standing == tuple(dataclasses.replace(loop, alphas=()) for loop in wanted) != wanted
         else:
             assert not standing
-    further = ("elsewhere", "unified", "cross_domain", "components", "plan_b", "longer_texts")
+    further = ("elsewhere", "unified", "cross_domain", "components", "plan_b", "longer_texts", "stars")
     assert not any(studies.specs_of(name, FULL) for name in further)
 
 
@@ -62,6 +65,7 @@ def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
         ("elsewhere", 2 * 4),
         ("unified", 2 * 2),
         ("cross_domain", 3 * 2),
+        ("stars", 2),
         ("components", 9),
         ("plan_b", 4),
         ("longer_texts", 3),
@@ -218,12 +222,8 @@ def test_the_baseline_that_validation_texts_choose_is_the_one_that_is_compared(m
             "correct": [labels == 0, np.arange(100) < 80, np.arange(100) < 85],
         }
     )
-    above, below = (further_data.against_best_words(arms[name], counting).iloc[0].to_dict() for name in ("good", "bad"))
+    above = further_data.against_best_words(arms["good"], counting).iloc[0].to_dict()
     assert above["comparison"] == "good − nb-svm" and above["difference"] == pytest.approx(0.12)
-    assert words.beside_words(above).endswith("good is above it.") and "is below it." in words.beside_words(below)
-    open_row = above | {"low": -0.01, "difference": 0.0}
-    assert words.beside_words(open_row).endswith("on average good is at it or above, and the interval contains zero.")
-    assert "fewer than 3 seeds settle nothing" in words.beside_words(above | {"n_seeds": 2})
 
 
 def test_macro_f1_falls_where_one_class_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,14 +236,16 @@ def test_macro_f1_falls_where_one_class_is_preferred(monkeypatch: pytest.MonkeyP
     assert list(table.index) == ["perfect", "always positive"]
 
 
-def test_the_sentence_on_other_data_names_home_away_and_the_worst() -> None:
-    cells = {("a", "a"): 0.9, ("a", "b"): 0.7, ("b", "a"): 0.6, ("b", "b"): 0.8}
-    columns = ["model", "trained_on", "tested_on", "mean"]
-    matrix = pd.DataFrame([("m", *pair, mean) for pair, mean in cells.items()], columns=columns)
-    assert words.away_from_home(matrix) == (
-        "- **m**: 85.0% on average on the test texts of its training data, 65.0% on the other data. The lowest accuracy is "
-        "60.0%, trained on b and tested on a."
-    )
+def test_what_carries_over_is_paired_by_seed_for_each_pair_of_data() -> None:
+    columns = ["model", "seed", "trained_on", "tested_on", "accuracy", "n_test"]
+    made = {("a", "x"): [0.8, 0.82, 0.84], ("b", "x"): [0.7, 0.74, 0.75], ("a", "y"): [0.6] * 3, ("b", "y"): [0.6] * 3}
+    rows = [(model, seed, "home", to, own, 600) for (model, to), each in made.items() for seed, own in enumerate(each)]
+    scores = pd.DataFrame([*rows, ("a", 3, "home", "x", 0.1, 600)], columns=columns)  # b has no such seed
+    table = comparisons.carried_over(scores, "a", "b").set_index("data")
+    assert list(table.index) == ["x, after training on home", "y, after training on home"]
+    assert table["difference"].tolist() == pytest.approx([0.09, 0]) and table["n_seeds"].tolist() == [3, 3]
+    above, equal = sentences(domains.carried_over(table.reset_index().assign(comparison="a − b")))
+    assert "a is more accurate" in above and "not told apart" in equal
 
 
 # ---------------------------------------- power
@@ -283,7 +285,7 @@ def test_simulated_experiments_show_the_smallest_difference_four_times_in_five(s
     assert 0.72 < shown < 0.88
 
 
-def test_the_smallest_detectable_difference_stands_in_its_row_its_sentence_and_its_table(
+def test_the_smallest_detectable_difference_stands_in_its_row_and_its_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     labels = np.arange(200) % 2
@@ -291,20 +293,10 @@ def test_the_smallest_detectable_difference_stands_in_its_row_its_sentence_and_i
     table = comparisons.against_first({"the base": arms["b"], "changed": arms["a"]})
     (row,) = table.to_dict("records")
     assert row["form"] == "changed" and row["comparison"] == "a − b" and row["smallest"] > 0
-    expected = (
-        f"**a − b** (3 seeds × 200 texts of d): a true difference of {100 * row['smallest']:.1f} points would be shown"
-    )
-    assert words.smallest(row).startswith(expected)
     shown = readable.comparisons(table.assign(study="s")).iloc[0]
     assert shown["smallest detectable (points)"] == f"{100 * row['smallest']:.1f}"
     before = readable.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
     assert before["smallest detectable (points)"] == "–"
-    assert words.smallest(row | {"smallest": 0.0}).endswith("so the smallest detectable difference cannot be estimated.")
-    assert words.smallest(row | {"smallest": 1.2}).endswith("no difference would be shown four times in five.")
-    blocks = {"passes": 2, "against": "one pass", "blocks": 9, "n_items": 872, "data": "d", "smallest": 0.012}
-    assert words.smallest(blocks).startswith(
-        "**2 passes − one pass** (9 blocks × 872 texts of d): a true difference of 1.2"
-    )
 
 
 # ---------------------------------------- what is not run
@@ -341,10 +333,11 @@ def test_what_is_not_run_is_counted_once_and_priced(tmp_path) -> None:
     )
     assert one["runs"].tolist() == [len(own) for own in specs]
     assert two["core_hours"].tolist() == pytest.approx((2 * one["core_hours"]).tolist())
-    said, shown = words.not_run(one), readable.not_run(one)
-    assert said.startswith(f"{sum(map(len, specs))} trainings") and shown["experiment"].str.len().gt(5).all()
+    assert limits.readable(one)["experiment"].tolist() == [limits.NOT_RUN[name] for name in left_out]
+    (sentence,) = sentences(limits.not_run(one))
+    assert sentence.startswith(f"**{one['runs'].sum()} trainings of this study were not run**")
     assert not_run.key(profile) != not_run.key(dataclasses.replace(profile, not_run={"plan_b_seeds": 2}))
 
 
 def test_each_experiment_that_the_full_profile_leaves_out_has_a_name() -> None:
-    assert set(FULL.not_run) <= set(NOT_RUN)
+    assert set(FULL.not_run) <= set(limits.NOT_RUN)

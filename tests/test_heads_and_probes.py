@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from near import assert_near
 from test_figures import on_its_page, refuses
 
 from rtxlib.data.prepare import prepare
@@ -16,7 +17,6 @@ from rtxlib.models import Encoder, preset
 from rtxstudy.evaluation import guide, heads, probing
 from rtxstudy.figures import heads as draw_heads
 from rtxstudy.figures import probing as draw_probes
-from rtxstudy.words import encoders as words
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def patterns(data: Prepared) -> pd.DataFrame:
 def test_a_head_that_attends_to_all_alike_has_the_uniform_share_of_every_kind(patterns: pd.DataFrame) -> None:
     measured = patterns.dropna()
     assert set(measured["pattern"]) == set(heads.PATTERNS) and (measured["queries"] > 0).all()
-    np.testing.assert_allclose(measured["share"], measured["uniform"], atol=1e-5)
+    assert_near(measured["share"], measured["uniform"])
     assert len(patterns) == 2 * len(heads.PATTERNS) * 2 * 2  # halves, kinds, layers, heads
 
 
@@ -66,10 +66,6 @@ def test_a_head_that_looks_at_the_previous_token_is_found(data: Prepared) -> Non
     best = found.loc["previous token"]
     assert (best["layer"], best["head"]) == (1, 2) and best["share"] == pytest.approx(1) and best["over_half"] == 1
     assert found.loc["next token", "share"] < 0.5 and 0 < best["uniform"] < 0.5
-    said = words.looked_at(found.reset_index())
-    assert (
-        "**previous token**: head 2 of layer 1 gives it 100%" in said and "1 of 4 heads gives it more than half" in said
-    )
 
 
 def test_the_map_of_heads_shows_each_kind_and_refuses_what_it_cannot_draw(patterns: pd.DataFrame) -> None:
@@ -122,7 +118,7 @@ def test_the_states_of_a_loop_are_followed_by_pass_and_padding_is_left_out(data:
     found = probing.mean_states(texts, loop, data.tokenizer, None, by_pass=True)
     assert found.shape == (4, 5, 32)
     alone = probing.mean_states(texts[2:3], loop, data.tokenizer, None, by_pass=True)
-    np.testing.assert_allclose(found[:, 2], alone[:, 0], atol=1e-5)
+    assert_near(found[:, 2], alone[:, 0])
 
 
 def test_the_probes_are_drawn_and_said_beside_random_weights(data: Prepared) -> None:
@@ -135,9 +131,6 @@ def test_the_probes_are_drawn_and_said_beside_random_weights(data: Prepared) -> 
     assert dict(table.groupby("model")["by"].first()) == {"bert-tiny": "layer", "recurrent-1x3x32": "pass"}
     on_its_page(lambda: draw_probes.probes(table))
     refuses(draw_probes.probes, table, ("model", "weights", "depth", "task", "accuracy"))
-    said = words.known_by_depth(table)
-    assert words.probes_title(table) == "After its last layer, bert-tiny is not above random weights"
-    assert "after pass 3" in said and "0.0 and 0.0 points compared with random weights" in said
 
 
 # ---------------------------------------- the guide
@@ -149,14 +142,10 @@ def test_the_guide_measures_each_size_and_names_what_it_could_not_measure(data: 
     assert table["parameters"].is_monotonic_increasing and table["nearest"].isna().all()
     assert (table[["ms_median", "ms_per_text", "mb"]] > 0).all(axis=None)
     shown = guide.shown(table)
-    assert "neighbour of the same kind" not in shown  # an empty column tells nothing
-    assert words.guided(table).endswith("- No quality was measured, because the weights were out of reach.")
-    one = words.guided(table.assign(nearest=[0.75, np.nan]))
-    assert "tiny finds a neighbour of the same kind for 75.0% of the texts. The quality of the others was not measured" in one
-    assert "neighbour of the same kind" not in guide.shown(table.assign(nearest=[0.75, np.nan]))
+    quality = "neighbour of the same kind (published weights)"
+    assert set(shown[quality]) == {"not measured"}
+    assert guide.shown(table.assign(nearest=[0.75, np.nan]))[quality].tolist() == ["75.0 %", "not measured"]
     both = table.assign(nearest=[0.75, 0.8])
-    assert guide.shown(both)["neighbour of the same kind"].tolist() == ["75.0 %", "80.0 %"]
-    assert words.guided(both).endswith("mini finds a neighbour of the same kind for 80.0% of the texts, the most of all.")
+    assert guide.shown(both)[quality].tolist() == ["75.0 %", "80.0 %"]
     three = pd.concat([both, table[:1].assign(model="large")], ignore_index=True)
-    assert guide.shown(three)["neighbour of the same kind"].iloc[-1] == "not measured"
-    assert words.guided(three).endswith("the most of those measured. The weights of large were out of reach.")
+    assert guide.shown(three)[quality].iloc[-1] == "not measured"

@@ -21,6 +21,7 @@ NOTEBOOKS = (
 PLOTTING = ("matplotlib", "seaborn", "plotly", "anywidget", "statsmodels", "nbformat", "nbclient")
 # they import nothing of ours but each other
 LEAVES = ("rtxlib.errors", "rtxlib.atomic", "rtxlib.checksums", "rtxlib.hub", "rtxlib.process")
+READERS = ("rtxlib.export.standalone_classifier",)  # of an exported folder, with numpy alone
 OURS = ("rtxlib", "rtxstudy")
 MODELS = ("torch", "transformers")
 TABLES = ("rtxstudy.evaluation.statistics", "rtxstudy.evaluation.pareto")  # of evaluation, these read tables alone
@@ -31,16 +32,16 @@ RULES = [
     ("rtxlib/errors.py rtxlib/atomic.py rtxlib/checksums.py rtxlib/hub.py", OURS, LEAVES),
     ("rtxlib/process.py", (*OURS, *MODELS), LEAVES),
     ("rtxlib/models", OURS, ("rtxlib.models", *LEAVES)),
-    ("rtxlib/data", OURS, ("rtxlib.data", *LEAVES)),
+    ("rtxlib/data", OURS, ("rtxlib.data", "rtxlib.paths", *LEAVES)),
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
     ("rtxlib/runs", ("rtxlib.cli", "rtxlib.doctor"), ()),
     ("rtxlib/export rtxlib/shards", ("rtxlib.cli", "rtxlib.doctor"), ()),
-    ("rtxlib/export/standalone.py rtxlib/export/opened.py", (*OURS, *MODELS), ("rtxlib.export.standalone", *LEAVES)),
-    ("rtxstudy/figures", (*OURS, *MODELS), ("rtxstudy.figures", "rtxstudy.names", *TABLES, *LEAVES)),
+    ("rtxlib/export/standalone.py rtxlib/export/opened.py", (*OURS, *MODELS), ("rtxlib.export.standalone", *READERS, *LEAVES)),
+    ("rtxstudy/figures", (*OURS, *MODELS), ("rtxstudy.figures", "rtxstudy.names", "rtxstudy.numbers", *TABLES, *LEAVES)),
     ("rtxstudy/evaluation/statistics.py rtxstudy/evaluation/pareto.py", (*OURS, *MODELS), (*TABLES, *LEAVES)),
     ("rtxstudy/pages", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.pages", "anywidget")),
     ("rtxstudy/report", OURS, ("rtxstudy.report", "rtxstudy.names", "rtxlib.paths", *LEAVES)),
-    ("rtxstudy/names.py", OURS, ()),
+    ("rtxstudy/names.py rtxstudy/numbers.py", OURS, ()),
     ("rtxstudy/evaluation", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.evaluation", "statsmodels")),
     ("rtxstudy", ("rtxlib.cli",), ("rtxlib.cli.output",)),
 ]

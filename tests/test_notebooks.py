@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
+import papermill
 import pytest
 from test_packaging import EXTRAS, NEEDED
 from test_packaging import environment as installed
@@ -53,6 +57,19 @@ def test_notebook_is_committed_clean_and_defines_nothing(stem: str) -> None:
     assert notebooks.read_parameters(FOLDER / f"{stem}.ipynb")
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_papermill_shows_every_parameter_of_a_notebook(path: Path) -> None:
+    """What `papermill --help-notebook` lists is what is checked: names, types, defaults, and a sentence on each."""
+    shown = papermill.inspect_notebook(str(path))
+    checked = notebooks.read_parameters(path)
+    assert [parameter.name for parameter in checked] == list(shown) and shown
+    for parameter in checked:
+        found = shown[parameter.name]
+        assert found["inferred_type_name"] == parameter.annotation
+        assert ast.literal_eval(found["default"]) == parameter.default
+        assert found["help"] == parameter.description != ""
+
+
 @pytest.mark.parametrize("stem", STEMS)
 def test_a_paragraph_stands_before_each_figure(stem: str) -> None:
     cells = nbformat.read(FOLDER / f"{stem}.ipynb", as_version=4).cells
@@ -70,6 +87,19 @@ def test_a_committed_execution_is_of_the_committed_notebook(stem: str) -> None:
     injected = [cell.source for cell in executed.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
     assert injected == [cell.source for cell in source.cells]
     assert executed.metadata.rtx["completed"] is True
+
+
+def test_the_committed_notebooks_show_no_text_of_sst2(hub: str) -> None:
+    """The cells of every table that they show, against every phrase of more than three words."""
+    folder = FOLDER.parents[1] / "shared/hub/datasets/stanfordnlp/sst2"  # which the Hub of the tests serves
+    phrases = pd.concat([pd.read_parquet(file)["sentence"] for file in folder.rglob("*.parquet")])
+    texts = {" ".join(text.lower().split()) for text in phrases if len(text.split()) > 3}
+    assert len(texts) > 10_000
+    for stem in STEMS:
+        book = nbformat.read(FOLDER.parent / "reports/full/notebooks" / f"{stem}.ipynb", as_version=4)
+        pages = [output.get("data", {}).get("text/html", "") for cell in book.cells for output in cell.get("outputs", [])]
+        cells = [html.unescape(cell) for page in pages for cell in re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)]
+        assert not {" ".join(cell.lower().split()) for cell in cells} & texts, stem
 
 
 def test_the_doctor_of_the_installed_wheel_finds_the_study(report: Path) -> None:
@@ -128,7 +158,9 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
         "components",
         "unified",
         "cross_domain",
+        "stars",
     }
+    assert set(pd.read_parquet(results / "carried_over.parquet")["study"]) == {"transfer", "cross_domain"}
     assert "tf-idf + logistic regression" in set(pd.read_parquet(results / "classical.parquet")["model"])
 
 

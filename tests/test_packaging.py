@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from test_imports import ROOT, imported
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -49,6 +51,7 @@ def test_every_package_that_code_imports_is_listed(folder: str, listed: list[str
     files = list((ROOT / folder).rglob("*.py"))
     modules = {name.partition(".")[0] for file in files for name in imported(file)}
     modules -= {*sys.stdlib_module_names, "rtxlib", "rtxstudy", "ray", "onnx", "onnxruntime", "mpl_toolkits"}
+    modules -= {"graph"}  # a file beside the one that imports it, in an exported folder
     known = importlib.metadata.packages_distributions()
     wanted = {module: names(known.get(module, [module])) for module in modules}
     assert not {module: owners for module, owners in wanted.items() if not owners & names(listed)}
@@ -61,6 +64,20 @@ def test_every_listed_package_is_used() -> None:
     used = set().union(*(names(known.get(module, [module])) for module in modules - {*sys.stdlib_module_names}))
     listed = names(NEEDED + EXTRAS["study"])
     assert listed - NOT_IMPORTED <= used and len(listed) == len(NEEDED + EXTRAS["study"])
+
+
+def test_the_conda_environment_installs_this_package_with_a_python_that_it_takes() -> None:
+    """No conda channel is within reach of the tests, so only what the file says is checked."""
+    said = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    *of_conda, of_pip = said["dependencies"]
+    assert said["channels"] == ["conda-forge"] and of_conda[1:] == ["pip"]
+    name, _, versions = of_conda[0].partition(" ")
+    wanted = SpecifierSet(PROJECT["project"]["requires-python"])
+    offered = [f"3.{minor}" for minor in range(40) if f"3.{minor}" in SpecifierSet(versions)]
+    assert name == "python" and offered and all(version in wanted for version in offered)
+    (installed,) = of_pip["pip"]
+    folder, _, extra = installed.removeprefix("-e ").partition("[")  # pip's folder is that of environment.yml
+    assert (ROOT / folder).resolve() == ROOT and extra.removesuffix("]") in EXTRAS
 
 
 # ---------------------------------------- the wheel

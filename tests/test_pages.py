@@ -101,7 +101,7 @@ def test_modules_in_a_circle_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("name", static.PAGES)
 def test_a_page_fetches_nothing_and_no_state_ends_its_script(name: str) -> None:
     page = static.page(name, {"tokens": ["</script><img src=x>", "<!--", "<SCRIPT>"]})
-    assert not re.search(r"""(?:src|href)=["'](?!data:,)|@import|url\(""", page)
+    assert not re.search(r"""(?:src|href)=["'](?!data:,)|@import|url\((?!#)""", page)  # "url(#" names a part of the page itself
     assert page.count("</script>") == 2 and page.lower().count("<script") == 2 and "<!--" not in page
     state = re.search(r'id="state">(.*)</script>', page)[1]
     assert json.loads(state)["tokens"] == ["</script><img src=x>", "<!--", "<SCRIPT>"]
@@ -121,7 +121,8 @@ def test_rtx_pages_writes_every_page_and_a_list(tmp_path: Path, monkeypatch: pyt
     assert files.keys() == {"index.html", *(f"{name}.html" for name in static.PAGES)}
     for name, title in static.PAGES.items():
         assert files[f"{name}.html"] == static.page(name)
-        assert f'<a href="{name}.html">{title}</a>' in files["index.html"]
+        card = re.search(rf'<a href="{name}.html">(.*?)</a>', files["index.html"], re.S)[1]
+        assert card.startswith("<svg") and f"<strong>{title}</strong>" in card and static.SENTENCES[name] in card
 
 
 def test_rtx_pages_says_what_is_missing(
@@ -281,7 +282,9 @@ def test_a_run_s_page_says_what_the_run_says(tmp_path, monkeypatch, browser, exa
     tokens = page.locator(".tokens input").evaluate_all("(all) => all.map((one) => one.value)")
     tokenizer = train("wordpiece", TEXTS, 70)
     encoded = tokenizer("Not a FINE film, dull!", return_tensors="pt")
-    assert tokens == tokenizer.convert_ids_to_tokens(encoded["input_ids"][0])
+    # the page keeps an unknown word where the tokenizer has [UNK]
+    known = [token if token in tokenizer.vocab else "[UNK]" for token in tokens]
+    assert known == tokenizer.convert_ids_to_tokens(encoded["input_ids"][0]) and tokens[5] == ","
     model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
     with torch.no_grad():
         said = model(encoded["input_ids"]).logits[0].softmax(-1)

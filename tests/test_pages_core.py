@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import os
@@ -156,36 +155,15 @@ def judged(name: str, model: EncoderBase, ids: list[int], begun: list[int], drop
     }
 
 
-def shipped(node: str, name: str) -> tuple[EncoderBase, dict[str, Any]]:
-    """A trained model of the page, in torch, and its record in the page."""
-    code = f'import("{train_weights.FILE.as_uri()}").then(({{ TRAINED }}) => console.log(JSON.stringify(TRAINED)))'
-    record = json.loads(subprocess.check_output([node, "-e", code]))[name]
-    base, kind = {
-        "sentiment": (train_weights.CLASSIFIER, EncoderForSequenceClassification),
-        "reversal": (train_weights.TRANSLATOR, EncoderDecoder),
-    }[name]
-    model = kind(ModelConfig(**(base.to_diff_dict() | {"vocab_size": len(record["words"])})))
-    into = weights.tensors(model)
-    numbers = torch.from_numpy(np.frombuffer(base64.b64decode(record["data"]), "<f2").astype(np.float32))
-    assert [*into] == [part for part, _, _ in record["weights"]] and weights.configuration(model.config) == record[
-        "config"
-    ]
-    for (part, rows, columns), values in zip(
-        record["weights"], numbers.split([r * c for _, r, c in record["weights"]]), strict=True
-    ):
-        into[part].copy_(values.view(rows, columns))
-    return model.eval(), record
-
-
-def trained(node: str) -> Iterator[dict[str, Any]]:
+def trained() -> Iterator[dict[str, Any]]:
     """The page's own models, in double precision, on texts of theirs."""
-    model, record = shipped(node, "sentiment")
+    model, record = train_weights.shipped("sentiment")
     for text in ("the film was dull", "nobody can claim that this drama was not witty , but it annoyed me"):
         ids = [
             record["words"].index(word) if word in record["words"] else 1 for word in ["[CLS]", *text.split(), "[SEP]"]
         ]
         yield judged(f"the trained classifier: {text}", model.double(), ids, [])
-    model, record = shipped(node, "reversal")
+    model, record = train_weights.shipped("reversal")
     ids, begun = ([record["words"].index(letter) for letter in letters] for letters in ([*"faced"], ["<s>", *"dec"]))
     yield judged("the trained encoder–decoder", model.double(), ids, begun)
 
@@ -224,7 +202,7 @@ def test_node_finds_every_number_as_torch_does(node: str, tmp_path: Path) -> Non
     models = [case(name, settings, torch.float64, False) for name, settings in CASES.items()]
     models += [case(f"{name}, in float32", CASES[name], torch.float32, False) for name in DROPPED]
     models += [case(f"{name}, with dropout", CASES[name], torch.float64, True) for name in DROPPED]
-    models += trained(node)
+    models += trained()
     fixtures = tmp_path / "fixtures.json"
     fixtures.write_text(json.dumps({"models": models, "halves": halves(), "pieces": sentences()}), encoding="utf-8")
     script = Path(__file__).parent / "js" / "transformer.test.mjs"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import torch
 from click.testing import CliRunner
-from test_pages_core import shipped
+from test_figures import on_its_page, refuses
 
+from rtxlib.errors import InputError
+from rtxstudy.figures.passes import alt, passes_strip
+from rtxstudy.pages import passes, static, weights
 from rtxstudy.pages import train_weights as command
-from rtxstudy.pages import weights
 
 SMALL = {
     "sentiment": command.SENTIMENT | {"train": 64, "held_out": 16, "steps": 3, "batch": 8},
@@ -41,9 +45,9 @@ def test_one_seed_makes_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["sentiment", "reversal"])
-def test_the_page_s_weights_are_those_of_the_command_and_as_good_as_it_says(node: str, name: str) -> None:
+def test_the_page_s_weights_are_those_of_the_command_and_as_good_as_it_says(name: str) -> None:
     sizes = {"sentiment": command.SENTIMENT, "reversal": command.REVERSAL}[name]
-    model, record = shipped(node, name)
+    model, record = command.shipped(name)
     assert record["made"].items() >= sizes.items() and record["made"]["parameters"] == command.parameters(model)
     assert (command.FILE.read_text().splitlines()[0]) == (
         "// Made by `python -m rtxstudy.pages.train_weights --seed 0`. The next call writes over changes to this file."
@@ -87,3 +91,49 @@ def test_a_reversal_is_its_source_backwards_and_held_out_sources_stay_out() -> N
             assert label[label >= 0].tolist() == [*letters[::-1], command.EOS]
             assert begun[: len(letters) + 1].tolist() == [command.BOS, *letters[::-1]]
             assert (sum(letters) % 5 == 0) == held_out
+
+
+# ---------------------------------------- the strip of passes
+
+TURNED = "nobody can claim that the film was not dull"
+# What the page computes: the probabilities after each pass, and the first row of each head's attention weights in each pass.
+IN_THE_PAGE = """
+Promise.all([import("STATE"), import("MODEL")]).then(([{ complete }, { compute }]) => {
+  const { values } = compute(complete({ tokens: SENTENCE }));
+  const row = (name) => [...values.get(name).data.subarray(0, values.get(name).cols)];
+  const heads = [0, 1, 2].map((pass) => [0, 1].map((head) => row(`encoder/${pass}/0/attention/weights/${head}`)));
+  console.log(JSON.stringify({ passes: [...values.get("passes").data], heads }));
+});
+"""
+
+
+def test_the_strip_shows_what_the_page_computes(node: str) -> None:
+    folder = static.HERE / "transformer"
+    code = IN_THE_PAGE.replace("STATE", (folder / "state.js").as_uri()).replace("MODEL", (folder / "model.js").as_uri())
+    shown = json.loads(subprocess.check_output([node, "-e", code.replace("SENTENCE", json.dumps(TURNED))]))
+    table = passes.answers(TURNED)
+    assert list(table.drop_duplicates("place")["word"]) == TURNED.split()
+    assert table.groupby("pass")["positive"].first().tolist() == pytest.approx(shown["passes"][1::2], abs=1e-5)
+    mean = torch.tensor(shown["heads"]).mean(1)[:, 1:-1]  # without [CLS] and [SEP]
+    assert table["attention"].tolist() == pytest.approx(mean.flatten().tolist(), abs=1e-5)
+    assert (table.groupby("pass")["attention"].sum() < 1).all()
+
+
+def test_the_strip_is_a_figure_of_the_study() -> None:
+    long = "although my uncle was gripped , nobody can deny that the film was not a masterpiece and not witty ."
+    for sentence in (TURNED, long):
+        table = passes.answers(sentence)
+        figure, texts = on_its_page(lambda table=table: passes_strip(table))
+        words = [text.get_text() for text in texts]
+        assert [word for word in words if word in sentence.split()] == 3 * sentence.split()
+        assert sum(word.startswith("pass ") for word in words) == 3
+        assert len(figure.axes[0].patches) == 3 * (len(sentence.split()) + 1)
+    refuses(passes_strip, table, ("pass", "positive", "place", "word", "attention"))
+    words = alt(passes.answers(TURNED))
+    assert "positive with 80.6 % after pass 1" in words and words.endswith("negative with 78.9 % after pass 3.")
+
+
+@pytest.mark.parametrize(("sentence", "why"), [("  ", "no words"), ("the film was zxcv", "does not know “zxcv”")])
+def test_a_sentence_that_the_model_cannot_read_is_refused(sentence: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        passes.answers(sentence)

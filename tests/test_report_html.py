@@ -73,7 +73,7 @@ def test_the_answer_stands_first_and_once(tmp_path: Path) -> None:
     assert "display(words)" not in page
 
 
-def test_code_is_folded_and_silent_cells_share_a_fold(tmp_path: Path) -> None:
+def test_code_is_folded_at_the_end_of_its_section(tmp_path: Path) -> None:
     cells = [
         code("seeds: int = 1", count=1, tags=("parameters",)),
         code("seeds = 3", count=2, tags=("injected-parameters",)),
@@ -160,9 +160,9 @@ def test_long_printing_keeps_its_end_and_warnings_are_folded_not_lost(tmp_path: 
     ]
     page = soup(build(tmp_path, *cells))
     folds = page.select("details.printed")
-    assert [fold.summary.text for fold in folds] == ["Printed: 100 lines, the last 40 here", "Messages: 2 lines"]
+    assert [fold.summary.text for fold in folds] == ["Printed: 100 lines, the last 40 here", "Messages: 1 line"]
     assert folds[0].pre.text.split("\n") == [f"epoch {number}" for number in range(60, 100)]
-    assert folds[1].pre.text == "step 2\nUserWarning: look"
+    assert folds[1].pre.text == "UserWarning: look"  # a line that is written over is progress
     assert page.select_one("div.printed pre").text == "one red <line>"
 
 
@@ -285,8 +285,9 @@ def test_a_section_that_the_profile_skips_is_left_out(tmp_path: Path) -> None:
     rows = "<tr><th>commit</th><td>abc</td></tr>"
     end = code("end", shown(text_html=f'<table class="provenance"><tbody>{rows}</tbody></table>'))
     last = [markdown("## Nor here"), code("2", line), end]
-    page = build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line), *here, *last)
-    assert "Not here" not in page and "Nor here" not in page and "a result" in page and "commit abc" in page
+    silent = [markdown("## Silent"), code("3", shown(text_markdown=""))]  # a question whose claims this profile does not make
+    page = build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line), *here, *silent, *last)
+    assert not any(head in page for head in ("Not here", "Nor here", "Silent")) and "a result" in page and "commit abc" in page
 
 
 def test_a_wide_table_keeps_seven_columns_in_sight_and_tells_what_is_the_same_in_all_rows() -> None:

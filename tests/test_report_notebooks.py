@@ -23,11 +23,11 @@ from rtxstudy.report import execution, notebooks, provenance
 from rtxstudy.report.progress import Progress, Watch
 
 PARAMETERS = """\
-from typing import Literal
+from typing import Literal, Optional, Union
 
 profile: Literal["smoke", "demo", "full"] = "demo"  # how large
-seeds: int | None = None  # None: the profile's
-models: list[str] | None = None
+seeds: Optional[int] = None  # None: the profile's
+models: Union[list[str], None] = None
 rate: float = 0.1
 labels: dict[str, str] | None = None
 lowercase: bool = True
@@ -54,7 +54,7 @@ def test_parameters_are_read_without_running_the_cell(tmp_path: Path) -> None:
     assert list(read) == ["profile", "seeds", "models", "rate", "labels", "lowercase", "note"]
     assert read["profile"].choices == ("smoke", "demo", "full")
     assert read["profile"].description == "how large"
-    assert (read["seeds"].annotation, read["seeds"].default) == ("int | None", None)
+    assert (read["seeds"].annotation, read["seeds"].default) == ("Optional[int]", None)
     assert read["seeds"].description == "None: the profile's"
     assert read["note"].default == "a=b"
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 from filelock import FileLock
 from in_process import exported, rtx
+from near import assert_near
 from pyarrow import parquet
 
 from rtxlib.shards import answers, drive, folder, job, local, worker
@@ -92,7 +93,7 @@ def test_two_processes_write_every_shard_with_all_columns(home: Path, processes:
     assert shard.select(before.column_names).equals(before)  # types and nested values as they were
     assert shard["predicted"].to_pylist() == alone["predicted"].tolist()
     for name in ("p_negative", "p_positive"):
-        np.testing.assert_allclose(shard[name].to_numpy(), alone[name], atol=1e-5)
+        assert_near(shard[name].to_numpy(), alone[name])
     assert parquet.read_schema(out / "part-9.parquet").equals(shard.schema)
     again = rtx("predict", home / "graph", source, "--out", out, "--json", home=home)
     assert json.loads(again.stdout)["kept"] == 4 and json.loads(again.stdout)["rows"] == 0

@@ -102,10 +102,6 @@ def test_counts_of_an_earlier_version_are_drawn_again_and_computed_again(study: 
     assert len(published.read(study.results, "counting_words")) == 4  # the old rows are replaced
 
 
-def test_no_texts_are_shown_by_a_redraw(study: Study) -> None:
-    assert "Texts are not published" in study.show_texts(lambda: pytest.fail("read")).data
-
-
 def test_runs_are_a_sequence(study: Study) -> None:
     publish(study, made(study, "baseline"))
     runs = study.run("baseline")

@@ -16,7 +16,6 @@ from test_figures_loop import drawn
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import build, preset
-from rtxstudy import words
 from rtxstudy.evaluation import tour
 from rtxstudy.evaluation.gradients import gradients_by_pass
 from rtxstudy.figures import tour as draw
@@ -52,10 +51,10 @@ def test_a_rotation_is_a_product_with_a_complex_number() -> None:
 
 
 def test_a_rotated_score_depends_on_the_distance_alone_and_one_that_does_not_would_show(monkeypatch) -> None:
-    assert tour.shift_error(32, 10_000.0, 40) < 1e-5
+    assert tour.shift_error(32, 10_000.0, 40) < 1e-4
     real = tour.rotary_angles
     monkeypatch.setattr(tour, "rotary_angles", lambda *given: tuple(part.flip(-1) for part in real(*given)))
-    assert tour.shift_error(32, 10_000.0, 40) < 1e-5  # other frequencies, but still a rotation
+    assert tour.shift_error(32, 10_000.0, 40) < 1e-4  # other frequencies, but still a rotation
     monkeypatch.setattr(
         tour, "rotary_angles", lambda *given: tuple(part[(torch.arange(40) ** 2) % 40] for part in real(*given))
     )
@@ -180,12 +179,6 @@ def test_the_signal_is_the_gradient_of_the_shared_layer_over_a_pass_of_it() -> N
     passes = gradients_by_pass(model, [given])["norm"]
     assert table.loc[(0.5, 3, 1), "signal"] == pytest.approx(whole / passes.mean(), rel=1e-4)
     assert table.loc[(0.5, 3, 1), "first"] == pytest.approx(passes[0] / passes[2], rel=1e-4)
-
-
-def test_a_span_is_one_number_where_both_ends_read_alike() -> None:
-    assert words.between([0.151, 0.22, 0.149], ".2f") == "0.15 to 0.22"
-    assert words.between([0.151, 0.149], ".2f") == "0.15"
-    assert words.between(pd.Series([-0.5, 0.25]), ".0%") == "−50% to 25%"
 
 
 # ---------------------------------------- figures

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from near import assert_near
 
 from rtxlib.data.batching import Tokens, batches
 from rtxlib.errors import InputError
@@ -82,7 +83,7 @@ def test_the_weights_left_are_those_with_the_lowest_validation_loss() -> None:
     best = result.curve.loc[result.curve["val_loss"].idxmin()]
     assert best["val_loss"] < result.curve["val_loss"].iloc[-1]
     assert cross_entropy(predict_logits(model, validation, 0, CPU), validation.labels) == pytest.approx(
-        best["val_loss"], abs=1e-6
+        best["val_loss"], rel=1e-4
     )
     assert result.best_epoch == best["epoch"]
 
@@ -109,9 +110,10 @@ def test_averaged_weights_are_the_mean_of_the_last_steps() -> None:
     data = order_task(100, 0), order_task(40, 1)
     found = Watched(model, *data, plan, 0, SPECIAL, CPU).run()
     last = path[-(len(path) // 3) :]
-    assert torch.allclose(weights(model), torch.stack(last).mean(dim=0), atol=1e-6) and len(last) > 2
+    assert_near(weights(model), torch.stack(last).mean(dim=0))
+    assert len(last) > 2
     loss = cross_entropy(predict_logits(model, data[1], 0, CPU), data[1].labels)
-    assert found.curve["val_loss"].iloc[-1] == pytest.approx(loss, abs=1e-6)  # validated as they are used
+    assert found.curve["val_loss"].iloc[-1] == pytest.approx(loss, rel=1e-4)  # validated as they are used
 
 
 @pytest.mark.parametrize(("schedule", "average"), [("cosine", 0.5), ("plateau", 0.0)])
@@ -159,7 +161,7 @@ def test_accumulated_batches_give_the_gradient_of_the_whole_batch() -> None:
     a = train(plain, *data, one_step, 0, SPECIAL, CPU)
     b = train(pieces, *data, dataclasses.replace(one_step, batch_tokens=64), 0, SPECIAL, CPU)
     assert a.curve["grad_norm"].iloc[0] == pytest.approx(b.curve["grad_norm"].iloc[0], rel=1e-4)
-    torch.testing.assert_close(weights(plain), weights(pieces), atol=2e-4, rtol=1e-3)
+    assert_near(weights(plain), weights(pieces), 1e-3)  # Adam divides by what may be almost zero
 
 
 def told_by_length(short: int, long: int) -> Tokens:
@@ -368,7 +370,7 @@ def test_logits_keep_the_order_of_the_rows() -> None:
     logits = predict_logits(model, data, 0, CPU)
     for row in (0, 17, 49):
         alone = model(torch.from_numpy(data.row(row).astype(np.int64))[None]).logits
-        np.testing.assert_allclose(logits[row], alone.detach().numpy()[0], atol=1e-5)
+        assert_near(logits[row], alone.detach().numpy()[0])
 
 
 def test_published_is_the_protocol_of_the_study_to_surpass() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from rtxlib.errors import InputError
-from rtxstudy import words
 from rtxstudy.evaluation.worth import without_one_model, worth_of_passes
 
 DESIGN = [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (4, 2)]
@@ -65,31 +62,3 @@ def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> 
         worth_of_passes(runs)
 
 
-@pytest.mark.parametrize(
-    ("phi", "low", "high", "says"),
-    [
-        (1.4, 1.1, 2.0, "worth more than as many separate layers"),
-        (0.5, 0.2, 0.8, "help, but less than as many separate layers"),
-        (0.9, 0.4, 1.3, "more passes help; it is open whether they help as much as separate layers."),
-        (-0.5, -0.9, -0.1, "more passes lower the accuracy"),
-        (0.1, -0.3, 0.5, "more passes are not shown to help"),
-        (0.1, -math.inf, 0.5, "not shown to help, and they are worth less than as many separate layers"),
-        (1.5, 0.98, math.inf, "more passes help; it is open whether they help as much as separate layers."),
-    ],
-)
-def test_what_is_said_of_phi_follows_its_interval(phi: float, low: float, high: float, says: str) -> None:
-    fit = {"data": "sst2", "phi": phi, "low": low, "high": high, "n": 24, "learned": True}
-    fit |= {"least": phi - 0.25, "largest": phi + 0.5}
-    sentence = words.worth(fit)
-    depends = f"If the runs of one model are left out, φ is between {phi - 0.25:.2f} and {phi + 0.5:.2f}."
-    assert sentence.endswith(depends.replace("-", "−"))
-    assert words.worth(fit | {"least": math.nan}).endswith("φ is undetermined if the runs of one of the models are left out.")
-    assert "is withheld" in words.worth(fit | {"learned": False})
-    assert says in sentence and f"φ = {phi:.2f}".replace("-", "−") in sentence and "n = 24" in sentence
-    assert sentence.count("no bound") == sum(map(math.isinf, (low, high)))
-    assert ", but fewer than 3 seeds of a model settle nothing." in words.worth(fit | {"seeds": 2})
-    assert "settle nothing" not in words.worth(fit | {"seeds": 3}) + sentence
-    nothing = words.worth({"data": "sst2", "phi": math.nan, "low": -math.inf, "high": math.inf, "n": 6, "learned": True})
-    assert "do not determine φ; its interval" in nothing and "nan" not in nothing
-    at_least = words.worth({"data": "sst2", "phi": math.nan, "low": 0.4, "high": math.inf, "n": 6, "learned": True})
-    assert "do not determine φ; it is at least 0.40." in at_least

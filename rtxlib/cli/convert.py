@@ -63,6 +63,7 @@ def convert(
         raise InputError("--text-column and --text-pair-column belong to --vocabulary; name the file of texts, too.")
     texts = [] if vocabulary is None else read_texts(vocabulary, text_column, text_pair_column)[1]
     encoder, tokenizer = load(source), pretrained_tokenizer(find(source))
+    click.echo(f"{source}: {encoder.loaded}", err=True)
     before = sum(p.numel() for p in encoder.parameters())
     loop = to_loop(encoder, layers, passes, start, rank, pass_norms, edges)
     if vocabulary is not None:

@@ -35,7 +35,9 @@ def _open(model: str, weights: str | None) -> tuple[Encoder, PreTrainedTokenizer
     from rtxlib.data.tokenization import pretrained_tokenizer
     from rtxlib.models.pretrained import find, load
 
-    return load(model, weights), pretrained_tokenizer(find(model))
+    encoder = load(model, weights)
+    click.echo(f"{visible(model)}: {encoder.loaded}", err=True)
+    return encoder, pretrained_tokenizer(find(model))
 
 
 @cli.command()

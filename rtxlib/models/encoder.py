@@ -108,6 +108,8 @@ def check_length(length: int, config: ModelConfig) -> None:
 class Encoder(EncoderBase):
     """Token ids (batch, length) → one state per token (batch, length, hidden)."""
 
+    loaded = ""  # how many tensors of a checkpoint it was loaded from, in words
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.embeddings = Embeddings(config)

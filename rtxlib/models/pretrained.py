@@ -134,12 +134,13 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(names[:6]) + more if names else "none"
 
 
-def assign(encoder: Encoder, tensors: dict[str, Tensor], model_type: str, where: str = "the checkpoint") -> None:
+def assign(encoder: Encoder, tensors: dict[str, Tensor], model_type: str, where: str = "the checkpoint") -> str:
     """Load the tensors of a checkpoint into an encoder, with every tensor accounted for.
 
     tensors: by their names in the checkpoint, with or without the prefix of a model that has a head. model_type: a key of
     :data:`REFERENCES`, whose tables map the names, or "rtx" for our own. Separate Q, K and V are stacked into one matrix.
-    Tensors of heads are left out. Raises InputError as :func:`_fill`.
+    Tensors of heads are left out. Returns a line that says so: "loaded 103 of 104 tensors; left out: …". Raises InputError as
+    :func:`_fill`.
     """
     reference = REFERENCES.get(model_type)
     prefix, heads = (reference.prefix, reference.heads) if reference else ("encoder.", ("classifier.",))
@@ -150,7 +151,11 @@ def assign(encoder: Encoder, tensors: dict[str, Tensor], model_type: str, where:
             if name.endswith(old):
                 name = name.removesuffix(old) + new
         found[name.removeprefix(prefix)] = tensor
-    _fill(encoder, found, tensor_names(encoder.config, model_type), heads, where)
+    table = tensor_names(encoder.config, model_type)
+    _fill(encoder, found, table, heads, where)
+    wanted = {name for names in table.values() for name in names}
+    left = found.keys() - wanted
+    return f"loaded {len(wanted)} of {len(found)} tensors" + (f"; left out: {_list(left)}" if left else "")
 
 
 def _fill(
@@ -195,9 +200,9 @@ def load(source: str, weights: str | None = None, config: ModelConfig | None = N
     """The pretrained encoder of a Hub id or a directory, in evaluation mode and float32.
 
     ``load("sentence-transformers/all-MiniLM-L6-v2")``. weights: a file other than model.safetensors; a pickle is opened
-    only when it is named here. config: the result of :func:`read_config`, with your own dropout, pooling or labels. Raises
-    InputError that says what is wrong and where: no such model, an unknown architecture, a damaged file, a tensor that
-    is missing, unexpected, of a wrong shape or type, or not finite.
+    only when it is named here. config: the result of :func:`read_config`, with your own dropout, pooling or labels. The line of
+    :func:`assign` is kept as the encoder's attribute ``loaded``. Raises InputError that says what is wrong and where: no such
+    model, an unknown architecture, a damaged file, a tensor that is missing, unexpected, of a wrong shape or type, or not finite.
     """
     folder = find(source, weights)
     config = config or read_config(source)
@@ -208,7 +213,7 @@ def load(source: str, weights: str | None = None, config: ModelConfig | None = N
     with torch.device("meta"):
         encoder = Encoder(config)
     model_type = read_json(folder / "config.json")["model_type"]
-    assign(encoder, tensors, model_type, f"{folder / (weights or WEIGHTS)}")
+    encoder.loaded = assign(encoder, tensors, model_type, f"{folder / (weights or WEIGHTS)}")
     return encoder.eval()
 
 

@@ -47,8 +47,10 @@ def _run_notebooks(
     _check_profile(profile)
     store.sweep(paths.root())
     outcomes = notebooks.run(names, profile, given, out, training=training, executor=executor)
+    from rtxstudy import names, published
     from rtxstudy.report import html
 
+    names.know(published.names(paths.results_dir(profile)))
     executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
     if executed:
         page = html.build(executed, out / "report.html", TITLE, outcomes)

@@ -71,9 +71,9 @@ def anatomy(encoder: Encoder, model_type: str | None = None) -> dict[str, str]:
 
 def activation(encoder: Encoder) -> str:
     """The name of the formula that the feed-forward's activation computes: GELU, SiLU or ReLU."""
-    x = torch.linspace(-4, 4, 65, device="cpu")  # real numbers, even if the encoder is on the meta device
+    x = torch.linspace(-4, 4, 65, dtype=torch.float64, device="cpu")  # numbers, even if the encoder is on the meta device
     computed = _layers(encoder)[0].feedforward.activation(x)
-    return next(name for name, (_, act) in _ACTIVATIONS.items() if torch.allclose(computed, act(x), atol=1e-6))
+    return next(name for name, (_, act) in _ACTIVATIONS.items() if torch.allclose(computed, act(x)))
 
 
 def _with_bias(encoder: Encoder) -> list[bool]:

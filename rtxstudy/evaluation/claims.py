@@ -45,11 +45,14 @@ class Claim:
     measure: Callable[[Tables], Measured | None]  # None: the tables do not have it
 
 
-def of_runs(column: str, model: str, data: str, scale: float = 1.0) -> Callable[[Tables], Measured | None]:
-    """The median of a column over the runs of a model on some data, times ``scale``."""
+def of_runs(
+    column: str, model: str, data: str, scale: float = 1.0, on_gpu: bool = False
+) -> Callable[[Tables], Measured | None]:
+    """The median of a column over the runs of a model on some data, times ``scale``; ``on_gpu``: over those of a GPU alone."""
 
     def measure(tables: Tables) -> Measured | None:
         runs = tables["runs"].drop_duplicates("key")
+        runs = runs[~runs["device"].str.startswith("CPU")] if on_gpu else runs
         values = runs.loc[(runs["model"] == model) & (runs["data"] == data), column].dropna()
         return Measured(float(values.median()) * scale) if len(values) else None
 
@@ -69,15 +72,17 @@ def ratio(
 
 
 def difference(
-    a: str, b: str, data: str | None = None, study: str | None = None
+    a: str, b: str, data: str | None = None, study: str | None = None, table: str = "comparisons"
 ) -> Callable[[Tables], Measured | None]:
-    """The accuracy of ``a`` minus that of ``b`` in the table of comparisons, whichever of them it names first.
+    """The accuracy of ``a`` minus that of ``b`` in a table of comparisons, whichever of them it names first.
 
     data, study: the rows to look at. Of several rows the one with the most seeds counts, the last one if several are equal.
     """
 
     def measure(tables: Tables) -> Measured | None:
-        every = tables["comparisons"]
+        every = tables.get(table)
+        if every is None or every.empty:
+            return None
         for name, value in (("data", data), ("study", study)):
             every = every if value is None else every[every[name] == value]
         for name, sign in ((f"{a} − {b}", 1), (f"{b} − {a}", -1)):

@@ -19,6 +19,7 @@ from rtxlib.runs.counting_words import MAJORITY, NAME, best
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import (
     FEWEST_SEEDS,
+    difference_of_accuracies,
     mean_difference,
     mean_interval,
     paired_difference,
@@ -76,6 +77,22 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
 def comparisons(*pairs: tuple[Runs, Runs], **columns: Any) -> pd.DataFrame:
     """One row of :func:`compare` per pair of arms; ``columns`` are added to each row."""
     return pd.DataFrame([compare(a, b) | columns for a, b in pairs])
+
+
+def carried_over(scores: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+    """The accuracy of model ``a`` minus that of ``b`` on data that they were not trained on; a row for each pair of data sets.
+
+    ``scores``: ``model``, ``seed``, ``trained_on``, ``tested_on``, ``accuracy``, ``n_test``, as
+    :meth:`rtxstudy.study.Study.transfer` gives them; only seeds that both models have count. Columns: ``comparison``, ``data``
+    (the source of the training texts, and that of the test texts) and those of
+    :func:`rtxstudy.evaluation.statistics.difference_of_accuracies`.
+    """
+    rows = []
+    for (home, away), own in scores.groupby(["trained_on", "tested_on"], sort=False):
+        by_seed = own.pivot(index="seed", columns="model", values="accuracy")[[a, b]].dropna()
+        found = difference_of_accuracies(by_seed[a].to_numpy(), by_seed[b].to_numpy(), int(own["n_test"].min()))
+        rows.append({"comparison": f"{a} − {b}", "data": f"{away}, after training on {home}", **found._asdict()})
+    return pd.DataFrame(rows)
 
 
 def against_first(arms: Mapping[str, Runs]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from rtxlib.data.rows import SPLITS
 from rtxlib.data.sources import SENTIMENTS, read_phrases
 from rtxlib.runs.counting_words import NAME, baseline
 from rtxstudy.evaluation.comparisons import correct
-from rtxstudy.evaluation.depth_gain import ARMS, depth_gain
+from rtxstudy.evaluation.depth_gain import ARMS, beside_words, depth_gain
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import by_cluster, mean_difference
 
@@ -53,10 +53,18 @@ def word_levels(counted: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame([{"data": data, "accuracy": accuracy[NAME]} for data, accuracy in tables.items()])
 
 
-def gains(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:
-    """Depth gain, loop gain and the share kept on each task: rows of :func:`depth_gain`, with clusters of sentences."""
+def gains(arms: Arms, texts: pd.DataFrame, counted: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Depth gain, loop gain, the share kept and counting words on each task, with clusters of sentences.
+
+    Rows of :func:`depth_gain` and :func:`beside_words`. counted: label of the data → the table of its baselines.
+    """
     sentences = {data: own["sentence"].to_numpy() for data, own in texts.groupby("data")} if arms else {}
-    return pd.DataFrame([depth_gain(*three, sentences[data]) for data, three in arms.items()])
+    return pd.DataFrame(
+        [
+            depth_gain(deep, shallow, loop, sentences[data]) | beside_words(deep, loop, counted[data], sentences[data])
+            for data, (deep, shallow, loop) in arms.items()
+        ]
+    )
 
 
 def gains_by_steps(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:

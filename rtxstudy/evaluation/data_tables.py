@@ -43,12 +43,6 @@ def examples(data: Prepared) -> pd.DataFrame:
     return data.rows("train").groupby("label_name", sort=False).head(3)[["label_name", "text", "tokens"]]
 
 
-def overlaps(data: Prepared) -> pd.DataFrame:
-    """One example text per finding of the audit: check, left, right, example."""
-    found = data.audit[(data.audit["rows"] > 0) & (data.audit["example"] != "")]
-    return found[["check", "left", "right", "example"]]
-
-
 def notes(sets: Sets) -> pd.DataFrame:
     """The notes of the sources: data, note."""
     found = [(name, note) for name, data in sets.items() for note in data.provenance["notes"]]

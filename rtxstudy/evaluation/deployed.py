@@ -24,6 +24,7 @@ from torch import nn
 from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.prepared import Prepared
 from rtxlib.export import eight_bits, folder
+from rtxlib.export.held_out import HeldOut
 from rtxlib.export.network import network
 from rtxlib.export.standalone import Exported
 from rtxlib.models.heads import EncoderForSequenceClassification
@@ -61,8 +62,9 @@ def deployed(run: Run, data: Prepared | None, results: Path | None = None) -> pd
     def measure(_: EncoderForSequenceClassification) -> pd.DataFrame:
         source, test, pad = folder.of_run(run), data.splits["test"], data.tokenizer.pad_token_id
         model = source.model.eval()
+        held = HeldOut(data.texts("validation"), data.texts("test"), test.labels, f"the test split of {data.spec.source}")
         with TemporaryDirectory() as aside:
-            record = folder.export(source, Path(aside) / "eight", eight=True)  # it also checks the float32 graph's labels
+            record = folder.export(source, held, Path(aside) / "eight", eight=True)  # it also checks the float32 graph's labels
             rounded = Exported(Path(aside) / "eight")(data.texts("test"))
         exact, bf16 = (predict_logits(model, test, pad, CPU, precision) for precision in PRECISIONS)
         labels = {form: logits.argmax(axis=1) for form, logits in zip(FORMS, (exact, bf16, exact, rounded), strict=True)}

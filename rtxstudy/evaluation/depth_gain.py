@@ -19,10 +19,10 @@ from scipy.optimize import brentq
 from sklearn.metrics import matthews_corrcoef
 
 from rtxlib.errors import InputError
-from rtxlib.runs.counting_words import MAJORITY
+from rtxlib.runs.counting_words import MAJORITY, NAME, best
 from rtxstudy.evaluation.comparisons import against_fit, compare, correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import by_cluster, error_of_share, mean_difference
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS, by_cluster, error_of_share, mean_difference
 
 ARMS = ("deep", "shallow", "loop")
 
@@ -50,6 +50,8 @@ def depth_gain(
     ``loop_gain`` with ``loop_low`` and ``loop_high``, and ``sharing_gain`` (loop − deep, so what sharing costs if it is below
     zero) with ``sharing_low`` and ``sharing_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
     :func:`rtxstudy.evaluation.statistics.mean_difference`); ``depth_p``, ``loop_p`` and ``sharing_p``, the p-values of the three;
+    ``depth_low_without``, ``loop_low_without`` and ``sharing_low_without``, the lowest start of each interval over all ways to
+    leave one seed out, NaN for fewer than three seeds;
     ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`); ``n_seeds``, ``n_items`` (texts); ``deep_parameters``,
     ``shallow_parameters``, ``loop_parameters``, without the token table, and ``deep_with_table`` … with it.
 
@@ -68,6 +70,7 @@ def depth_gain(
     for name, d in (("depth", of_depth), ("loop", of_loop), ("sharing", of_loop - of_depth)):
         gain = mean_difference(d)
         row |= {f"{name}_gain": gain.difference, f"{name}_low": gain.low, f"{name}_high": gain.high, f"{name}_p": gain.p}
+        row[f"{name}_low_without"] = lowest_start(d)
     return {
         **row,
         "kept": found.share,
@@ -79,6 +82,36 @@ def depth_gain(
         "n_seeds": len(shallow),
         "n_items": right.shape[-1],
     }
+
+
+def lowest_start(d: np.ndarray) -> float:
+    """Where the interval of the mean of ``d`` (seeds, items) begins at the lowest if one seed is left out; NaN below 3 seeds."""
+    if len(d) < FEWEST_SEEDS:
+        return float("nan")
+    return min(mean_difference(np.delete(d, seed, axis=0)).low for seed in range(len(d)))
+
+
+def beside_words(deep: Runs, loop: Runs, counting: pd.DataFrame, sentences: np.ndarray | None = None) -> dict[str, Any]:
+    """The deep encoder and the loop minus counting words, paired by text: further columns of a row of :func:`depth_gain`.
+
+    Args:
+        counting: of :func:`rtxlib.runs.counting_words.counting_words` on the same data
+        sentences: as in :func:`depth_gain`
+
+    Columns: ``words``, the accuracy of TF-IDF with logistic regression; ``baseline`` and ``baseline_accuracy``, the baseline with
+    the best validation accuracy; and for each of ``deep`` and ``loop`` the differences ``deep_words_gain``, ``deep_words_low``,
+    ``deep_words_high`` to the first and ``deep_baseline_…`` to the second. A baseline's one fit is paired with every seed.
+    """
+    fits = {"words": counting[counting["model"] == NAME].iloc[0], "baseline": best(counting)}
+    row = {"words": fits["words"]["accuracy"], "baseline": fits["baseline"]["model"]}
+    row["baseline_accuracy"] = fits["baseline"]["accuracy"]
+    for arm, runs in (("deep", deep), ("loop", loop)):
+        right = correct(runs).astype(float)
+        for name, fit in fits.items():
+            d = right - np.asarray(fit["correct"], dtype=float)
+            gain = mean_difference(d if sentences is None else by_cluster(d, sentences))
+            row |= {f"{arm}_{name}_gain": gain.difference, f"{arm}_{name}_low": gain.low, f"{arm}_{name}_high": gain.high}
+    return row
 
 
 def learned(arms: Sequence[Runs], counting: pd.DataFrame) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from rtxlib.runs.counting_words import FITS, MAJORITY
 from rtxlib.runs.spec import RunSpec
-from rtxstudy.evaluation.statistics import FEWEST_SEEDS, summarise
+from rtxstudy.evaluation.statistics import FEWEST_SEEDS, error_of_share, mean_difference, summarise
 
 STUDIES = ("baseline", "recurrent", "width_vs_depth", "pretraining")  # those with runs on the headline data
 COSTS = ["parameters", "non_embedding_parameters"]
@@ -60,11 +60,59 @@ def _headline_runs(runs: pd.DataFrame, data: str) -> pd.DataFrame:
     return runs[(runs["study"].isin(STUDIES) | made) & (runs["data"] == data)].drop_duplicates("key")
 
 
-def headline(table: pd.DataFrame, arms: Collection[str]) -> pd.DataFrame:
-    """The rows of :func:`at_a_glance` for a first screen: the ``arms``, the pretrained encoders, and the best baseline."""
-    baselines = table.loc[table["family"] == "classical", "model"]
-    kept = table["model"].isin([*arms, *baselines[:1]]) | (table["family"] == "pretrained")
-    return table[kept].reset_index(drop=True)
+SAME_TIME = 1.25  # two times whose ratio is smaller are not told apart
+
+
+def worth_their_cost(table: pd.DataFrame, validation_rows: int) -> pd.DataFrame:
+    """Which models of :func:`at_a_glance` are worth their cost: a frontier over validation accuracy, time and megabytes.
+
+    Two accuracies are told apart if they differ by more than the standard error of their difference over new validation texts,
+    √(e₁² + e₂²) with e = √(p(1 − p)/n). The models join from the smallest to the largest; of equal ones the faster comes first. A
+    model joins if it is told to be more accurate than each member that takes no more megabytes and no more time (up to
+    :data:`SAME_TIME`). So test texts choose nothing. A model without a time does not join.
+
+    Columns that are added: ``megabytes`` (of float32 weights), ``validation_error`` (the standard error), ``frontier`` (whether
+    it joined) and ``like`` (ids of the models whose validation accuracy is not told apart from its own, joined by ", ").
+    """
+    error = error_of_share(table["validation"], validation_rows)
+    table = table.assign(megabytes=table["parameters"] * 4 / 1e6, validation_error=error, frontier=False)
+
+    def told_better(a: int, b: int) -> bool:
+        margin = np.hypot(table["validation_error"][a], table["validation_error"][b])
+        return bool(table["validation"][a] - table["validation"][b] > margin)
+
+    members: list[int] = []
+    for a in table[table["ms_in_batch"].notna()].sort_values(["megabytes", "ms_in_batch"], kind="stable").index:
+        cheaper = [b for b in members if table["ms_in_batch"][b] <= SAME_TIME * table["ms_in_batch"][a]]
+        if table["learned"][a] and all(told_better(a, b) for b in cheaper):
+            members.append(a)
+    table.loc[members, "frontier"] = True
+    table["like"] = [
+        ", ".join(table["model"][b] for b in table.index if b != a and not told_better(a, b) and not told_better(b, a))
+        for a in table.index
+    ]
+    return table
+
+
+def over_texts(table: pd.DataFrame, right: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """The table with the ends of intervals over new seeds and new texts: ``text_low`` and ``text_high`` (0..1).
+
+    right: model → whether each run labels each test text rightly, (seeds, texts)
+    """
+    found = [mean_difference(np.atleast_2d(right[model]).astype(float)) for model in table["model"]]
+    return table.assign(text_low=[one.low for one in found], text_high=[min(one.high, 1.0) for one in found])
+
+
+def answers(predictions: pd.DataFrame, runs: pd.DataFrame, counted: pd.DataFrame, data: str) -> dict[str, np.ndarray]:
+    """Model → (seeds, texts) booleans: which test texts each run of :func:`at_a_glance` labels rightly, and each baseline.
+
+    predictions: the published ones. counted: of :func:`rtxlib.runs.counting_words.counting_words` on the same data.
+    """
+    keys = _headline_runs(runs, data).groupby("model")["key"].agg(list)
+    own = predictions[predictions["key"].isin([key for some in keys for key in some])]
+    right = own.assign(right=own["prediction"] == own["label"]).pivot(index="key", columns="row", values="right")
+    found = {model: right.loc[some].to_numpy(dtype=bool) for model, some in keys.items()}
+    return found | {fit["model"]: np.asarray(fit["correct"], dtype=bool)[None] for fit in counted.to_dict("records")}
 
 
 def majority(classical: pd.DataFrame, data: str) -> float:

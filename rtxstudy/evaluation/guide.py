@@ -100,18 +100,16 @@ def at_hand(name: str, fetch: bool) -> Embedder | None:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The guide as a reader sees it. The quality has a column only if it was measured for two encoders at least."""
-    written = pd.DataFrame(
+    """The guide as a reader sees it. A quality that was not measured here is named so: figures of others are not comparable."""
+    quality = (100 * table["nearest"]).map("{:.1f} %".format)
+    return pd.DataFrame(
         {
             "encoder": table["model"],
             "layers × width": table["layers"].astype(str) + " × " + table["width"].astype(str),
             "parameters": (table["parameters"] / 1e6).map("{:.1f} M".format),
             "weights": table["mb"].map("{:,.0f} MB".format),
-            "one text": table["ms_median"].map("{:.1f} ms".format),
-            f"a text in a batch of {BATCH}": table["ms_per_text"].map("{:.1f} ms".format),
+            "one text (random weights)": table["ms_median"].map("{:.1f} ms".format),
+            f"a text in a batch of {BATCH} (random weights)": table["ms_per_text"].map("{:.1f} ms".format),
+            "neighbour of the same kind (published weights)": quality.where(table["nearest"].notna(), "not measured"),
         }
     )
-    if table["nearest"].notna().sum() > 1:
-        quality = (100 * table["nearest"]).map("{:.1f} %".format)
-        written["neighbour of the same kind"] = quality.where(table["nearest"].notna(), "not measured")
-    return written

@@ -21,9 +21,6 @@ from rtxlib.models.presets import preset
 from rtxlib.training.embed import embed, similarity
 from rtxstudy.evaluation import behaviour, heads, retrieval
 
-LONGEST_SHOWN = 89  # characters; a longer text is cut to CUT_TO characters and an ellipsis
-CUT_TO = 88
-
 
 class Embedder(NamedTuple):
     """A sentence encoder with its tokenizer."""
@@ -101,16 +98,13 @@ def representations(texts: Sequence[str], embedders: Iterable[Embedder]) -> dict
     return kinds | {embedder.name: embedder.vectors(texts) for embedder in embedders}
 
 
-def best_matches(queries: Sequence[str], texts: Sequence[str], embedder: Embedder) -> pd.DataFrame:
-    """The three texts nearest to each query: query, similarity, review (a long one is cut to 88 characters)."""
-    scores = similarity(embedder.vectors(queries), embedder.vectors(texts))  # (queries, texts)
-    rows = []
-    for query, of_query in zip(queries, scores, strict=True):
-        for place in of_query.argsort()[::-1][:3]:
-            text = texts[place]
-            shown = text if len(text) <= LONGEST_SHOWN else f"{text[:CUT_TO]}…"
-            rows.append({"query": query, "similarity": of_query[place], "review": shown})
-    return pd.DataFrame(rows)
+def best_matches(queries: Sequence[str], sentences: Sequence[str], embedder: Embedder | None) -> pd.DataFrame:
+    """The sentence nearest to each query: query, nearest, similarity (the cosine). Empty without an embedder."""
+    if embedder is None:
+        return pd.DataFrame({"query": []})
+    scores = similarity(embedder.vectors(queries), embedder.vectors(sentences))  # (queries, sentences)
+    nearest = [sentences[place] for place in scores.argmax(axis=1)]
+    return pd.DataFrame({"query": queries, "nearest": nearest, "similarity": scores.max(axis=1)})
 
 
 def head_patterns(data: Prepared, rows: int, embedder: Embedder | None) -> pd.DataFrame:

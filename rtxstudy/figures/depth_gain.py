@@ -2,122 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from rtxstudy.evaluation.statistics import FEWEST_SEEDS
 from rtxstudy.figures.shared.checks import one_row_each, require
-from rtxstudy.figures.shared.labels import place
-from rtxstudy.figures.shared.looks import DASHED, FAINT, GREY, ink, square
-from rtxstudy.figures.shared.scales import Percent, grid
-from rtxstudy.figures.shared.style import canvas, styled
+from rtxstudy.figures.shared.looks import FAINT, GREY, INK, OKABE, square
+from rtxstudy.figures.shared.scales import Percent
+from rtxstudy.figures.shared.style import WIDE, canvas, styled
+from rtxstudy.numbers import number, with_ends
 
-FURTHEST = 0.02  # to which an interval widens the frame on one side of its mark (0.01 = one percentage point)
-NEAR = 0.04  # gains up to this are shown enlarged where others are larger
-# Okabe and Ito's colours, which colour-blind readers tell apart, with a marker each
-LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
+NEAR = 0.05  # gains up to this share a panel; larger ones have a panel with a scale of its own
+FURTHEST = 0.02  # to which an interval widens the frame of its panel (0.01 = one percentage point)
+DEEP, LOOP = OKABE["blue"], OKABE["vermillion"]
+_ARMS = (("depth", DEEP, "o", -0.17), ("loop", LOOP, "D", 0.17))  # columns of the table, colour, marker, shift of the mark
+_SMALL = 9.0  # points, of the columns of words
 
 
 @styled
-def depth_gains(table: pd.DataFrame, title: str = "Where does depth pay, and how much of it does a loop keep?") -> Figure:
-    """One mark per task and regime: what depth gains across, what a loop gains up, both with their 95 % intervals.
+def depth_gains(table: pd.DataFrame, title: str) -> Figure:
+    """One row per task and way of training: the gain of the deep encoder and of the loop over the shallow one, which is zero.
 
-    ``table``: ``regime``, ``data``, ``depth_gain``, ``depth_low``, ``depth_high``, ``loop_gain``, ``loop_low``, ``loop_high``
-    (0.01 = one percentage point), as :func:`rtxstudy.evaluation.depth_gain.depth_gain` gives them, one row for each pair of the
-    first two. A mark is filled where the interval of the depth gain lies above zero, so where depth pays,
-    and rests on three seeds or more. An optional column
-    ``learned`` says whether an encoder is better than the majority class; other marks are grey. Raises ``InputError``
-    for a missing column, an empty table, or a pair that occurs twice.
+    ``table``: rows of :func:`rtxstudy.evaluation.verdicts.judged` with the columns of
+    :func:`rtxstudy.evaluation.depth_gain.beside_words` and ``way``, the short name of the way of training; one row for each pair
+    of ``data`` and ``way``. The rows are sorted by depth gain. At the right stand loop − deep, the share of the depth gain that
+    the loop keeps, and loop − counting words (TF-IDF). Marks are filled where depth pays. Rows in which no encoder learned, or
+    with fewer than three seeds, are left out and named in the note. Raises ``InputError`` for a missing column, an empty table,
+    or a pair that occurs twice.
     """
-    ends = ("depth_gain", "depth_low", "depth_high", "loop_gain", "loop_low", "loop_high")
-    require(table, ("regime", "data", *ends), "depth_gains")
-    one_row_each(table, ("regime", "data"), "depth_gains")
-    table = table if "learned" in table else table.assign(learned=True)
-    near = (table[["depth_gain", "loop_gain"]].abs() <= NEAR).all(axis=1)
-    apart = near.any() and not near.all()  # one far mark would press all others into a corner
-    panels = [table[near], table] if apart else [table]
-    cut = any(_cut(panel) for panel in panels)
-    regimes = dict(zip(table["regime"].unique(), LOOKS, strict=False))
+    ends = [f"{name}_{end}" for name in ("depth", "loop", "sharing", "loop_words") for end in ("gain", "low", "high")]
+    require(table, ("data", "way", "verdict", "pays", "kept", *ends), "depth_gains")
+    one_row_each(table, ("data", "way"), "depth_gains")
+    drawn = table[~table["verdict"].isin(["not learned", "few seeds"])].sort_values("depth_gain", ascending=False)
+    left_out = table.drop(drawn.index)
+    far = drawn["depth_gain"].abs().gt(NEAR) | drawn["loop_gain"].abs().gt(NEAR)
+    panels = [part for part in (drawn[far], drawn[~far]) if len(part)] or [drawn]
+    cut = any(_cut(part) for part in panels)
+    heights = [len(part) + 0.9 for part in panels]
     figure, axes = canvas(
         title,
-        f"Dashed: the loop keeps all. Filled: depth pays. Lines: 95\xa0%\xa0intervals{', cut at the frame' if cut else ''}."
-        + ("" if table["learned"].all() else " Grey: no better than one label.")
-        + (" Left: the square enlarged." if apart else ""),
-        4.3 if apart else 4.6,
-        columns=len(panels),
-        key=[square(colour, regime, marker) for regime, (colour, marker) in regimes.items()],
-        width_ratios=[2.3, 1][: len(panels)],
+        "Points of accuracy over the shallow encoder, with 95\xa0% intervals. Filled: depth pays (Holm)."
+        + (" Wider intervals are cut at the frame." if cut else "")
+        + (f" Left out: {_named(left_out)}." if len(left_out) else ""),
+        0.4 * len(panels) + 0.205 * sum(heights),
+        rows=len(panels),
+        key=[square(DEEP, "deep: layers of its own", "o"), square(LOOP, "loop: the shallow encoder's layers, passed again", "D")],
+        width=WIDE,
+        height_ratios=heights,
     )
-    for ax, panel in zip(axes[0], panels, strict=True):
-        _panel(ax, panel, regimes)
-    axes[0, 0].xaxis.set_label_text("depth gain: deep − shallow (points)")
-    axes[0, 0].yaxis.set_label_text("loop gain: loop − shallow (points)")
-    _names(axes[0, 0], panels[0], panels[0], regimes)
-    if apart:
-        low, high = _frame(panels[0])
-        axes[0, 1].add_patch(Rectangle((low, low), high - low, high - low, color=FAINT, zorder=0))
-        _names(axes[0, 1], table[~near], table, regimes)
+    for place, (ax, part) in enumerate(zip(axes[:, 0], panels, strict=True)):
+        _panel(ax, part)
+        if place == 0:
+            _columns(ax, -0.95, ("loop − deep", "kept", "loop − TF-IDF"), GREY)
+    axes[-1, 0].set_xlabel("points over the shallow encoder")
     return figure
 
 
-Looks = Mapping[str, tuple[str, str]]  # regime → the colour and the marker of its marks
+def _named(rows: pd.DataFrame) -> str:
+    why = {"not learned": "no encoder learned", "few seeds": "too few seeds"}
+    return "; ".join(f"{row.data}, {row.way} ({why[row.verdict]})" for row in rows.itertuples())
 
 
-def _panel(ax: Axes, table: pd.DataFrame, regimes: Looks) -> None:
-    """The marks with their intervals, the diagonal and the lines at zero."""
-    for row in table.itertuples(index=False):
-        colour, marker = _colour(row, regimes), regimes[row.regime][1]
-        ax.plot([row.depth_low, row.depth_high], [row.loop_gain] * 2, color=colour, linewidth=1.1, alpha=0.4)
-        ax.plot([row.depth_gain] * 2, [row.loop_low, row.loop_high], color=colour, linewidth=1.1, alpha=0.4)
-        few = getattr(row, "n_seeds", FEWEST_SEEDS) < FEWEST_SEEDS
-        face = colour if row.depth_low > 0 and row.learned and not few else "white"
-        ax.plot(row.depth_gain, row.loop_gain, marker, color=colour, markersize=7.5, markerfacecolor=face, zorder=3)
-    ends = _frame(table)
-    ax.set(xlim=ends, ylim=ends, box_aspect=1, anchor="N")
-    ax.plot(ends, ends, color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
-    ax.axhline(0, color=GREY, linewidth=1, zorder=1)
-    ax.axvline(0, color=GREY, linewidth=0.8, alpha=0.6, zorder=1)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(Percent())
-    grid(ax, "both")
+def _panel(ax: Axes, table: pd.DataFrame) -> None:
+    """The marks of some rows, the first on top, and their words at the right."""
+    low, high = _frame(table)
+    ax.set_xlim(low, high)
+    ax.axvline(0, color=INK, linewidth=1, zorder=1)
+    for y, row in enumerate(table.to_dict("records")):
+        for name, colour, marker, shift in _ARMS:
+            start, end = row[f"{name}_low"], row[f"{name}_high"]
+            ax.plot([max(start, low), min(end, high)], [y + shift] * 2, color=colour, linewidth=1.4, alpha=0.55, zorder=2)
+            ax.plot(
+                row[f"{name}_gain"],
+                y + shift,
+                marker,
+                color=colour,
+                markersize=5.5,
+                markeredgewidth=1.2,
+                markerfacecolor=colour if row["pays"] else "white",
+                zorder=3,
+            )
+        kept = f"{number(100 * row['kept'], '.0f')}\xa0%" if row["pays"] else "–"
+        words = tuple(
+            with_ends(row[f"{name}_gain"], row[f"{name}_low"], row[f"{name}_high"])
+            for name in ("sharing", "loop_words")
+        )
+        _columns(ax, y, (words[0], kept, words[1]), INK if row["pays"] else GREY)
+    ax.set_yticks(range(len(table)), [f"{row.data} · {row.way}" for row in table.itertuples()], size=_SMALL)
+    for label, pays in zip(ax.get_yticklabels(), table["pays"], strict=True):
+        label.set_color(INK if pays else GREY)
+    ax.set_ylim(len(table) - 0.45, -0.55)
+    ax.tick_params(axis="both", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.locator_params(axis="x", nbins=6)
+    ax.xaxis.set_major_formatter(Percent())
+    ax.grid(axis="x", color=FAINT)
 
 
-def _names(ax: Axes, table: pd.DataFrame, drawn: pd.DataFrame, regimes: Looks) -> None:
-    """The task of each mark of ``table`` beside it, where none of the marks and lines that are ``drawn`` is in the way."""
-    colours = [ink(_colour(row, regimes)) for row in table.itertuples(index=False)]
-    low, high = ax.get_xlim()
-    segments = [((low, low), (high, high)), ((low, 0), (high, 0)), ((0, low), (0, high))]
-    for row in drawn.itertuples(index=False):
-        segments.append(((max(row.depth_low, low), row.loop_gain), (min(row.depth_high, high), row.loop_gain)))
-        segments.append(((row.depth_gain, max(row.loop_low, low)), (row.depth_gain, min(row.loop_high, high))))
-    x, y = table["depth_gain"].to_numpy(), table["loop_gain"].to_numpy()
-    others = drawn.loc[drawn.index.difference(table.index), ["depth_gain", "loop_gain"]].to_numpy()
-    place(ax, x, y, table["data"].tolist(), np.full(len(table), 5.0), colours, segments=segments, others=others)
-
-
-def _colour(row: Any, regimes: Looks) -> str:
-    return regimes[row.regime][0] if row.learned else GREY
-
-
-def _frame(table: pd.DataFrame) -> tuple[float, float]:
-    """The ends of both axes: all marks and zero with a margin, and of each interval at most :data:`FURTHEST` on each side."""
-    lows, highs = [0.0], [0.0]
-    for of in ("depth", "loop"):
-        marks = table[f"{of}_gain"]
-        lows.append(np.maximum(table[f"{of}_low"], marks - FURTHEST).min())
-        highs.append(np.minimum(table[f"{of}_high"], marks + FURTHEST).max())
-    margin = 0.08 * (max(highs) - min(lows))
-    return min(lows) - margin, max(highs) + margin
+def _columns(ax: Axes, y: float, words: Sequence[str], colour: str) -> None:
+    """Three columns to the right of the axes, each aligned to the right."""
+    for text, right in zip(words, (112, 156, 270), strict=True):
+        ax.annotate(
+            text,
+            (1, y),
+            (right, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            va="center_baseline",
+            color=colour,
+            size=_SMALL,
+            annotation_clip=False,
+        )
 
 
 def _cut(table: pd.DataFrame) -> bool:
     """Whether an interval reaches beyond the frame."""
     low, high = _frame(table)
-    lows, highs = (table[[f"depth_{end}", f"loop_{end}"]] for end in ("low", "high"))
-    return bool((lows < low).any(axis=None) or (highs > high).any(axis=None))
+    return any((table[f"{name}_low"] < low).any() or (table[f"{name}_high"] > high).any() for name in ("depth", "loop"))
+
+
+def _frame(table: pd.DataFrame) -> tuple[float, float]:
+    """The ends of the axis: all marks and zero with a margin, and of each interval at most :data:`FURTHEST` on each side."""
+    lows, highs = [0.0], [0.0]
+    for name in ("depth", "loop"):
+        marks = table[f"{name}_gain"]
+        lows.append(np.maximum(table[f"{name}_low"], marks - FURTHEST).min())
+        highs.append(np.minimum(table[f"{name}_high"], marks + FURTHEST).max())
+    margin = 0.04 * (max(highs) - min(lows))
+    return min(lows) - margin, max(highs) + margin

@@ -62,7 +62,7 @@ def probes(table: pd.DataFrame, title: str = "What do the states know?") -> Figu
             ax.set_title(task if j else f"{task}: {_shortened(own['asked'].iloc[0])}", loc="left", size=BODY)
             ax.xaxis.get_major_locator().set_params(integer=True)
             grid(ax, "y")
-        axes[-1, j].set_xlabel(f"{of_model['by'].iloc[0]} of {said(model, brief=True)}")
+        axes[-1, j].set_xlabel(f"{of_model['by'].iloc[0]} of {said(model)}")
     for ax in axes[:, 0]:
         ax.set_ylabel("accuracy (%)")
         within_shares(ax.yaxis)

@@ -68,7 +68,7 @@ def save(
         raise InputError(f"A figure's stem is a plain file name, not '{stem}'.")
     settings = {"svg.hashsalt": "rtxlib", "svg.fonttype": "path", "pdf.fonttype": 42}
     for text in figure.findobj(Text):
-        if (named := said(text.get_text(), brief=True)) != text.get_text():
+        if (named := said(text.get_text())) != text.get_text():
             text.set_text(named)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # one layout for all three files

@@ -1,4 +1,4 @@
-"""The figures of the summary: the models at a glance, and every comparison on one scale."""
+"""The figures of the summary: accuracy against time and size, and every comparison on two scales."""
 
 from __future__ import annotations
 
@@ -8,113 +8,118 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from rtxstudy.evaluation.statistics import FEWEST_SEEDS
-from rtxstudy.figures.shared.checks import one_row_each, require
-from rtxstudy.figures.shared.labels import bare_rows, beside
-from rtxstudy.figures.shared.looks import FAINT, GREY, INK, looks
-from rtxstudy.figures.shared.notes import count, signed
-from rtxstudy.figures.shared.scales import Percent, grid, within_shares
-from rtxstudy.figures.shared.style import canvas, styled
+from rtxstudy.figures.shared.checks import one_row_each, positive, require
+from rtxstudy.figures.shared.labels import beside, place
+from rtxstudy.figures.shared.looks import FAINT, GREY, INK, family_key, ink, looks
+from rtxstudy.figures.shared.notes import signed
+from rtxstudy.figures.shared.scales import Percent, logarithmic, wide
+from rtxstudy.figures.shared.style import WIDE, canvas, styled
+from rtxstudy.names import said, short
 
 PALE = "#b9b9b9"
 _CLEAR = "#0072b2"
+LARGEST = 15.0  # radius of the largest bubble, points
+NEAR, FAR = 0.035, 0.16  # ends of the two panels of the forest, where no interval is wider
 
 
 @styled
-def at_a_glance(table: pd.DataFrame, title: str) -> Figure:
-    """One row per model: its accuracy with its interval over seeds, and at the right its parameters and its time for a text.
+def accuracy_for_cost(table: pd.DataFrame, title: str) -> Figure:
+    """One bubble per model: time for a text across, test accuracy up, area in proportion to the megabytes of the weights.
 
-    ``table``: ``model``, ``mean``, ``low``, ``high`` (0..1), ``n`` (seeds), ``parameters``, ``ms_in_batch``, ``learned``, in the
-    order of the rows. Hollow: fewer than three seeds, or a baseline, which has none. Pale: not above the majority class.
-    Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
+    ``table``: ``model``, ``mean``, ``text_low``, ``text_high`` (0..1, over new seeds and new texts), ``ms_in_batch``,
+    ``megabytes``, ``frontier``, one row per model, as :mod:`rtxstudy.evaluation.glance` gives them. Models that are worth their
+    cost on validation texts (``frontier``) are filled. Models without a time are left out and named. Raises ``InputError`` for a
+    missing column, an empty table, or a model that occurs twice.
     """
-    require(table, ("model", "mean", "low", "high", "n", "parameters", "ms_in_batch", "learned"), "at_a_glance")
-    one_row_each(table, ("model",), "at_a_glance")
-    figure, axes = canvas(title, "Times are those of a text in a full batch.", 0.6 + 0.225 * len(table))
-    ax, look = axes[0, 0], looks(table["model"])
-    for y, row in enumerate(table.itertuples(index=False)):
-        colour = look[row.model].colour if row.learned else PALE
-        _mark(ax, row.mean, row.low, row.high, y, colour, row.n >= FEWEST_SEEDS, look[row.model].marker)
-        time = "–" if np.isnan(row.ms_in_batch) else f"{row.ms_in_batch:.2f} ms"
-        _columns(ax, y, f"{100 * row.mean:.1f} %", count(row.parameters), time)
-    bare_rows(ax, table["model"])
-    _columns(ax, -0.95, "accuracy", "size", "a text", GREY)
-    ax.margins(x=0.06)
-    within_shares(ax.xaxis)
-    ax.locator_params(axis="x", nbins=4)
-    ax.xaxis.set_major_formatter(Percent())
-    grid(ax, "x")
-    ax.set_xlabel("accuracy on the test texts (%)")
-    return figure
-
-
-def _columns(ax: Axes, y: float, accuracy: str, size: str, time: str, colour: str = INK) -> None:
-    """Three columns to the right of the axes, each aligned to the right."""
-    for words, right in ((accuracy, 58), (size, 104), (time, 160)):
-        ax.annotate(
-            words,
-            (1, y),
-            (right, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="right",
-            va="center_baseline",
-            color=colour,
-            annotation_clip=False,
-        )
-
-
-def _mark(
-    ax: Axes, mean: float, low: float, high: float, y: float, colour: str, filled: bool, marker: str = "o"
-) -> None:
-    if np.isfinite(low):
-        ax.plot([low, high], [y, y], color=colour, linewidth=2.0, solid_capstyle="butt", zorder=2)
-    face = colour if filled else "white"
-    ax.plot(mean, y, marker, color=colour, markersize=7, markeredgewidth=1.5, markerfacecolor=face, zorder=3)
-
-
-@styled
-def forest(table: pd.DataFrame, title: str, data: str) -> Figure:
-    """Every comparison on one scale: the difference in accuracy of two models with its interval, grouped by the pair.
-
-    ``table``: ``comparison`` ("A − B"), ``data``, ``difference``, ``low``, ``high`` (0.01 = one percentage point), ``n_seeds``
-    and ``verdict`` (:data:`rtxstudy.evaluation.glance.VERDICTS`). A row on other data than ``data`` names them, in grey below
-    the pair. Filled: the interval excludes zero. Pale: neither model is above the majority class. Raises ``InputError`` for a
-    missing column or an empty table.
-    """
-    require(table, ("comparison", "data", "difference", "low", "high", "n_seeds", "verdict"), "forest")
-    one_row_each(table, ("comparison", "data"), "forest")
-    rows: list[tuple[str, dict | None]] = []
-    for pair, part in table.groupby("comparison", sort=False):
-        part = part.sort_values("data", key=lambda names: names != data, kind="stable").to_dict("records")
-        if part[0]["data"] == data:
-            rows.append((str(pair), part.pop(0)))
-        else:
-            rows.append((str(pair), None))
-        rows += [(f"on {row['data']}", row) for row in part]
+    require(table, ("model", "mean", "text_low", "text_high", "ms_in_batch", "megabytes", "frontier"), "accuracy_for_cost")
+    one_row_each(table, ("model",), "accuracy_for_cost")
+    missing = table.loc[table["ms_in_batch"].isna(), "model"]
+    table = table.dropna(subset="ms_in_batch").reset_index(drop=True)
+    positive(table, ("ms_in_batch", "megabytes"), "accuracy_for_cost")
+    left_out = f" Without a time: {'; '.join(map(short, missing))}." if len(missing) else ""
     figure, axes = canvas(
         title,
-        f"First minus second, in points of accuracy; on {data} unless other data are named. Bars: 95 % intervals over new seeds "
-        "and new texts. Filled: zero lies outside."
-        + (" Pale: neither model is above the most frequent label." if (table["verdict"] == "not learned").any() else ""),
-        0.5 + 0.235 * len(rows),
+        f"Filled: worth its cost on validation texts. Lines: 95\xa0% intervals over new seeds and new texts.{left_out}",
+        2.8,
+        key=family_key(table["model"]),
+        width=WIDE,
     )
-    ax = axes[0, 0]
-    ax.axvline(0, color=INK, linewidth=1, zorder=1)
-    ends = table[["difference", "low", "high"]].abs().to_numpy(dtype=float)
-    reach = float(np.nanmax(ends)) * 1.05
-    for y, (_, row) in enumerate(rows):
-        if row is None:
-            continue
-        colour = {"first": _CLEAR, "second": _CLEAR, "not learned": PALE}.get(row["verdict"], GREY)
-        _mark(ax, row["difference"], row["low"], row["high"], y, colour, row["verdict"] in ("first", "second"))
-        beside(ax, y, signed(row["difference"]))
-    bare_rows(ax, [name for name, _ in rows])
-    for label, (name, _) in zip(ax.get_yticklabels(), rows, strict=True):
-        label.set_color(GREY if name.startswith("on ") else INK)
-    ax.set_xlim(-reach, reach)
-    ax.locator_params(axis="x", nbins=4)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value, "0")))
-    ax.grid(axis="x", color=FAINT)
-    ax.set_xlabel("points of accuracy")
+    ax, look = axes[0, 0], looks(table["model"])
+    radii = np.maximum(LARGEST * np.sqrt(table["megabytes"] / table["megabytes"].max()).to_numpy(), 2.5)
+    x, y = table["ms_in_batch"].to_numpy(), table["mean"].to_numpy()
+    colours = [look[model].colour for model in table["model"]]
+    faces = [colour if on else "white" for colour, on in zip(colours, table["frontier"], strict=True)]
+    segments = []
+    for i, row in enumerate(table.itertuples(index=False)):
+        ax.plot([x[i], x[i]], [row.text_low, row.text_high], color=colours[i], linewidth=1.1, alpha=0.45, zorder=2)
+        segments.append(((x[i], row.text_low), (x[i], row.text_high)))
+    ax.scatter(x, y, s=(2 * radii) ** 2, c=faces, alpha=0.35, linewidths=0, zorder=3)
+    ax.scatter(x, y, s=(2 * radii) ** 2, facecolors="none", edgecolors=colours, linewidths=1.3, zorder=4)
+    if wide(x):
+        logarithmic(ax.xaxis)
+    ax.margins(0.1, 0.06)
+    ax.set(xlabel="time for a text in a full batch (ms)", ylabel="accuracy on test texts (%)")
+    ax.yaxis.set_major_formatter(Percent())
+    ax.grid(True)
+    ax.tick_params(length=0)
+    words = [f"{short(row.model)} · {_size(row.megabytes)}" for row in table.itertuples()]
+    place(ax, x, y, words, radii, [ink(colour) for colour in colours], segments=segments)
     return figure
+
+
+def _size(megabytes: float) -> str:
+    return f"{megabytes:.0f}\xa0MB" if megabytes >= 10 else f"{megabytes:.1f}\xa0MB"
+
+
+@styled
+def forest(table: pd.DataFrame, title: str, data: str, margin: float) -> Figure:
+    """Every comparison: the difference in accuracy of two models with its interval, narrow intervals apart from wide ones.
+
+    ``table``: ``comparison`` ("A − B"), ``data``, ``difference``, ``low``, ``high`` (0.01 = one percentage point) and ``verdict``
+    (:data:`rtxstudy.evaluation.glance.VERDICTS`). A row on other data than ``data`` names them. A dashed line marks ``margin``,
+    what a replacement may lose. Filled: the interval excludes zero. Pale: neither model is above the majority class. Raises
+    ``InputError`` for a missing column, an empty table, or a comparison that occurs twice.
+    """
+    require(table, ("comparison", "data", "difference", "low", "high", "verdict"), "forest")
+    one_row_each(table, ("comparison", "data"), "forest")
+    ends = table[["difference", "low", "high"]].abs().max(axis=1)
+    order = table.assign(other=table["data"] != data).sort_values(["other", "comparison"], kind="stable")
+    parts = [order[ends[order.index] <= NEAR], order[ends[order.index] > NEAR]]
+    panels = [(part, reach) for part, reach in zip(parts, (NEAR, FAR), strict=True) if len(part)]
+    figure, axes = canvas(
+        title,
+        f"First minus second, in points of accuracy; on {data} unless other data are named. Bars: 95\xa0% intervals over new "
+        "seeds and new texts. Filled: zero lies outside. Dashed: what a replacement may lose.",
+        0.55 * len(panels) + 0.235 * len(table),
+        rows=len(panels),
+        width=WIDE,
+        height_ratios=[len(part) + 1.5 for part, _ in panels],
+    )
+    for ax, (part, reach) in zip(axes[:, 0], panels, strict=True):
+        _comparisons(ax, part, reach, data, margin)
+    axes[-1, 0].set_xlabel("points of accuracy")
+    return figure
+
+
+def _comparisons(ax: Axes, table: pd.DataFrame, reach: float, data: str, margin: float) -> None:
+    """The rows of one panel, whose axis reaches so far to either side; a wider interval is cut there."""
+    ax.axvline(0, color=INK, linewidth=1, zorder=1)
+    ax.axvline(-margin, color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
+    for y, row in enumerate(table.to_dict("records")):
+        colour = {"first": _CLEAR, "second": _CLEAR, "not learned": PALE}.get(row["verdict"], GREY)
+        if np.isfinite(row["low"]):
+            ends = np.clip([row["low"], row["high"]], -reach, reach)
+            ax.plot(ends, [y, y], color=colour, linewidth=2.0, solid_capstyle="butt", zorder=2)
+        face = colour if row["verdict"] in ("first", "second") else "white"
+        ax.plot(row["difference"], y, "o", color=colour, markersize=6, markeredgewidth=1.4, markerfacecolor=face, zorder=3)
+        beside(ax, y, signed(row["difference"]))
+    names = [row.comparison if row.data == data else f"{row.comparison}, {row.data}" for row in table.itertuples()]
+    ax.set_yticks(range(len(names)), [said(name) for name in names], size=9)
+    ax.set_ylim(len(names) - 0.45, -0.55)
+    ax.set_xlim(-reach, reach)
+    ax.tick_params(axis="both", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.locator_params(axis="x", nbins=7)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value, "0").removesuffix(".0")))
+    ax.grid(axis="x", color=FAINT)
+

@@ -248,6 +248,22 @@ def written(name: str, model: dict[str, Any]) -> Iterator[str]:
     yield "  },"
 
 
+def shipped(name: str) -> tuple[EncoderBase, dict[str, Any]]:
+    """The trained model ``name`` ("sentiment" or "reversal") of the page's file, and its record there.
+
+    The record has ``config``, ``words``, ``labels`` and ``made`` as :func:`sentiment` and :func:`reversal` return them.
+    """
+    block = re.search(rf"^  {name}: {{\n(.*?)^  }},$", FILE.read_text(encoding="utf-8"), re.M | re.S)[1]
+    record = {key: json.loads(value) for key, value in re.findall(r"^    (\w+): (.*),$", block, re.M)}
+    base, kind = {
+        "sentiment": (CLASSIFIER, EncoderForSequenceClassification),
+        "reversal": (TRANSLATOR, EncoderDecoder),
+    }[name]
+    model = kind(ModelConfig(**(base.to_diff_dict() | {"vocab_size": len(record["words"])})))
+    weights.read_into(model, record)
+    return model.eval(), record
+
+
 @click.command()
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the texts and of the first weights."

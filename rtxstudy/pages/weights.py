@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from rtxlib.errors import InputError
@@ -162,3 +163,13 @@ def written(weights: dict[str, Tensor], dtype: str) -> dict[str, Any]:
         "dtype": dtype,
         "data": base64.b64encode(b"".join(x.tobytes() for x in arrays.values())).decode(),
     }
+
+
+def read_into(model: EncoderBase, record: dict[str, Any]) -> None:
+    """Give ``model`` the weights that :func:`written` wrote into ``record``."""
+    numbers = np.frombuffer(base64.b64decode(record["data"]), np.dtype(record["dtype"]).newbyteorder("<"))
+    sizes = [rows * columns for _, rows, columns in record["weights"]]
+    into = tensors(model)
+    with torch.no_grad():
+        for (name, rows, columns), values in zip(record["weights"], np.split(numbers, np.cumsum(sizes)[:-1]), strict=True):
+            into[name].copy_(torch.from_numpy(values.astype(np.float32)).view(rows, columns))

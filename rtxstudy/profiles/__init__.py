@@ -113,7 +113,7 @@ def _with_seeds(
     def of_depth(own: int) -> int:
         return capped(depth_seeds, own)
 
-    search, longer, published = profile.search, profile.longer, profile.published
+    search, longer, published, stars = profile.search, profile.longer, profile.published, profile.stars
     return dataclasses.replace(
         profile,
         variant=variant,
@@ -123,6 +123,7 @@ def _with_seeds(
         plan_b_seeds=asked(profile.plan_b_seeds),
         elsewhere=each(profile.elsewhere, asked),
         unified=each(profile.unified, asked),
+        stars=stars and dataclasses.replace(stars, seeds=asked(stars.seeds)),
         longer=longer and dataclasses.replace(longer, seeds=asked(longer.seeds)),
         grid_seeds=capped(grid_seeds, profile.grid_seeds),
         pretrained_seeds=capped(pretrained_seeds, profile.pretrained_seeds),
@@ -146,7 +147,7 @@ def _with_recipe(profile: Profile, recipe: str | None, epochs: float | None) -> 
     def each(studies: Iterable[Any], field: str = "recipe") -> tuple[Any, ...]:
         return tuple(dataclasses.replace(study, **{field: other(getattr(study, field))}) for study in studies)
 
-    longer = profile.longer
+    longer, stars = profile.longer, profile.stars
     return dataclasses.replace(
         profile,
         recipe=other(profile.recipe),
@@ -156,6 +157,7 @@ def _with_recipe(profile: Profile, recipe: str | None, epochs: float | None) -> 
         composed=tuple(one for task in profile.composed for one in (each([task]) if task.width else [task])),
         elsewhere=each(profile.elsewhere),
         unified=each(profile.unified),
+        stars=stars and dataclasses.replace(stars, recipe=other(stars.recipe)),
         longer=longer and dataclasses.replace(longer, recipe=other(longer.recipe)),
     )
 
@@ -178,7 +180,7 @@ def _with_sizes(profile: Profile, rows: int | None, max_length: int | None, doma
         return data if rows is None else dataclasses.replace(data, rows=rows)
 
     of_domains = rows if domain_rows is None else domain_rows
-    search, longer, published = profile.search, profile.longer, profile.published
+    search, longer, published, stars = profile.search, profile.longer, profile.published, profile.stars
     return dataclasses.replace(
         profile,
         data=resized(profile.data),
@@ -192,6 +194,7 @@ def _with_sizes(profile: Profile, rows: int | None, max_length: int | None, doma
         composed=each(profile.composed),
         elsewhere=each(profile.elsewhere),
         unified=each(profile.unified),
+        stars=stars and dataclasses.replace(stars, data=resized(stars.data)),
         longer=longer and dataclasses.replace(longer, data=fewer(longer.data)),
         grid_data=profile.grid_data and resized(profile.grid_data),
         own_text=texts_resized(profile.own_text),

@@ -11,6 +11,9 @@ from rtxstudy.profiles.conversions import CONVERSIONS
 from rtxstudy.profiles.profile import DepthTask, LoopStudy, Profile
 
 _DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
+# Texts whose verdict is composed of up to four operators. One narrow layer cannot compose them, four layers can, and so can
+# one layer that is passed four times: what the study is about, in minutes. The most tokens tell its label from that of _DEMO.
+_COMPOSED = dataclasses.replace(_DEMO, rows=8000, depth=4, max_length=128)
 
 DEMO = Profile(
     name="demo",
@@ -46,13 +49,16 @@ DEMO = Profile(
             passes=3,
             layers=(1, 2, 3),
             shapes=((1, 2), (1, 3), (2, 2)),
-            seeds=3,
+            seeds=2,
         ),
     ),
     variant={},
     random_depth="recurrent-1x3x64",
     random_depth_seeds=3,
-    depth_tasks=(DepthTask(_DEMO, RECIPES["demo"], named_recipe("finetune", epochs=0.5)),),
+    depth_tasks=(
+        DepthTask(_DEMO, made=named_recipe("finetune", epochs=0.5)),
+        DepthTask(_COMPOSED, one_layer=RECIPES["demo"], narrow=(64, 4)),
+    ),
     own_text=None,
     depth_seeds=3,
     conversions=CONVERSIONS[:2],

@@ -22,6 +22,7 @@ class LoopStudy:
     layers: tuple[int, ...]  # layers of the standard encoders
     shapes: tuple[tuple[int, int], ...]  # (layers, passes) of the loops that are compared with them
     seeds: int  # training seeds of each model
+    alphas: tuple[float, ...] = ()  # further weights α of the residual across passes, which is ½ otherwise
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class DepthTask:
     taught: Recipe | None = None  # the same, with the fine-tuned deep encoder as the teacher
     own_text: Recipe | None = None  # fine-tuned after a pretraining on the study's own texts
     one_layer: Recipe | None = None  # from random weights, with the narrow encoders of notebook 03 on the same data
+    narrow: tuple[int, int] | None = None  # width and passes of those encoders, where notebook 03 has none on these data
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ class Profile:
     elsewhere: tuple[Task, ...] = ()  # notebook 03: sentiment on other data; empty: that section is skipped
     cross_domain: bool = False  # notebook 06: whether the encoders of each sentiment task are tested on all of them
     unified: tuple[Task, ...] = ()  # notebook 06: tasks on the pooled domains at full size; empty: that section is skipped
+    stars: Task | None = None  # notebook 06: reviews of one star against four and five; None: that section is skipped
     component_seeds: int = 0  # notebook 05: training seeds of each encoder with one component changed; 0: that section is skipped
     plan_b_seeds: int = 0  # notebook 03: training seeds of each form of the proposal's plan B; 0: that section is skipped
     longer: LongerTexts | None = None  # notebook 04: texts longer than in training; None: that section is skipped
@@ -199,5 +202,6 @@ class Profile:
         of_loops = (loop.data for loop in self.loops)
         of_depth = (task.data for task in (*self.depth_tasks, *self.exit_studies))
         single = (self.data, self.domains, self.transfer_from, self.transfer_to, self.spam)
-        further = (task.data for task in (*self.elsewhere, *self.unified, *((self.longer,) if self.longer else ())))
+        alone = (task for task in (self.stars, self.longer) if task)
+        further = (task.data for task in (*self.elsewhere, *self.unified, *alone))
         return tuple(dict.fromkeys((*single, *of_loops, *of_depth, *further)))

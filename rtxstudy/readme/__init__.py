@@ -2,31 +2,35 @@
 
     python -m rtxstudy.readme
 
-draws the README's drawing and writes what stands between ``<!-- begin: NAME -->`` and ``<!-- end -->`` on each page.
+draws the README's drawing and writes what stands between ``<!-- begin: NAME -->`` and ``<!-- end -->`` on each page. A block
+named "claims of QUESTION" prints the claims of that question (:mod:`rtxstudy.questions`) that are true.
 """
 
 from __future__ import annotations
 
 import re
 
-from rtxstudy.readme import findings_page as more
-from rtxstudy.readme import front_page as front
-from rtxstudy.readme import method_page as method
+from rtxstudy.readme import blocks, method_page
 
 PAGES = ("README.md", "docs/findings.md", "docs/method.md")
 BLOCK = re.compile(r"(?<=<!-- begin: )([\w -]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 BLOCKS = {
     block.__name__.replace("_", " "): block
     for block in (
-        *(front.drawing, front.findings, front.headline_table),
-        *(more.models, more.replacement, more.depth, more.grid, more.counting_words, more.less_data, more.where_depth_pays),
-        *(more.passes, more.early_exit, more.composed, more.growth, more.worth, more.carried, more.domains),
-        *(more.pretraining, more.own_text, more.spam),
-        method.recipes,
+        *(blocks.drawing, blocks.what_we_found, blocks.main_figure),
+        *(blocks.verdicts, blocks.beside_words, blocks.models_on_sst2, blocks.comparisons, blocks.own_text),
+        *(blocks.grid, blocks.carried, blocks.parts_of_data, blocks.not_run),
+        method_page.recipes,
     )
 }
+CLAIMS = "claims of "
+
+
+def written(name: str) -> str:
+    """What stands in a block."""
+    return blocks.claims(name.removeprefix(CLAIMS).replace(" ", "_")) if name.startswith(CLAIMS) else BLOCKS[name]()
 
 
 def filled(page: str) -> str:
     """The text of a page with every block written anew."""
-    return BLOCK.sub(lambda found: f"{found[1]}{found[2]}{BLOCKS[found[1]]()}\n", page)
+    return BLOCK.sub(lambda found: f"{found[1]}{found[2]}{written(found[1])}\n", page)

@@ -6,7 +6,7 @@ from rtxlib.atomic import replacing
 from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
 from rtxstudy.readme import PAGES, filled
-from rtxstudy.readme.tables import ROOT
+from rtxstudy.readme.blocks import ROOT
 
 
 def main() -> None:

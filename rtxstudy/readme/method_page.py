@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rtxlib.training.recipe import BY_ROWS, RECIPES, Recipe
-from rtxstudy.readme.tables import markdown, percent
+from rtxstudy.readme.blocks import lines
 
 CHOSEN = {  # recipe → what it trains, and how it was chosen (LOG.md)
     "default": (
@@ -35,7 +35,7 @@ _KEPT = {"best": "lowest validation loss", "last": "the last"}
 def recipes() -> str:
     """The recipes of :data:`CHOSEN`, with their settings as :data:`rtxlib.training.recipe.RECIPES` has them."""
     settings = ["learning rate", "schedule", "rows a step", "epochs", "dropout", "weights kept"]
-    return markdown(
+    return lines(
         ["recipe", "trains", *settings, "how it was chosen"],
         (_row(RECIPES[name], *words) for name, words in CHOSEN.items()),
     )
@@ -46,7 +46,7 @@ def _row(recipe: Recipe, trains: str, how: str) -> list[str]:
         f"`{recipe.name}`",
         f"{trains}{_of_rows(recipe.name)}",
         f"{recipe.learning_rate:g}",
-        f"{recipe.schedule}, {percent(recipe.warmup)} warm-up",
+        f"{recipe.schedule}, {100 * recipe.warmup:.0f} % warm-up",
         f"{recipe.batch_rows:,}",
         f"{recipe.epochs:g}",
         _dropout(recipe),
@@ -66,4 +66,4 @@ def _of_rows(name: str) -> str:
 
 def _dropout(recipe: Recipe) -> str:
     own = "the encoder's own" if recipe.dropout is None else f"{recipe.dropout:g}"
-    return f"{own}; {percent(recipe.word_dropout)} of the words" if recipe.word_dropout else own
+    return f"{own}; {100 * recipe.word_dropout:.0f} % of the words" if recipe.word_dropout else own

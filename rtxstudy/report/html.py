@@ -22,15 +22,26 @@ from rtxstudy.report.render import PLOTLY, Page, Render, highlight_code, render_
 __all__ = ["PLOTLY", "build"]
 
 TEMPLATE = Path(__file__).parent / "template"
+# The order of the chapters: where depth pays, the loop on SST-2 and elsewhere, pretraining, other domains, the answer's limits
+CHAPTERS = (
+    "09_where_depth_pays",
+    "02_baseline",
+    "03_recurrent",
+    "05_width_vs_depth",
+    "04_sensitivity",
+    "07_pretrained_encoders",
+    "06_domain_classification",
+)
 LARGEST = 6_000_000  # bytes; a report above this is slow to open and to mail
 
 
 def build(
     executed: Sequence[Path], out: Path, title: str, outcomes: Iterable[Outcome] = (), named: bool = True
 ) -> Path:
-    """Write executed notebooks, in the order given, as one offline page; returns ``out``.
+    """Write executed notebooks as one offline page; returns ``out``.
 
-    The output of cells tagged ``answer`` comes first, and appendices come last (:mod:`rtxstudy.report.levels`). ``named``:
+    The output of cells tagged ``answer`` comes first, and appendices come last (:mod:`rtxstudy.report.levels`). The chapters
+    between them stand in the order of :data:`CHAPTERS`, the appendices in the order given. ``named``:
     write the names of data sets and models in place of their ids, and how to cite the study. Code and long printed output
     are folded; code of cells tagged ``remove-input`` is left out. A banner names every notebook that is not complete: those
     without a completion marker in ``metadata.rtx``, and those of ``outcomes`` that are not done. The
@@ -53,6 +64,8 @@ def build(
             before = len(render.contents)
             if body := show(cells).strip():
                 sections.append({"page": page, "body": body, "contents": render.contents[before:]})
+    places = {stem: place for place, stem in enumerate(CHAPTERS)}
+    chapters.sort(key=lambda section: places.get(section["page"].stem, len(places)))
     _anchors(chapters, appendices)
     text = exporter.environment.get_template("page.html.j2").render(
         title=title,

@@ -22,15 +22,15 @@ def tags(cell: NotebookNode) -> list[str]:
 
 
 def _skipped(cells: Sequence[NotebookNode]) -> set[int]:
-    """The positions of the cells of sections that this profile skips: all that they show is a line that begins with "Skipped".
+    """The positions of the cells of sections that this profile skips: all that they show is empty, or begins with "Skipped".
 
     A section reaches from its heading to the next one, of any level. The limits of the report name what a profile leaves out.
     """
     starts = [n for n, cell in enumerate(cells) if _level(cell)] or [0]
     found: set[int] = set()
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
-        shown = [text for cell in cells[start:end] if (text := _shown(cell))]
-        if shown and all(text.lstrip("*").startswith("Skipped.") for text in shown):
+        shown = [text for cell in cells[start:end] for text in _shown(cell)]
+        if shown and all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in shown):
             found |= {n for n in range(start, end) if not _closes(cells[n])}
     return found
 
@@ -40,12 +40,11 @@ def _level(cell: NotebookNode) -> int:
     return len(heading[1]) if heading else 0
 
 
-def _shown(cell: NotebookNode) -> str:
-    """What a cell of code shows: a text in Markdown, or a word that stands for anything else."""
+def _shown(cell: NotebookNode) -> list[str]:
+    """What a cell of code shows: each text in Markdown, and a word that stands for anything else."""
     if _closes(cell):
-        return ""
-    texts = [output.get("data", {}).get("text/markdown", "something") for output in cell.get("outputs", [])]
-    return "".join("".join(text) for text in texts)
+        return []
+    return ["".join(output.get("data", {}).get("text/markdown", "something")) for output in cell.get("outputs", [])]
 
 
 def _closes(cell: NotebookNode) -> bool:
@@ -57,7 +56,8 @@ def levels(cells: Sequence[NotebookNode]) -> Levels:
     """Sort the cells of a notebook.
 
     - ``answer``: the cell belongs to the summary.
-    - ``appendix`` at a heading: its section belongs to the appendices, up to the next heading of its level or above.
+    - ``appendix`` at a heading: its section belongs to the appendices, up to the next heading of its level or above. At a cell of
+      code it moves that cell alone.
     - ``notebook-only``: the cell is left out, because the report says or draws the same in another place.
 
     A section that this profile skips is left out, too.
@@ -70,5 +70,6 @@ def levels(cells: Sequence[NotebookNode]) -> Levels:
             inside = level if "appendix" in own and (not inside or level <= inside) else inside * (level > inside)
         if "notebook-only" in own or n in skipped:
             continue
-        (found.answer if "answer" in own else found.appendix if inside else found.chapter).append(cell)
+        apart = inside or (cell.cell_type == "code" and "appendix" in own)
+        (found.answer if "answer" in own else found.appendix if apart else found.chapter).append(cell)
     return found

@@ -49,7 +49,7 @@ def clean(markup: str, stem: str, prose: bool = False, named: bool = True) -> st
 
 
 def name_ids(soup: BeautifulSoup, prose: bool = False) -> None:
-    """Put the name of each data set and model in place of its id (:mod:`rtxstudy.names`). The id becomes a tooltip."""
+    """Put the short name of each data set and model in place of its id (:mod:`rtxstudy.names`). The tooltip has both."""
     for text in soup.find_all(string=True):
         if type(text) is not NavigableString or any(parent.name in _VERBATIM for parent in text.parents):
             continue
@@ -58,9 +58,10 @@ def name_ids(soup: BeautifulSoup, prose: bool = False) -> None:
             continue
         parts, last = [], 0
         for start, end, name in names.spans(text, prose=prose):
-            whole = {"class": "whole"} if len(name) < 30 else {}  # a short name is not broken into lines
-            abbreviation = soup.new_tag("abbr", attrs={"title": text[start:end], **whole})
-            abbreviation.string = name
+            whole = {"class": "whole"} if len(name.short) < 20 else {}  # a short name is not broken into lines
+            told = f"{name.long} ({text[start:end]})" if name.long != name.short else text[start:end]
+            abbreviation = soup.new_tag("abbr", attrs={"title": told, **whole})
+            abbreviation.string = name.short
             parts += [text[last:start], abbreviation]
             last = end
         if parts:

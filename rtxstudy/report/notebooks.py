@@ -7,7 +7,7 @@ To add a notebook:
 
 1. Put it into the folder ``notebooks`` and add it to :data:`NOTEBOOKS`.
 2. If it trains, add its studies to :data:`rtxstudy.studies.STUDIES`.
-3. If a profile may leave its studies out, add them to ``PARTS`` in :mod:`rtxstudy.words.limitations`.
+3. Give it a place among the chapters of the report (:data:`rtxstudy.report.html.CHAPTERS`).
 4. Name it in the map of README.md.
 
 Notebook 10 is not among them, because it needs a file of the user: ``rtx compare`` runs it.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import csv
+import functools
 import io
 import json
+import operator
 import tokenize
 import types
 from collections.abc import Iterable, Mapping
@@ -24,7 +26,7 @@ class Parameter:
     """One annotated assignment of the cell tagged ``parameters``."""
 
     name: str
-    annotation: str  # as written: "int | None"
+    annotation: str  # as written: "Optional[int]"
     default: Any
     description: str  # the comment at the end of its line
     choices: tuple[Any, ...] | None  # of a Literal
@@ -35,7 +37,8 @@ def read_parameters(path: Path) -> list[Parameter]:
     """The parameters of a notebook, read with ``ast``: no code of the notebook runs.
 
     Annotations may be ``int``, ``float``, ``str``, ``bool``, ``None``, ``Literal[…]``, ``list[…]``, ``dict[…, …]``
-    and unions of these. A notebook without a cell tagged ``parameters`` has none.
+    and unions of these. ``papermill --help-notebook`` shows ``Optional[…]`` and ``Union[…]``, and leaves out a parameter whose
+    annotation has a bar or quotes. A notebook without a cell tagged ``parameters`` has none.
 
     Raises ``InputError`` when the notebook cannot be read, when its parameters cell holds anything but imports and
     annotated assignments of literals, or when a default does not fit its own annotation.
@@ -137,11 +140,14 @@ def _kind(node: ast.expr) -> Any:
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if node.value.id == "Literal":
             return Literal[tuple(ast.literal_eval(part) for part in inner)]
+        if node.value.id in ("Optional", "Union"):
+            kinds = [_kind(part) for part in inner] + [type(None)] * (node.value.id == "Optional")
+            return functools.reduce(operator.or_, kinds)
         if (node.value.id, len(inner)) in (("list", 1), ("dict", 2)):
             return {"list": list, "dict": dict}[node.value.id][tuple(_kind(part) for part in inner)]
     raise ValueError(
         f"the annotation '{ast.unparse(node)}' is not understood; use int, float, str, bool, None, Literal[...], "
-        "list[...], dict[..., ...] or a union of these."
+        "list[...], dict[..., ...], Optional[...] or a union of these."
     )
 
 

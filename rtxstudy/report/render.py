@@ -50,8 +50,13 @@ def highlight_code(source: str) -> str:
 
 
 def render_cells(exporter: HTMLExporter, render: Render, cells: Sequence[NotebookNode]) -> str:
-    """Cells as HTML: each is rendered here, and the nbconvert template lays them out."""
+    """Cells as HTML: each is rendered here, and the nbconvert template lays them out.
+
+    What a cell shows stands in its place. The code of all of them is folded at the end, so that it does not part the text; a
+    cell that failed keeps its code beside it.
+    """
     shown: list[dict[str, Any]] = []
+    folded: dict[str, dict[str, Any]] = {}  # "Parameters", "Code" → the fold
     for cell in cells:
         if cell.cell_type == "markdown":
             shown.append({"kind": "text", "html": render.markdown(cell.source, cell.get("attachments"), prose=True)})
@@ -65,15 +70,14 @@ def render_cells(exporter: HTMLExporter, render: Render, cells: Sequence[Noteboo
                 "outputs": render.outputs(cell),
                 "anchor": f"{render.page.stem}-failed" if failed else None,
             }
-            if not (code["source"] or code["outputs"]):
-                continue
-            last = shown[-1] if shown else {}  # a cell without output shares a fold with the next
-            if last.get("what") == code["what"] and not last["outputs"]:  # one fold
-                code["source"] = f"{last['source']}\n\n{code['source']}".strip()
-                first = last["count"].partition(" – ")[0]
-                code["count"] = first if first == code["count"] else f"{first} – {code['count']}"
-                shown.pop()
-            shown.append(code)
+            if code["source"] and not failed:
+                fold = folded.setdefault(code["what"], code | {"outputs": [], "source": "", "first": code["count"]})
+                fold["source"] = f"{fold['source']}\n\n{code['source']}".strip()
+                fold["count"] = code["count"] if code["count"] == fold["first"] else f"{fold['first']} – {code['count']}"
+                code["source"] = ""
+            if code["source"] or code["outputs"]:
+                shown.append(code)
+    shown += folded.values()
     notebook = NotebookNode(cells=[NotebookNode(item) for item in shown], metadata=NotebookNode())
     return exporter.template.render(nb=notebook)
 
@@ -185,9 +189,10 @@ def _slug(words: str) -> str:
 
 
 def _stream(name: str, text: str) -> str:
-    lines = [
-        line.rstrip("\r").rpartition("\r")[2] for line in text.rstrip("\n").split("\n")
-    ]  # what a terminal shows in the end
+    """Printed lines as one block. A line that a terminal writes over is progress, which a report leaves out."""
+    lines = [line for line in text.rstrip("\n").split("\n") if "\r" not in line.rstrip("\r")]
+    if not any(lines):
+        return ""
     body = f"<pre>{ansi2html(chr(10).join(lines[-KEPT:]))}</pre>"
     if name == "stdout" and len(lines) <= SHORT:
         return f'<div class="printed">{body}</div>'

@@ -42,7 +42,8 @@ def fit(soup: BeautifulSoup, table: Tag) -> None:
         return
     whole = box.wrap(soup.new_tag("div", attrs={"class": "tabled"}))
     body = table.tbody.find_all("tr") if table.tbody else []
-    same = _narrow(cells, len(body))
+    joined = table.thead.find(lambda cell: int(cell.get("colspan", 1)) > 1)  # heads that stand over several columns
+    same = [] if joined else _narrow(cells, len(body))
     if same:
         line = soup.new_tag("p", attrs={"class": "same"})
         line.append(BeautifulSoup(f"In all rows: {'; '.join(same)}.", "html.parser"))

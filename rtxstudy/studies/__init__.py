@@ -30,7 +30,7 @@ from rtxstudy.studies.depth_gain import (
     where_depth_pays,
 )
 from rtxstudy.studies.loop import depths, form, forms, shape, shapes, variants
-from rtxstudy.studies.more_data import cross_domain, elsewhere, on_task, sentiment_tasks, unified
+from rtxstudy.studies.more_data import cross_domain, elsewhere, on_task, sentiment_tasks, stars, unified
 from rtxstudy.studies.one_switch import component_arms, plan_b_arms, position_arms
 from rtxstudy.studies.pretrained import finetuning, spam
 from rtxstudy.studies.recipe_search import finals, first_round, published_protocol
@@ -92,6 +92,7 @@ __all__ = [
     "shapes",
     "spam",
     "specs_of",
+    "stars",
     "text_length",
     "transfer",
     "trios",
@@ -135,6 +136,7 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
         "domains": domains,
         "transfer": transfer,
         "unified": unified,
+        "stars": stars,
         "cross_domain": cross_domain,
     },
     "07_pretrained_encoders": {"spam": spam, "finetuning": finetuning, "baseline": baseline, "recurrent": recurrent},

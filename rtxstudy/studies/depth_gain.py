@@ -12,7 +12,7 @@ from rtxlib.runs.pretraining import Pretraining
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import Recipe
 from rtxstudy.profiles.conversions import LOWER
-from rtxstudy.profiles.profile import DepthTask, Profile
+from rtxstudy.profiles.profile import DepthTask, LoopStudy, Profile
 from rtxstudy.studies.loop import shape
 from rtxstudy.studies.standard_and_recurrent import matched
 
@@ -48,9 +48,10 @@ def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
 
 
 def _one_layer(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
-    """The narrow encoders of notebook 03 on these data: one layer, passed once or several times, and several layers."""
-    loop = next(loop for loop in profile.loops if loop.data == task.data)
-    loop = dataclasses.replace(loop, recipe=recipe, seeds=profile.depth_seeds)
+    """The narrow encoders of notebook 03, or as narrow ones: one layer, passed once or several times, and several layers."""
+    loops = {loop.data: (loop.width, loop.passes) for loop in profile.loops}
+    width, passes = task.narrow or loops[task.data]
+    loop = LoopStudy(task.data, recipe, width, passes, layers=(), shapes=(), seeds=profile.depth_seeds)
     arms = (shape(loop, loop.passes, 1), shape(loop, 1, 1), shape(loop, 1, loop.passes))
     return Trio(f"from nothing, one layer, {loop.width} wide", *arms)
 

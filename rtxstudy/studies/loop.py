@@ -12,7 +12,8 @@ from rtxstudy.studies.standard_and_recurrent import RANDOM_DEPTH, UNSHARED
 def forms(loop: LoopStudy) -> dict[str, dict[str, Any]]:
     """Variant name → the ModelConfig fields that it changes."""
     return {
-        "from_second": {},  # the study's own loop: a residual from the second pass on
+        "from_second": {},  # the study's own loop: a residual from the second pass on, with α = ½
+        **{f"α = {alpha:g}": {"residual_scale": alpha} for alpha in loop.alphas},
         "unshared": UNSHARED,
         **{residual: {"residual": residual} for residual in ("none", "every", "learned", "damped", "gated")},
         "input_injection": {"input_injection": True},

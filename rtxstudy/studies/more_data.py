@@ -29,6 +29,11 @@ def unified(profile: Profile) -> list[RunSpec]:
     return [spec for task in profile.unified for spec in on_task(profile, task, [profile.standard, profile.recurrent])]
 
 
+def stars(profile: Profile) -> list[RunSpec]:
+    """Notebook 06: the two main encoders on reviews of one star and of four and five; none where the profile has no such task."""
+    return on_task(profile, profile.stars, [profile.standard, profile.recurrent]) if profile.stars else []
+
+
 def sentiment_tasks(profile: Profile) -> list[Task]:
     """The data sets whose encoders are tested on one another: the headline data first."""
     return [Task(profile.data, profile.arm_seeds), *profile.elsewhere] if profile.cross_domain else []

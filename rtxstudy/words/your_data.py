@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from rtxlib.runs.card import plain
-from rtxstudy.words.limitations import SPLITS
-from rtxstudy.words.numbers import counted
+from rtxstudy.numbers import counted
 
+SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 MOST_NAMED = 6  # labels that a sentence names
 EXAMPLE = 120  # characters of a text that a sentence shows
 

@@ -15,7 +15,7 @@ import pandas as pd
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
 from rtxstudy.compare.answer import Answer
-from rtxstudy.words.numbers import higher, interval, margin_points, number, signed
+from rtxstudy.numbers import higher, interval, margin_points, number, signed
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for

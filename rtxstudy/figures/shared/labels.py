@@ -33,7 +33,7 @@ def place(
     first) are in data coordinates, ``radii`` of the marks in points. A label that had to move away gets a thin line to its mark.
     Call it last: it freezes the layout, because the labels are placed on the final sizes.
     """
-    figure, texts = axes.figure, [said(text, brief=True) for text in texts]
+    figure, texts = axes.figure, [said(text) for text in texts]
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     point = 72 / figure.dpi
@@ -91,7 +91,7 @@ def at_line_ends(axes: Axes, y: Sequence[float], texts: Sequence[str], colours: 
     order = np.argsort(y, kind="stable")
     return [
         axes.annotate(
-            said(texts[i], brief=True),
+            said(texts[i]),
             (1, y[i]),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),
@@ -142,7 +142,7 @@ def beside(axes: Axes, y: float, words: str) -> None:
 
 def bare_rows(axes: Axes, names: Sequence[str]) -> None:
     """Named rows, the first on top, without a spine or ticks at their left."""
-    axes.set_yticks(range(len(names)), [said(str(name), brief=True) for name in names])
+    axes.set_yticks(range(len(names)), [said(str(name)) for name in names])
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

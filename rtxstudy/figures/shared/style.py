@@ -14,6 +14,7 @@ from rtxstudy.figures.shared.wrapping import extent, wrap
 from rtxstudy.names import said
 
 WIDTH = 6.4  # inches; type of 10 points is then legible on a phone 390 px wide
+WIDE = 9.4  # of a figure that a report shows at full width; on a phone it is scrolled
 TITLE, BODY = 13.0, 10.0  # points
 PAD = 7.0  # points between the edge of the image and its content
 
@@ -49,17 +50,24 @@ styled = mpl.rc_context(RC)  # the decorator of a figure function: these setting
 
 
 def canvas(
-    title: str, note: str, height: float, rows: int = 1, columns: int = 1, key: Sequence[Line2D] = (), **grid: object
+    title: str,
+    note: str,
+    height: float,
+    rows: int = 1,
+    columns: int = 1,
+    key: Sequence[Line2D] = (),
+    width: float = WIDTH,
+    **grid: object,
 ) -> tuple[Figure, np.ndarray]:
-    """A white figure 6.4 inches wide: the question, a grey note, a key, and below them axes (rows, columns).
+    """A white figure: the title, a grey note, a key, and below them axes (rows, columns).
 
-    ``height`` is the height of the axes in inches. The header adds its own height, so a longer question never covers
-    the axes. ``grid`` goes to ``Figure.subplots``. matplotlib's constrained layout places the axes.
+    ``height`` is the height of the axes and ``width`` that of the figure, in inches. The header adds its own height, so a longer
+    title never covers the axes. ``grid`` goes to ``Figure.subplots``. matplotlib's constrained layout places the axes.
     """
-    inner = WIDTH * 72 - 2 * PAD  # points
-    title, note = said(title, brief=True), said(note, brief=True)
+    inner = width * 72 - 2 * PAD  # points
+    title, note = said(title), said(note)
     for handle in key:
-        handle.set_label(said(str(handle.get_label()), brief=True))
+        handle.set_label(said(str(handle.get_label())))
     heading, small = wrap(title, inner, TITLE, "bold"), wrap(note, inner, BODY)
     y_note = PAD + TITLE * 1.28 * len(heading) + 2
     y_key = y_note + BODY * 1.36 * len(small) + (3 if small else 0)
@@ -67,11 +75,11 @@ def canvas(
     key_rows = -(-len(key) // key_columns) if key else 0
     header = y_key + BODY * 1.55 * key_rows + 5
     total = header + height * 72
-    figure = Figure(figsize=(WIDTH, total / 72))
+    figure = Figure(figsize=(width, total / 72))
     figure.set_layout_engine(
         "constrained", rect=(0, 0, 1, 1 - header / total), w_pad=PAD / 72, h_pad=PAD / 72, wspace=0.04, hspace=0.05
     )
-    left = PAD / (WIDTH * 72)
+    left = PAD / (width * 72)
     text = {"va": "top", "in_layout": False}
     figure.text(left, 1 - PAD / total, "\n".join(heading), size=TITLE, weight="bold", linespacing=1.2, **text)
     figure.text(left, 1 - y_note / total, "\n".join(small), size=BODY, color=GREY, linespacing=1.25, **text)

@@ -38,8 +38,9 @@ export function answers(page, at, act, choosePass) {
   });
   const high = at.beside ? 14 : at.low + 8;
   const heading = many ? "the answer after each pass" : labels ? "the answer" : "the next word";
-  const turns = text("", at.beside ? zero : x + 6, top + rows * line + (at.beside ? 16 : 12), { class: "turns", "text-anchor": at.beside ? "middle" : "start" });
-  const headings = [text(heading, at.beside ? x + width / 2 : x + 6, high, { class: "heading", "text-anchor": at.beside ? "middle" : "start" })];
+  const anchor = at.beside ? "middle" : "start";
+  const turns = text("", at.beside ? zero : x + 6, top + rows * line + (at.beside ? 16 : 12), { class: "turns", "text-anchor": anchor });
+  const headings = [text(heading, at.beside ? x + width / 2 : x + 6, high, { class: "heading", "text-anchor": anchor })];
   if (sides && at.beside) {
     headings.push(text(`← ${labels[0]}`, zero - 10, 34, { class: "aside", "text-anchor": "end" }));
     headings.push(text(`${labels[1]} →`, zero + 10, 34, { class: "aside" }));

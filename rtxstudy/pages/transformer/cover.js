@@ -11,7 +11,7 @@ const BEGINS = 0.3; // the part of the picture that is in sight when the animati
 /** What a model is, in one sentence. */
 export function definition(config) {
   if (config.num_decoder_layers)
-    return "An encoder reads a text, and a decoder writes another one, a word at a time. Every number on the way can be changed here.";
+    return "An encoder reads a text, and a decoder writes another one, a word at a time.";
   return "A recurrent encoder passes a sentence through the same layers several times, and each pass can turn the answer.";
 }
 
@@ -99,7 +99,7 @@ export function cover(page, act, start) {
       if (inView && width) picture.draw();
       if (!fresh || intersectionRatio < BEGINS) return;
       fresh = false;
-      if (loops() && !still()) run();
+      if (width && loops() && !still()) run();
     },
     { threshold: [0, BEGINS] },
   );

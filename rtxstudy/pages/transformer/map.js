@@ -36,7 +36,8 @@ export function map(page, steps, go) {
       const inside = line.filter(({ part }) => parts.includes(part));
       const [from, to] = [x(inside[0]) - gap / 2 + 3, x(inside.at(-1)) + gap / 2 - 3];
       const more = parts.includes("state") ? Math.min(layers, MOST) - 1 : 0;
-      const rect = (k) => drawing("rect", { class: "frame", x: from + 3 * k, y: 14 - 2 * k, width: to - from, height: foot - 14, rx: 9 });
+      const size = { width: to - from, height: foot - 14, rx: 9 };
+      const rect = (k) => drawing("rect", { class: "frame", x: from + 3 * k, y: 14 - 2 * k, ...size });
       const name = text(words(page.model.config), (from + to) / 2, 6, { class: "name", "text-anchor": "middle" });
       return [...Array.from({ length: more + 1 }, (_, k) => rect(more - k)), name];
     });
@@ -75,7 +76,8 @@ export function map(page, steps, go) {
       ...(wide ? [drawing("path", { class: "tip", d: `M${end + 6} ${y}l-8 -5v10z` }), ...answer] : []),
     );
     const height = low + radius + 2;
-    for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height })) picture.setAttribute(name, value);
+    for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height }))
+      picture.setAttribute(name, value);
     show(now);
   }
 

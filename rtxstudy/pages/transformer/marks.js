@@ -88,6 +88,7 @@ export function words({ y, roomy }, [x, width], list, rows, anchor, strange, loo
     node.append(drawing("title", {}, strange.includes(word) ? `${word}: not in the vocabulary, read as [UNK]` : word));
     return node;
   });
-  if (list.length > rows) made.push(text(`${width > 80 ? "and" : "+"} ${list.length - rows}${width > 80 ? " more" : ""}`, from, y(rows), { class: "aside", "text-anchor": anchor }));
+  const more = list.length - rows;
+  if (more > 0) made.push(text(width > 80 ? `and ${more} more` : `+ ${more}`, from, y(rows), { class: "aside", "text-anchor": anchor }));
   return made;
 }

@@ -16,7 +16,7 @@ const READ = 0.78;
 function plan(width, translates) {
   const [roomy, beside] = [width >= ROOMY, width >= BESIDE];
   let [cell, unit, gap, word, air] = roomy ? [4.8, 3.2, 18, 92, 10] : [2.1, 1.3, 9, 56, 5];
-  if (translates) [unit, word] = [beside ? unit : 0, roomy ? 64 : 40]; // there is no room for all
+  if (translates) [unit, word] = [beside ? unit : 0, roomy ? 64 : 48]; // there is no room for all
   const side = !beside ? 0 : translates ? 260 : 372; // for the answers
   const [vector, inner] = [MOST.vector * cell, MOST.inner * unit];
   const margin = beside ? 74 : roomy ? 24 : 14; // for the way from the state to the answers
@@ -54,7 +54,8 @@ export function network(page, act, choosePass) {
   const passes = () => config().recurrent_depth;
   const translates = () => config().num_decoder_layers > 0;
   const units = () => (config().feedforward.endsWith("glu") ? "gated" : "activated");
-  const heads = (path) => Array.from({ length: config().num_attention_heads }, (_, head) => page.matrix(`${path}/weights/${head}`));
+  const heads = (path) =>
+    Array.from({ length: config().num_attention_heads }, (_, head) => page.matrix(`${path}/weights/${head}`));
 
   /** A column that can be chosen: a sensitive area, its heading, and what is drawn in it. */
   function column(id, [x, width], heading, aside, label, ...inside) {
@@ -75,7 +76,8 @@ export function network(page, act, choosePass) {
   function block() {
     const [x, width] = at.block;
     const frames = Array.from({ length: Math.min(config().num_hidden_layers, 3) }, (_, k) => 4 * k).reverse();
-    const frame = (shift) => drawing("rect", { x: x + shift, y: at.top - 6 - shift, width, height: at.base - at.top + 8, rx: 10 });
+    const height = at.base - at.top + 8;
+    const frame = (shift) => drawing("rect", { x: x + shift, y: at.top - 6 - shift, width, height, rx: 10 });
     return drawing("g", { class: "block" }, ...frames.map(frame));
   }
 
@@ -107,61 +109,67 @@ export function network(page, act, choosePass) {
     };
   }
 
-  function lay(width) {
-    at = plan(width, translates());
-    const [source, target] = [page.words("source"), translates() ? page.words("target") : []];
-    const rows = Math.min(MOST.words, source.length);
-    const lines = Math.max(FEWEST, Math.min(Math.max(source.length, target.length), MOST.words + 1));
-    at.read = at.y(translates() ? Math.min(target.length, MOST.words) - 1 : config().pooling === "mean" ? (rows - 1) / 2 : 0);
-    at.base = at.top + lines * at.line + 6;
-    const looped = !translates() || passes() > 1;
-    at.low = at.base + (!looped ? 8 : at.roomy ? 44 : 40);
+  /** The marks of all columns, for so many words. */
+  function marks(source, target) {
     const { hidden_size: size, num_attention_heads: count } = config();
-    const drawn = Math.min(MOST.vector, size);
+    const [rows, aim] = [source.length, target.length].map((length) => Math.min(MOST.words, length));
+    const vector = Math.min(MOST.vector, size);
     const inner = Math.min(MOST.inner, page.matrix(`encoder/0/0/feedforward/${units()}`).cols);
-    const clip = unique("curtain");
-    made = {
-      before: cells(at, at.before[0], at.cell, rows, drawn),
+    const look = (row) => made.attention.only(row);
+    return {
+      before: cells(at, at.before[0], at.cell, rows, vector),
       attention: arcs(at, at.attention, count, rows, rows, translates() ? -1 : 0),
       inner: cells(at, at.inner[0], at.unit, rows, inner),
-      after: cells(at, at.after[0], at.cell, rows, drawn),
-      cross: translates() ? arcs(at, at.cross, count, rows, Math.min(MOST.words, target.length), -1) : null,
-      loop: looped ? loop() : null,
+      after: cells(at, at.after[0], at.cell, rows, vector),
+      cross: translates() ? arcs(at, at.cross, count, rows, aim, -1) : null,
+      source: words(at, at.words, source, rows, "end", page.unknown(), look),
+      target: translates() ? words(at, at.target, target, aim, "start", [], () => {}) : [],
+      loop: translates() && passes() === 1 ? null : loop(),
       answers: answers(page, at, act, choosePass),
       curtain: drawing("rect", { x: at.attention[0] - 2, y: 0, height: at.base + 8 }),
     };
+  }
+
+  /** The columns: id, place, heading, second heading, what they are called aloud, and their marks. */
+  function columns(behind) {
+    const { hidden_size: size, num_attention_heads: count, pooling } = config();
+    const tokens = `${page.words("source").length} tokens`;
+    const looks = `who looks at whom · ${count} ${count === 1 ? "head" : "heads"}`;
+    const read = pooling === "mean" ? "their mean is read" : "[CLS] is read";
+    const forward = at.roomy ? "feed-forward" : "feed- forward";
+    return [
+      ["words", at.words, "words", tokens, "The words", ...made.source],
+      ["vectors", at.before, "vectors", `${size} numbers each`, "The vectors that enter the block", made.before.root],
+      ["attention", at.attention, "attention", looks, "Attention: who looks at whom", behind(made.attention)],
+      at.unit ? ["feedforward", at.inner, forward, "each word alone", "The feed-forward", behind(made.inner)] : null,
+      ["state", at.after, "new vectors", read, "The vectors that leave the block", behind(made.after)],
+      made.cross && ["decoder", at.cross, "decoder", "", "The decoder looks at the source", made.cross.root],
+      made.cross && ["target", at.target, "so far", "", "The words so far", ...made.target],
+    ].filter(Boolean);
+  }
+
+  function lay(width) {
+    at = plan(width, translates());
+    const [source, target] = [page.words("source"), translates() ? page.words("target") : []];
+    const rows = Math.max(source.length, target.length);
+    const last = (list) => Math.min(MOST.words, list.length) - 1;
+    at.read = at.y(translates() ? last(target) : config().pooling === "mean" ? last(source) / 2 : 0);
+    at.base = at.top + Math.max(FEWEST, Math.min(rows, MOST.words + 1)) * at.line + 6;
+    at.low = at.base + (translates() && passes() === 1 ? 8 : at.roomy ? 44 : 40);
+    made = marks(source, target);
+    const clip = unique("curtain");
     const behind = (mark) => drawing("g", { "clip-path": `url(#${clip})` }, mark.root);
-    const look = (row) => made.attention.only(row);
-    const said = {
-      words: words(at, at.words, source, rows, "end", page.unknown(), look),
-      target: words(at, at.target ?? [0, 0], target, MOST.words, "start", [], () => {}),
-    };
-    const parts = [
+    root.replaceChildren(
       drawing("clipPath", { id: clip }, made.curtain),
       block(),
-      column("words", at.words, "words", `${source.length} tokens`, "The words", ...said.words),
-      column("vectors", at.before, "vectors", `${size} numbers each`, "The vectors that enter the block", made.before.root),
-      column(
-        "attention",
-        at.attention,
-        "attention",
-        `who looks at whom · ${count} ${count === 1 ? "head" : "heads"}`,
-        "Attention: who looks at whom",
-        behind(made.attention),
-      ),
-      at.unit && column("feedforward", at.inner, at.roomy ? "feed-forward" : "feed- forward", "each word alone", "The feed-forward", behind(made.inner)),
-      column("state", at.after, "new vectors", config().pooling === "mean" ? "their mean is read" : "[CLS] is read", "The vectors that leave the block", behind(made.after)),
-      made.loop?.root,
-    ];
-    if (translates())
-      parts.push(
-        column("decoder", at.cross, "decoder", "looks at the source", "The decoder looks at the source", made.cross.root),
-        column("target", at.target, "so far", "written", "The words so far", ...said.target),
-      );
-    root.replaceChildren(...[...parts, ...made.answers.parts].filter(Boolean));
+      ...columns(behind).map((one) => column(...one)),
+      ...(made.loop ? [made.loop.root] : []),
+      ...made.answers.parts,
+    );
     root.classList.toggle("small", !at.roomy);
     const height = Math.max(at.low, made.answers.bottom);
-    for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height })) root.setAttribute(name, value);
+    for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height }))
+      root.setAttribute(name, value);
     show(...scene);
   }
 

@@ -1,7 +1,7 @@
 // The result, which stays in sight at the top while the reader edits: the answer, after every pass, and what it was before.
 
 import { element } from "../shared/ui.js";
-import { named, silence } from "./reading.js";
+import { named as unknown, silence } from "./reading.js";
 import { packedOf } from "./state.js";
 
 /** What each choice of weights is called. */
@@ -86,9 +86,9 @@ export function result(page) {
       const { state, model, compared } = page;
       write(kind, NAMES[state.weights]);
       const subject = model.labels ? "Its answer" : "The likeliest next word";
-      const said = page.silent() ? [page.silent()] : [element("span", { class: "subject" }, `${subject}: `), `${page.answer()}.`];
-      answer.replaceChildren(...said);
-      write(strange, page.silent() ? "" : named(state, "read as [UNK]"));
+      const named = element("span", { class: "subject" }, `${subject}: `);
+      answer.replaceChildren(...(page.silent() ? [page.silent()] : [named, `${page.answer()}.`]));
+      write(strange, page.silent() ? "" : unknown(state, "read as [UNK]"));
       after();
       const total = compared?.total ?? 0;
       write(count, total ? `${total.toLocaleString("en")} ${total === 1 ? "number" : "numbers"} changed, each marked by a corner.` : "");

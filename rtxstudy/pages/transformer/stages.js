@@ -5,6 +5,21 @@ import { dropped, layerStages } from "./layers.js";
 /** @typedef {import("./layers.js").Stage} Stage */
 /** @typedef {{id: string, title: string, says: string, stages: Stage[]}} Chapter */
 
+/** The stage that holds the numbers of a part in the picture of the network. */
+export function stageOf(part, { num_decoder_layers: decodes }) {
+  if (part === "head") return decodes ? "output/words" : "output/labels";
+  return {
+    words: "encoder/token",
+    vectors: "encoder/token",
+    attention: "encoder/0/0/attention/weights",
+    feedforward: "encoder/0/0/feedforward/inner",
+    state: "encoder/0/0/feedforward/sum",
+    loop: "loop/states",
+    decoder: "decoder/0/0/cross/weights",
+    target: "decoder/token",
+  }[part];
+}
+
 /** All chapters of a model. @returns {Chapter[]} */
 export function chapters(config, training) {
   const list = [reading("encoder", config, training)];

@@ -10,50 +10,19 @@ import { editor } from "./editor.js";
 import { build, compute } from "./model.js";
 import { silence, unknown } from "./reading.js";
 import { answerOf, result } from "./result.js";
-import { changed as changedTo, complete, targetOf, translates } from "./state.js";
+import { stageOf } from "./stages.js";
+import { changed as changedTo, complete, targetOf } from "./state.js";
 import { walk } from "./walk.js";
 
 const REBUILDS = [
-  "weights",
-  "step",
-  "notation",
-  "d_model",
-  "heads",
-  "layers",
-  "d_ff",
-  "norm_placement",
-  "norm",
-  "position",
-  "feedforward",
-  "recurrent_depth",
-  "training",
-  "run",
-  "tokens",
-  "target",
+  ...["weights", "run", "step", "notation", "tokens", "target", "recurrent_depth", "training"],
+  ...["d_model", "heads", "layers", "d_ff", "norm_placement", "norm", "position", "feedforward"],
 ];
 const MOVES = ["weights", "d_model", "heads", "layers", "d_ff", "seed", "tokens", "target"];
 const REDRAWS = [...REBUILDS, "seed"]; // of the weights
 const PANELS = ["weights", "run"]; // each choice of weights has controls of its own
-const OPEN = [
-  "encoder",
-  "encoder/sum",
-  "encoder/0/0",
-  "encoder/0/0/attention/weights",
-  "output",
-  "output/words",
-  "output/labels",
-]; // at first
-// The stage of the page that holds the numbers of a part of the network.
-const STAGES = {
-  words: "encoder/token",
-  vectors: "encoder/token",
-  attention: "encoder/0/0/attention/weights",
-  feedforward: "encoder/0/0/feedforward/inner",
-  state: "encoder/0/0/feedforward/sum",
-  loop: "loop/states",
-  decoder: "decoder/0/0/cross/weights",
-  target: "decoder/token",
-};
+// The chapters and stages that are open at first.
+const OPEN = ["encoder", "encoder/0/0", "encoder/0/0/attention/weights", "output", "output/words", "output/labels"];
 
 /**
  * Draws the page in `root`. `changed(patch)` is called with the changes of the reader; `set` takes a whole new state;
@@ -155,7 +124,7 @@ export function mount(root, given, changed) {
   const guided = walk(page);
   const reach = (part) => {
     if (page.state.weights === "sentiment") begin(() => guided.reach(part));
-    else shown.reveal(part === "head" ? `output/${translates(page.state) ? "words" : "labels"}` : STAGES[part]);
+    else shown.reveal(stageOf(part, page.model.config));
   };
   const begin = (go) => {
     go();

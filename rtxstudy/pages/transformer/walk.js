@@ -39,6 +39,7 @@ export function walk(page) {
   let now = null; // { step, control }
   let book = null;
   let typed = null; // the sentence as it was typed when the step began
+  let gone = false; // whether the reader has just gone to another step
   const count = element("span", { class: "count" });
   const title = element("h2", { "aria-live": "polite" });
   const button = (label, act) => element("button", { type: "button", onclick: act }, label);
@@ -73,6 +74,7 @@ export function walk(page) {
     const restored = now?.step.words ? { ...others, tokens, typed } : others;
     entry = now = place = null;
     of = "";
+    gone = true;
     page.again();
     page.change({ ...restored, step: Math.max(0, Math.min(list.length, step)) });
   }
@@ -119,6 +121,8 @@ export function walk(page) {
       back.disabled = page.state.step === 1;
       next.disabled = page.state.step === list.length;
       if (!top.isConnected) root.replaceChildren(top, body);
+      if (gone && root.getBoundingClientRect().top < 0) root.scrollIntoView({ block: "start" }); // the reader was further down
+      gone = false;
       if (step.words) for (const box of lower.querySelectorAll(".box")) box.scrollTop = ROW * (followed() - 2);
     },
     show() {

@@ -41,6 +41,13 @@ const draw = (plot) => {
   });
 };
 plots.forEach(draw);
+const appendices = [...document.querySelectorAll(".appendices details")];
+let folded = [];
+addEventListener("beforeprint", () => { // on paper nothing can be opened
+  folded = appendices.filter((part) => !part.open);
+  for (const part of folded) part.open = true;
+});
+addEventListener("afterprint", () => { for (const part of folded) part.open = false; });
 addEventListener("beforeprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: 640, autosize: false })));
 addEventListener("afterprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: null, autosize: true })));
 
@@ -84,6 +91,15 @@ document.querySelectorAll(".tabled").forEach((box, place) => {
     made.setAttribute("aria-expanded", "false");
     tools.append(made);
   };
+  const right = document.createElement("span"); // what a table that is wider than the page hides
+  right.className = "right";
+  right.textContent = "scroll for more columns →";
+  tools.append(right);
+  new ResizeObserver(() => {
+    const frame = box.querySelector(".table");
+    box.classList.toggle("scrolls", frame.scrollWidth > frame.clientWidth + 4);
+  }).observe(table);
+  box.append(tools);
   fold("wide", ".more", `All ${box.dataset.columns} columns`, "Fewer columns");
   fold("long-shown", ".later", `All ${box.dataset.rows} rows`, "Fewer rows");
   if (table.tBodies[0]?.rows.length > 2) {
@@ -94,7 +110,6 @@ document.querySelectorAll(".tabled").forEach((box, place) => {
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     }));
-    box.append(tools);
   }
   if (table.querySelector("[rowspan]:not([rowspan='1']), [colspan]:not([colspan='1'])")) return;
   [...(table.tHead?.rows[0]?.cells ?? [])].forEach((head, column) => {

@@ -1,13 +1,21 @@
-"""Numbers as sentences write them: with the character −, and differences of accuracies in percentage points."""
+"""Numbers as people read them: the character − for a minus, accuracies in per cent, differences in percentage points."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+
+NBSP = "\N{NO-BREAK SPACE}"
 
 
 def number(value: float, spec: str) -> str:
     """``value`` in the format ``spec``, with the character −."""
     return format(value, spec).replace("-", "−")
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """An accuracy: 0.8945 → "89.4 %"."""
+    return f"{100 * share:.{decimals}f}{NBSP}%"
 
 
 def signed(difference: float) -> str:
@@ -16,14 +24,24 @@ def signed(difference: float) -> str:
     return "0.0" if written in ("+0.0", "−0.0") else written
 
 
-def points(difference: float) -> str:
-    """A difference of accuracies in percentage points: "+1.3 points"."""
-    return f"{signed(difference)} points"
+def ends(low: float, high: float) -> str:
+    """The ends of the interval of a difference: "−1.0 to +0.9"; "–" where there is none."""
+    return "–" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
+
+
+def with_ends(difference: float, low: float, high: float) -> str:
+    """A difference in percentage points with its interval, if it has one: "+1.3 (+0.4 to +2.2)"."""
+    return signed(difference) if math.isnan(low) else f"{signed(difference)} ({ends(low, high)})"
+
+
+def aside(difference: float, low: float, high: float) -> str:
+    """The same inside brackets: "+1.3, +0.4 to +2.2"."""
+    return signed(difference) if math.isnan(low) else f"{signed(difference)}, {ends(low, high)}"
 
 
 def interval(low: float, high: float) -> str:
     """The interval of a difference of accuracies, in percentage points: "95 % interval −1.0 to +0.9"."""
-    return f"95 % interval {signed(low)} to {signed(high)}"
+    return f"95 % interval {ends(low, high)}"
 
 
 def margin_points(margin: float) -> str:
@@ -49,4 +67,4 @@ def between(values: Iterable[float], spec: str) -> str:
 
 def counted(n: int, noun: str) -> str:
     """A count with its noun: "1 seed", "5 seeds"."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

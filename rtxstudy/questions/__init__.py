@@ -1,0 +1,1 @@
+"""One module a question: the sentences that answer it, each with its condition (:mod:`rtxstudy.claims`)."""

@@ -1,0 +1,40 @@
+"""Does depth pay where the answer must be computed?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, row
+from rtxstudy.numbers import with_ends
+
+
+def same(gains: pd.DataFrame, phrase: pd.Series | dict) -> list[Claim]:
+    """Same sentiment; ``phrase``: of ``composed.phrase_level``."""
+    own = row(gains, id="composed same")
+    level = row(pd.DataFrame([phrase])) if len(phrase) else row(None)
+    return [
+        claim(
+            "Counting words is at chance on *same* ({words:percent}); judging each phrase so and comparing would give "
+            "{bound:percent}, and six layers reach {deep:percent}.",
+            holds=own.words < 0.55 and own.deep > level.bound,
+            words=own.words,
+            bound=level.bound,
+            deep=own.deep,
+        ),
+        claim(
+            "Six layers gain {gain} points over three, which does not survive the correction over all comparisons.",
+            holds=own.depth_low > 0 and not own.pays,
+            gain=with_ends(own.depth_gain, own.depth_low, own.depth_high) if own else None,
+        ),
+    ]
+
+
+def pointers(tasks: int) -> list[Claim]:
+    return [
+        claim(
+            "A second task asks a model to follow pointers from phrase to phrase. It was tried once, with one seed, "
+            "and was not learned (LOG.md).",
+            holds=tasks == 0,
+            n=tasks,
+        )
+    ]

@@ -1,0 +1,135 @@
+"""Can the data be trusted, and what part of them is it?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+
+from rtxstudy import names
+from rtxstudy.claims import Claim, claim, row
+from rtxstudy.numbers import NBSP
+
+# What the Hub's data sets hold of the split that is only a part here: source → rows, and what they are
+WHOLE = {
+    "yelp_polarity": (38_000, "test reviews"),
+    "amazon_polarity": (400_000, "test reviews"),
+    "multi_nli": (392_702, "training pairs"),
+    "snli": (550_152, "training pairs"),
+}
+OF_TRAINING = ("multi_nli", "snli")  # whose test split is whole
+
+
+def parts(sources: pd.DataFrame, balance: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set that is a part of the Hub's: ``data`` and ``note``, "6,000 of the 38,000 test reviews, 63 % positive".
+
+    ``sources`` and ``balance``: the published tables.
+    """
+    rows = []
+    for one in sources.to_dict("records"):
+        source = str(one["data"]).partition(" ")[0]
+        official = source in OF_TRAINING or "official test" in one["data"]
+        if source not in WHOLE or not official:
+            continue
+        whole, what = WHOLE[source]
+        have = one["train rows"] if source in OF_TRAINING else one["test rows"]
+        if have >= whole:
+            continue
+        note = f"{have:,} of the {whole:,} {what}"
+        test = balance[(balance["data"] == one["data"]) & (balance["split"] == "test")].set_index("label_name")["rows"]
+        if "positive" in test:
+            note += f", {100 * test['positive'] / test.sum():.0f}{NBSP}% of the test texts positive"
+        rows.append({"data": one["data"], "note": note})
+    return pd.DataFrame(rows, columns=["data", "note"])
+
+
+def note(sentence: str) -> str:
+    """A remark of the preparation without "(s)" and with the singular after one."""
+    sentence = re.sub(r"\b(\d[\d,]*) (\w+)\(s\)", lambda m: f"{m[1]} {m[2]}{'' if m[1] == '1' else 's'}", sentence)
+    sentence = re.sub(
+        r"(?<![\d,])1 rows whose text is in the test set were", "1 row whose text is in the test set was", sentence
+    )
+    return sentence
+
+
+def revision(source: dict[str, Any]) -> str:
+    """The revision of a data set; a mirror's commit is none, so a copy that came from one is called so."""
+    return "local copy" if "mirror" in str(source["source"]) else str(source["revision"])
+
+
+def readable(sources: pd.DataFrame) -> pd.DataFrame:
+    """A table of where the texts come from, narrow enough for a page."""
+    return pd.DataFrame(
+        [
+            {
+                "data": one["data"],
+                "read from": str(one["source"]).removesuffix(", from a mirror of the Hub"),
+                "revision": revision(one),
+                "training, validation, test rows": ", ".join(
+                    f"{one[f'{part} rows']:,}" for part in ("train", "validation", "test")
+                ),
+                "labels": one["labels"],
+            }
+            for one in sources.to_dict("records")
+        ]
+    )
+
+
+def overlap(audit: pd.DataFrame, data: str, leak_words: int) -> list[Claim]:
+    """What the audit found between the test and the training texts of the headline data."""
+    found = audit[audit["rows"] > 0]
+    inside = row(found, check="inside", left="train", right="test")
+    leak = row(found, check="leak", left="train", right="test")
+    return [
+        claim(
+            "Of the training phrases of {data}, {rows:,} ({share:.1f} %) also stand inside a test sentence, and "
+            "{long} of these are longer than {words:word} words. They were published so, and they stay.",
+            holds=inside.share < 0.05,
+            data=names.short(data),
+            rows=inside.rows,
+            share=100 * inside.share,
+            long=leak.rows,
+            words=leak_words,
+        )
+    ]
+
+
+def overlap_title(audit: pd.DataFrame) -> Claim:
+    between = row(audit[audit["rows"] > 0], check="inside", left="train", right="test")
+    return claim(
+        "{share:.1f} % of the training phrases also stand inside a test sentence",
+        holds=between.share > 0,
+        share=100 * between.share,
+    )
+
+
+def funnel_title(funnel: pd.DataFrame) -> Claim:
+    first, last = funnel["rows_in"].iloc[0], funnel["rows_out"].iloc[-1]
+    dropped = funnel.assign(lost=funnel["rows_in"] - funnel["rows_out"])
+    return claim(
+        "One step drops rows: {lost:,} of {first:,}, phrases inside validation sentences",
+        holds=int((dropped["lost"] > 0).sum()) == 1
+        and dropped.loc[dropped["lost"].idxmax(), "step"].startswith("phrases inside"),
+        lost=int(first - last),
+        first=int(first),
+    )
+
+
+def balance_title(balance: pd.DataFrame) -> Claim:
+    shares = balance.assign(share=balance["rows"] / balance.groupby("split")["rows"].transform("sum"))["share"]
+    return claim(
+        "The labels are nearly balanced in every split", holds=shares.between(0.4, 0.6).all(), least=shares.min()
+    )
+
+
+def lengths_title(lengths: pd.DataFrame) -> Claim:
+    median = lengths.groupby("split").apply(
+        lambda own: own["tokens"].repeat(own["rows"]).median(), include_groups=False
+    )
+    return claim(
+        "Test texts are longer than training texts: half have {test:.0f} tokens or more, against {train:.0f}",
+        holds=median.get("test", 0) > median.get("train", 0),
+        test=median.get("test"),
+        train=median.get("train"),
+    )

@@ -1,0 +1,54 @@
+"""Can a text leave a loop early, at a bounded risk?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, row
+from rtxstudy.numbers import ends
+
+
+def title(left: pd.DataFrame) -> Claim:
+    """``left``: of ``bounded_exits.against_all_passes``."""
+    bounded = left[left["bound"].isin(["controlled", "certified"])] if len(left) else left
+    faster = int((bounded["beside_fixed"] > 1).sum()) if len(bounded) else 0
+    return claim(
+        "No exit of bounded risk is faster than the two passes that validation texts choose",
+        holds=faster == 0 and row(left, way="fixed").passes == 2,
+        n=len(bounded) or None,
+    )
+
+
+def leaving(left: pd.DataFrame, weaker: pd.DataFrame) -> list[Claim]:
+    """``weaker``: of ``bounded_exits.beside_plain_loop``."""
+    sure, fixed, plain = (
+        row(left, way="confidence_controlled"),
+        row(left, way="fixed"),
+        row(weaker.head(1) if len(weaker) else None),
+    )
+    return [
+        claim(
+            "The best exit leaves by confidence after {passes:.1f} of 4 passes, at {speed:.2f} times the throughput, "
+            "and keeps the risk at {risk:.2f} % of the texts.",
+            holds=sure.throughput == left.loc[left["bound"].isin(["controlled", "certified"]), "throughput"].max()
+            if len(left)
+            else None,
+            passes=sure.passes,
+            speed=sure.throughput,
+            risk=100 * sure.risk,
+        ),
+        claim(
+            "Two fixed passes are faster ({speed:.2f} times) and as accurate on average, but for {risk:.1f} % of the "
+            "texts they turn a right label wrong.",
+            holds=fixed.throughput > sure.throughput and fixed.low <= 0 <= fixed.high,
+            speed=fixed.throughput,
+            risk=100 * fixed.risk,
+        ),
+        claim(
+            "All of this holds for an encoder that can be read after every pass, and it pays for that: it is "
+            "{lost:points} points below the loop trained for two passes ({interval}).",
+            holds=plain.high < 0,
+            lost=plain.difference,
+            interval=ends(plain.low, plain.high) if plain else None,
+        ),
+    ]

@@ -1,0 +1,68 @@
+"""Which recipe suits each encoder, and what does the published protocol reach?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, first
+from rtxstudy.names import short
+
+
+def search_title(tried: pd.DataFrame | None) -> Claim:
+    if tried is None or tried.empty:
+        return claim("", holds=None)
+    finals = tried[tried["round"] == "final"].groupby(["arm", "trial"])["val_accuracy"].mean()
+    spread = 100 * (finals.groupby("arm").max() - finals.groupby("arm").min())
+    error = 100 * float(tried["standard_error"].max())
+    return first(
+        claim(
+            "The recipes of the finals lie within one standard error ({error:.1f} points)",
+            holds=spread.max() <= error,
+            error=error,
+        ),
+        claim(
+            "The recipes of the finals lie up to {spread:.1f} points apart, on a standard error of {error:.1f}",
+            holds=True,
+            spread=spread.max(),
+            error=error,
+        ),
+    )
+
+
+def chosen(best: pd.DataFrame | None) -> list[Claim]:
+    """``best``: of ``recipe_search.means``, the finals of each encoder."""
+    if best is None or best.empty:
+        return []
+    claims = []
+    for arm, own in best.groupby("arm", sort=False):
+        usual, top = own[own["trial"] == 0], own.loc[own["val_accuracy"].idxmax()]
+        claims.append(
+            first(
+                claim("- **{arm}** keeps its recipe.", holds=bool(top["trial"] == 0), arm=short(str(arm))),
+                claim(
+                    "- **{arm}** gains {gain:points} points of validation accuracy with another recipe ({changes}).",
+                    holds=True,
+                    arm=short(str(arm)),
+                    gain=float(top["val_accuracy"] - usual["val_accuracy"].max()) if len(usual) else None,
+                    changes=top.get("changes", "another recipe"),
+                ),
+            )
+        )
+    return claims
+
+
+def stopped(table: pd.DataFrame) -> list[Claim]:
+    """How trainings ended; ``table``: of ``convergence.stopping``."""
+    return [
+        first(
+            claim(
+                "No recipe of these runs stops early.", holds=bool(table["patience"].isna().all()), n=len(table) or None
+            ),
+            claim(
+                "{early} of {n} trainings stopped early.",
+                holds=True,
+                early=int(table["early"].sum()),
+                n=int(table["n"].sum()),
+            ),
+        )
+    ]

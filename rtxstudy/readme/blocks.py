@@ -1,0 +1,186 @@
+"""The generated parts of README.md and docs/findings.md: sentences that are claims, and tables of the committed results."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from rtxstudy import names, published, readable
+from rtxstudy.claims import Claim, sentences
+from rtxstudy.evaluation import glance
+from rtxstudy.figures import architecture
+from rtxstudy.numbers import ends, percent, signed
+from rtxstudy.questions import costs, depth_gain, limits, pretraining
+from rtxstudy.questions import data as parts_of
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "data" / "results" / "full"
+HEADLINE = "sst2"
+
+
+@cache
+def table(name: str) -> pd.DataFrame:
+    """A committed table of the full profile; empty where it was not made."""
+    known = published.read(RESULTS, name)
+    return pd.DataFrame() if known is None else known
+
+
+@cache
+def findings() -> dict[str, pd.DataFrame]:
+    """What all studies have left, with the names of their models and data known."""
+    names.know(published.names(RESULTS))
+    return published.findings(RESULTS)
+
+
+def validation_rows() -> int:
+    """Of the headline data."""
+    sources = table("sources").set_index("data")
+    return int(sources.loc[HEADLINE, "validation rows"])
+
+
+@cache
+def models() -> pd.DataFrame:
+    """The models on SST-2, what they cost, and which are worth it."""
+    at_a_glance = glance.at_a_glance(findings(), HEADLINE, table("side_by_side"))
+    judged = glance.worth_their_cost(at_a_glance, validation_rows())
+    counted = table("counting_words")
+    own = counted[counted["key"] == json.dumps([{"source": HEADLINE}] * 2)]
+    return glance.over_texts(judged, glance.answers(table("predictions"), findings()["runs"], own, HEADLINE))
+
+
+# ------------------------------------------------------------------------------------------------------------ README
+
+
+def drawing() -> str:
+    return f"![{architecture.ALT}](figures/architecture.svg)"
+
+
+def finding_claims() -> list[Claim]:
+    """The claims of the README: the verdict, counting words on Yelp, pretraining, what to use, and what was not run."""
+    gains, found = findings()["depth_gains"], findings()
+    return [
+        *depth_gain.verdict(gains),
+        depth_gain.yelp(gains),
+        pretraining.reached(found["comparisons"], models()),
+        costs.use(models(), validation_rows())[0],
+        *limits.missing(table("not_run")),
+    ]
+
+
+def what_we_found() -> str:
+    return "\n".join(f"- {wrapped(sentence, '  ')}" for sentence in sentences(finding_claims()))
+
+
+def main_figure() -> str:
+    gains = findings()["depth_gains"]
+    alt = (
+        f"{depth_gain.title(gains).sentence}. A row for each task and way of training, and zero is the shallow encoder."
+    )
+    return f"![{alt}](figures/full/99_depth_gains.png)"
+
+
+# ------------------------------------------------------------------------------------------------------------ docs/findings.md
+
+
+def claims(question: str) -> str:
+    """The true sentences of a question, as the notebooks published them."""
+    findings()
+    every = table("claims")
+    own = every[(every["question"] == question) & every["holds"].astype(bool) & (every["kind"] == "sentence")]
+    lines = [sentence.removeprefix("- ") for sentence in dict.fromkeys(own["sentence"])]
+    return "\n".join(f"- {wrapped(names.said(line), '  ')}" for line in lines)
+
+
+def verdicts() -> str:
+    findings()
+    return markdown(depth_gain.readable(table("depth_gains")))
+
+
+def beside_words() -> str:
+    findings()
+    return markdown(depth_gain.beside_words(table("depth_gains")))
+
+
+def models_on_sst2() -> str:
+    return markdown(readable.glance(models()))
+
+
+def comparisons() -> str:
+    """Every comparison of the study once."""
+    compared = glance.verdicts(findings(), 0.01)
+    return markdown(
+        pd.DataFrame(
+            [
+                {
+                    "first − second": one.comparison,
+                    "data": one.data,
+                    "difference in points": signed(one.difference),
+                    "95 % interval": ends(one.low, one.high),
+                    "seeds × texts": f"{one.n_seeds} × {one.n_items:,}",
+                }
+                for one in compared.itertuples()
+            ]
+        )
+    )
+
+
+def own_text() -> str:
+    findings()
+    return markdown(readable.own_text(table("own_text")))
+
+
+def grid() -> str:
+    return markdown(readable.blocks(table("over_blocks")))
+
+
+def carried() -> str:
+    findings()
+    shown = table("transfer")
+    return markdown(
+        pd.DataFrame(
+            {
+                "trained on SST-2": shown["model"],
+                "tested on": shown["tested_on"],
+                "accuracy": shown["mean"].map(percent),
+                "seeds": shown["n"],
+            }
+        )
+    )
+
+
+def parts_of_data() -> str:
+    findings()
+    parts = parts_of.parts(table("sources"), table("balance"))
+    return "\n".join(f"- {wrapped(f'{names.short(part.data)}: {part.note}.', '  ')}" for part in parts.itertuples())
+
+
+def not_run() -> str:
+    findings()
+    shown = limits.readable(table("not_run"))
+    return (
+        markdown(shown[["experiment", "runs", "core-hours"]])
+        if len(shown)
+        else "Nothing that was asked for is missing."
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ writing
+
+
+def markdown(shown: pd.DataFrame) -> str:
+    """A table in Markdown, with names in place of ids."""
+    rows = ([names.said(str(value)) for value in one] for one in shown.itertuples(index=False))
+    return lines([str(column) for column in shown], rows)
+
+
+def lines(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in [header, ["---"] * len(header), *rows])
+
+
+def wrapped(paragraph: str, indent: str = "") -> str:
+    return textwrap.fill(paragraph, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,144 @@
+"""The sentences of the study: each has its condition, and every one that the committed report prints is true of its tables."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rtxstudy import claims, published
+from rtxstudy.claims import claim, first, row, sentences, untrue
+from rtxstudy.evaluation import glance
+from rtxstudy.numbers import percent
+from rtxstudy.questions import costs, data, depth_gain
+from rtxstudy.readme import blocks
+
+ROOT = Path(__file__).resolve().parents[1]
+FULL = ROOT / "data" / "results" / "full"
+
+
+def test_a_claim_is_printed_where_it_holds_listed_where_it_does_not_and_silent_without_data() -> None:
+    said = [
+        claim(
+            "It gains {gain:signed} points, {share:share} of all, to {accuracy:percent}.",
+            gain=0.0123,
+            share=0.84,
+            accuracy=0.8945,
+        ),
+        claim("It loses {gain:points} points.", holds=False, gain=-0.012),
+        claim("It is {missing:percent}.", missing=math.nan),
+        claim("Nobody asked.", holds=None),
+    ]
+    assert sentences(said) == [f"It gains +1.2 points, 84\xa0% of all, to {percent(0.8945)}."]
+    assert untrue(said) == ["It loses 1.2 points."]
+    assert first(*said[1:], said[0]) == said[0] and first(*said[2:], said[1]) == said[1]
+
+
+def test_a_claim_speaks_of_one_row_and_a_misspelt_column_is_an_error() -> None:
+    table = pd.DataFrame({"data": ["a", "b", "b"], "gain": [0.1, 0.2, 0.3]})
+    assert row(table, data="a").gain == 0.1 and row(table, data="a")
+    absent = row(table, data="c")
+    assert (
+        not absent
+        and math.isnan(absent.gain)
+        and claim("{gain:signed}", holds=absent.gain > 0, gain=absent.gain).holds is None
+    )
+    with pytest.raises(ValueError, match="2 rows have"):
+        row(table, data="b")
+    with pytest.raises(AttributeError, match="no column 'gains'"):
+        _ = row(table, data="a").gains
+
+
+def test_every_sentence_of_the_committed_report_is_true() -> None:
+    """A new result may make a sentence false. Then a person writes another one."""
+    table = published.read(FULL, "claims")
+    assert table is not None and len(table) > 80 and published.untrue(FULL) == ""
+    page = (ROOT / "reports/full/report.html").read_text(encoding="utf-8")
+    assert claims.UNTRUE not in re.sub(r"<details class=.code.*?</details>", "", page, flags=re.DOTALL)
+    assert {"depth_gain", "costs", "headline", "passes", "forms", "sizes", "domains", "pretraining", "limits"} <= set(
+        table["question"]
+    )
+
+
+def test_the_verdict_of_the_summary_is_three_short_sentences() -> None:
+    gains = published.read(FULL, "depth_gains")
+    said = [re.sub(r"[*]", "", sentence) for sentence in sentences(depth_gain.verdict(gains))]
+    assert len(said) == 3 and all(len(sentence.split()) <= 25 for sentence in said), [len(one.split()) for one in said]
+
+
+def test_other_results_get_other_sentences() -> None:
+    """If depth pays nowhere, or a loop replaces everywhere, the summary says so and not what the committed tables say."""
+    gains = published.read(FULL, "depth_gains")
+    nowhere = " ".join(sentences(depth_gain.verdict(gains.assign(depth_p=0.9))))
+    assert "is not shown to pay" in nowhere and "keeps" not in nowhere
+    ends = {"sharing_low": -0.001, "sharing_high": 0.001, "sharing_low_without": -0.002, "loop_low": 0.01}
+    everywhere = " ".join(sentences(depth_gain.verdict(gains.assign(**ends))))
+    assert "is not settled" not in everywhere and "replaces" in everywhere
+    none = " ".join(sentences(depth_gain.verdict(gains.assign(sharing_low=-0.02))))
+    assert "nowhere is it shown to replace" in none
+
+
+@pytest.mark.parametrize("module", sorted((ROOT / "rtxstudy/questions").glob("*.py")), ids=lambda path: path.stem)
+def test_no_sentence_picks_a_row_by_its_value(module: Path) -> None:
+    """`sort_values(…).iloc[-1]` names the best-looking row. A claim names the row that it speaks of."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "iloc":
+            assert "sort_values" not in ast.unparse(node), ast.unparse(node)
+
+
+def models(*rows: tuple[str, float, float, float]) -> pd.DataFrame:
+    named = pd.DataFrame(rows, columns=["model", "validation", "ms_in_batch", "parameters"])
+    return named.assign(mean=named["validation"], learned=True, family="standard", parameters=named["parameters"] * 1e6)
+
+
+def test_a_model_is_worth_its_cost_unless_a_smaller_and_as_fast_one_is_as_accurate_on_validation_texts() -> None:
+    table = models(
+        ("tiny", 0.80, 0.03, 0.1), ("bag", 0.82, 0.024, 10), ("slow", 0.81, 3.0, 20), ("large", 0.95, 2.0, 30)
+    )
+    judged = glance.worth_their_cost(table, 300).set_index("model")
+    assert judged["frontier"].to_dict() == {
+        "tiny": True,
+        "bag": False,
+        "slow": False,
+        "large": True,
+    }  # 6 µs decide nothing
+    assert judged.loc["tiny", "like"] == "bag, slow" and judged.loc["large", "like"] == ""
+    exact = glance.worth_their_cost(table, 100_000).set_index("model")
+    assert exact.loc["bag", "frontier"]  # many validation texts tell two points apart
+    assert glance.worth_their_cost(table.assign(mean=0.1), 300)["frontier"].tolist() == judged["frontier"].tolist()
+
+
+def test_intervals_of_accuracy_cover_new_texts() -> None:
+    rng = np.random.default_rng(0)
+    table = models(("a", 0.8, 1, 1), ("b", 0.8, 1, 1))
+    found = glance.over_texts(table, {"a": rng.random((3, 900)) < 0.8, "b": rng.random((1, 900)) < 0.8})
+    widths = found["text_high"] - found["text_low"]
+    assert widths.between(0.03, 0.08).all()  # one standard error of 900 texts is 1.3 points
+
+
+def test_a_part_of_a_data_set_says_so_and_a_mirror_has_no_revision() -> None:
+    source = {"source": "fancyzhx/yelp_polarity, from a mirror of the Hub", "revision": "59a629ce8d3f"}
+    assert data.revision(source) == "local copy"
+    assert data.revision({"source": "stanfordnlp/sst2", "revision": "abc"}) == "abc"
+    parts = data.parts(published.read(FULL, "sources"), published.read(FULL, "balance")).set_index("data")["note"]
+    assert parts["yelp_polarity official test 8,000 rows at 128 tokens"].startswith(
+        "6,000 of the 38,000 test reviews, 63\xa0% of"
+    )
+    assert data.note("2 group(s) of 1 row(s)") == "2 groups of 1 row"
+
+
+def test_the_readme_has_few_words_and_few_numbers_in_its_findings() -> None:
+    said = " ".join(sentences(blocks.finding_claims()))
+    words = re.sub(r"[*]|\]\([^)]*\)", " ", said).split()
+    numbers = re.findall(r"(?<![\w-])[+−]?\d[\d,.]*", said)
+    assert len(words) <= 120 and len(numbers) <= 10, (len(words), numbers)
+
+
+def test_the_frontier_is_said_only_where_the_tables_have_it() -> None:
+    table = glance.worth_their_cost(models(("tiny", 0.80, 0.03, 0.1), ("large", 0.95, 2.0, 30)), 300)
+    assert sentences(costs.use(table, 300)) == []
