@@ -31,8 +31,10 @@ from rtxlib.export import opened as export_opened
 from rtxlib.models import preset, pretrained
 from rtxlib.models.encoder import Encoder
 from rtxlib.runs import store, use
+from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import recipe
 from rtxstudy.compare import (
+    beside,
     candidates,
     choice,
     columns,
@@ -525,18 +527,20 @@ class Tokens:
 MINILM, SCRATCH = candidates.NAMED[FINE_TUNED], candidates.NAMED["standard-3x256"]
 
 
-def test_a_shorter_length_and_fewer_epochs_come_before_fewer_rows() -> None:
-    """With less and less time a whole training becomes one of fewer epochs, of shorter texts, and only then of fewer rows."""
+def test_fewer_epochs_and_shorter_texts_come_before_fewer_rows() -> None:
+    """With less and less time a whole training becomes one of fewer epochs, then of shorter texts, and then of fewer rows."""
     whole = Tokens().seconds(MINILM, plans.whole(MINILM, 6000))
-    shares = (1.0, 0.7, 0.4, 0.2, 0.1, 0.05)
+    shares = (1.0, 0.7, 0.35, 0.26, 0.17, 0.1)
     chosen = [plans.choose(MINILM, 6000, share * whole, 1, Tokens()) for share in shares]
-    assert chosen[0] == plans.whole(MINILM, 6000) == Plan(6000, 256, 3)
-    assert [plan.rows == 6000 for plan in chosen] == [True] * 5 + [False] and chosen[-1].epochs == 1
+    read = [(plan.rows, plan.max_length, plan.epochs) for plan in chosen]
+    assert read[:5] == [(6000, 256, 3), (6000, 256, 2), (6000, 256, 1), (6000, 192, 1), (6000, 128, 1)]
+    assert chosen[5].rows < 6000 and chosen[5].epochs == 1
     losses = [plans.loss(plan, MINILM, 6000, Tokens()) for plan in chosen]
     assert losses == sorted(losses) and losses[0] == 0
     for share, plan in zip(shares, chosen, strict=True):
         assert Tokens().seconds(MINILM, plan) <= share * whole
-    assert plans.shortened(chosen[0], MINILM, 6000) == "" and "of 3 epochs" in plans.shortened(chosen[2], MINILM, 6000)
+    words = [plans.shortened(plan, MINILM, 6000) for plan in chosen[:5:4]]
+    assert words == ["", "the first 128 word pieces of a text and 1 of 3 epochs"]
 
 
 def test_few_rows_are_read_in_more_epochs_and_short_texts_are_not_cut() -> None:
@@ -589,6 +593,20 @@ def test_the_minutes_go_to_the_favourite_and_the_answer_says_what_more_would_bri
     assert "about 2 minutes" in short.left_out[one_network.name] and short.ended == "time"
     longer = race.run(found, tmp_path / "kept", short.outlook.minutes)
     assert one_network.name in longer.entries and longer.outlook is None and longer.ended == ""
+
+
+def test_another_process_fits_what_this_one_would(csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch) -> None:
+    """Counting words beside a network: the same answers, the same learning curve, and all threads are back at the end."""
+    found = opened(csv, told(560))
+    here = race.run(found, tmp_path / "here", 5)
+    monkeypatch.setattr(beside, "WORTH", 0.0)
+    with training_threads(2):
+        there = race.run(found, tmp_path / "there", 5)
+        assert torch.get_num_threads() == 2
+    assert here.entries.keys() == there.entries.keys() and not there.left_out
+    np.testing.assert_array_equal(here.entries[WORDS].judged, there.entries[WORDS].judged)
+    counted = [raced.curve.query("model == @WORDS").reset_index(drop=True) for raced in (here, there)]
+    pd.testing.assert_frame_equal(*counted)
 
 
 def test_networks_from_nothing_get_their_turn_where_minilm_is_below_counting_words(

@@ -19,7 +19,7 @@ from in_process import exported, rtx
 from near import assert_near
 from test_packaging import environment
 from test_recurrence import VARIANTS
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -421,19 +421,29 @@ def test_eight_bits_ask_for_texts(moved: Path, tmp_path: Path) -> None:
 # ---------------------------------------- transformers alone
 
 
+@pytest.mark.parametrize("pooling", ["pooler", "mean", "cls"])
 @torch.inference_mode()
-def test_transformers_alone_opens_a_classifier_of_berts_shape(tmp_path: Path) -> None:
+def test_transformers_alone_opens_a_classifier_of_berts_layers(pooling: str, tmp_path: Path) -> None:
+    """So does this package, with the same logits."""
     tokenizer = train("wordpiece", ["a fine film and a dull one"], 64)
-    config = preset("bert-tiny", **(TINY | {"vocab_size": len(tokenizer), "num_labels": 3}))
+    config = preset("bert-tiny", **(TINY | {"vocab_size": len(tokenizer), "num_labels": 3, "pooling": pooling}))
     model = filled(EncoderForSequenceClassification(config))
     bert.save(model, tokenizer, ["no", "maybe", "yes"], tmp_path / "out")
-    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
+    auto = AutoModelForSequenceClassification if pooling == "pooler" else AutoModelForTokenClassification
+    theirs = auto.from_pretrained(tmp_path / "out").eval()
     assert type(theirs).__module__.startswith("transformers.") and theirs.config.id2label == {0: "no", 1: "maybe", 2: "yes"}
     given = batch(config)
-    assert_near(theirs(**given).logits, model(**given).logits)
-    mean = EncoderForSequenceClassification(preset("minilm-l3", **(TINY | {"num_hidden_layers": 1})))
+    logits, real = theirs(**given).logits, given["attention_mask"][..., None]
+    if pooling != "pooler":
+        logits = logits[:, 0] if pooling == "cls" else (logits * real).sum(dim=1) / real.sum(dim=1)
+    assert_near(logits, model(**given).logits)
+    again = folder.pretrained.load_trained(tmp_path / "out")
+    assert again.config.id2label == theirs.config.id2label
+    assert_near(again(**given).logits, model(**given).logits)
+    exec(bert.snippet(config, repr(str(tmp_path / "out"))), {})  # what the card says can be pasted
+    loop = EncoderForSequenceClassification(preset("recurrent-1x2x32", vocab_size=len(tokenizer)))
     with pytest.raises(InputError, match="no classifier of this shape"):
-        bert.save(mean, tokenizer, ["no", "yes"], tmp_path / "other")
+        bert.save(loop, tokenizer, ["no", "yes"], tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 

@@ -29,7 +29,7 @@ _GENERATED = 2000  # texts that check a model when no data are named
     "kind",
     default=FORMATS[0],
     show_default=True,
-    help="onnx, or transformers: a run of BERT's shape, for AutoModelForSequenceClassification alone.",
+    help="onnx, or transformers: a run of BERT's layers, for transformers alone.",
 )
 @click.option("--texts", help="A file of texts for a run whose own data are out of reach: --int8 calibrates and checks on them.")
 @click.option("--data", help="For a MODEL: a source (sst2, …) or a file whose texts calibrate and check; 'embedded' by default.")
@@ -165,4 +165,5 @@ def _for_transformers(source: str, out: Path, eight: bool, is_model: bool) -> di
     run = find_run(source)
     model, tokenizer = use.open_run(run)
     bert.save(model.to("cpu"), tokenizer, run.spec["label_names"], out)
+    click.echo(bert.snippet(model.config, repr(str(out))), err=True)
     return {"model": run.metrics["model"], "folder": str(out)}

@@ -41,7 +41,7 @@ model = AutoModelForSequenceClassification.from_pretrained("the run's folder")
 ```
 
 Without rtxlib, use the graph."""
-_THEIRS = "The classifier has the shape of BERT: `rtx export RUN --format transformers` writes it for transformers alone."
+_THEIRS = "The classifier has BERT's layers: `rtx export RUN --format transformers` writes it for transformers alone."
 _EMBEDDINGS = "sentence-transformers and transformers open the folder or Hub id that the graph was made from."
 
 

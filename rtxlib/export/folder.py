@@ -21,8 +21,7 @@ from rtxlib.data.batching import collate
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import LONGEST_TEXT, pretrained_tokenizer
 from rtxlib.errors import InputError
-from rtxlib.export import check, eight_bits, standalone
-from rtxlib.export.bert import is_bert_shaped
+from rtxlib.export import bert, check, eight_bits, standalone
 from rtxlib.export.card import card
 from rtxlib.export.held_out import HeldOut
 from rtxlib.export.network import OUTPUT, any_depth, network
@@ -105,7 +104,7 @@ def export(
         record["precision"] = "int8" if eight else "fp32"
         record["texts"] = held.what
         (aside / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        shaped = bool(source.labels) and is_bert_shaped(source.config)
+        shaped = bool(source.labels) and bert.architecture(source.config) is not None
         (aside / CARD).write_text(card(record, shaped), encoding="utf-8")
         checksums.write(aside)
     return record

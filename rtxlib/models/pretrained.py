@@ -243,14 +243,24 @@ def with_head(encoder: Encoder) -> EncoderForSequenceClassification:
 
 
 def load_trained(folder: Path) -> EncoderForSequenceClassification:
-    """The classifier, head and all, that ``save_pretrained`` wrote into a folder, in evaluation mode and float32.
+    """The classifier of a folder, head and all, in evaluation mode and float32.
 
-    Raises InputError as :func:`load`.
+    ``save_pretrained`` wrote it in our names, or :mod:`rtxlib.export.bert` in those of transformers. Raises InputError as
+    :func:`load`.
     """
     config, tensors = read_config(str(folder)), read_weights(folder)
+    described = read_json(folder / "config.json")
+    reference = REFERENCES.get(described["model_type"])
+    if reference is not None:
+        config.id2label = {int(number): name for number, name in described["id2label"].items()}
+        config.label2id = {name: number for number, name in config.id2label.items()}
     with torch.device("meta"):
         model = EncoderForSequenceClassification(config)
-    _fill(model, tensors, {name: (name,) for name in model.state_dict()}, (), str(folder / WEIGHTS))
+    table = {name: (name,) for name in model.state_dict()}
+    if reference is not None:
+        for ours, parts in tensor_names(config, described["model_type"]).items():
+            table[f"encoder.{ours}"] = tuple(reference.prefix + part for part in parts)
+    _fill(model, tensors, table, (), str(folder / WEIGHTS))
     return model.eval()
 
 

@@ -102,7 +102,6 @@ class Comparison:
     def open(cls, options: Options) -> Comparison:
         """Read the file and make the folder. Raises InputError for whatever the user has to mend, before anything is trained."""
         tune()
-        from rtxstudy.compare import label_next
         from rtxstudy.compare.texts import open_texts
 
         executor = executors.known(options.executor)
@@ -121,7 +120,11 @@ class Comparison:
             options.split_column,
             options.test,
         )
-        new = None if options.unlabelled is None else label_next.unlabelled(texts, options.unlabelled)
+        new = None
+        if options.unlabelled is not None:
+            from rtxstudy.compare import label_next  # it loads torch, which takes seconds
+
+            new = label_next.unlabelled(texts, options.unlabelled)
         _mark(folder, Path(source).absolute(), texts)
         shown = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
         shown = os.path.join(os.curdir, shown) if shown.startswith("-") else shown  # a command would take it for an option

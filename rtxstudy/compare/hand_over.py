@@ -17,7 +17,7 @@ from rtxlib.atomic import replacing_folder
 from rtxlib.classifiers import folder as classifiers
 from rtxlib.classifiers.folder import Classifier
 from rtxlib.errors import visible
-from rtxlib.export import held_out
+from rtxlib.export import bert, held_out
 from rtxlib.runs import drift, seen, store
 from rtxlib.runs.card import plain
 from rtxlib.runs.keys import hashed
@@ -52,9 +52,9 @@ from pathlib import Path
 from rtxlib.runs import store, use
 print(use.predict(store.find(Path(), {place}), [{pasted}]))
 ```
-
-Both clean a text as the training texts were cleaned: {cleaning}. `seen_texts.parquet` holds a hash of each training text, by
-which `rtx evaluate` knows them. Nothing is claimed for texts of another kind than those of {file}.
+{plain_transformers}
+The first two clean a text as the training texts were cleaned: {cleaning}. `seen_texts.parquet` holds a hash of each training
+text, by which `rtx evaluate` knows them. Nothing is claimed for texts of another kind than those of {file}.
 """
 
 
@@ -104,12 +104,15 @@ def hand_over(texts: Texts, chosen: Chosen, out: Path, held: Path, shown: str) -
             _records(aside, texts, name, row)
         else:
             shutil.copytree(run, aside, dirs_exist_ok=True)
+            model = chosen.classifier.model
+            if bert.architecture(model.config) is not None:
+                bert.write(model.to("cpu"), texts.label_names, aside)  # so that transformers opens it, too
         calibrates = texts.rows("train") if texts.cross_validated else texts.judged
         kept_rows = np.concatenate([calibrates, texts.rows("test")])
         split = np.repeat(["validation", "test"], [len(calibrates), len(kept_rows) - len(calibrates)])
         held_out.keep(texts.table.iloc[kept_rows].assign(split=split), aside, out, held)
         drift.write(aside, texts.texts(texts.rows("train")), texts.texts(texts.rows("test")), chosen.test)
-        (aside / store.CARD).write_text(_card(texts, name, row, chosen.many, shown), encoding="utf-8")
+        (aside / store.CARD).write_text(_card(texts, chosen, shown), encoding="utf-8")
         files = {file: [checksums.sha256(aside / file)] for file in checksums.names(aside)}
         key = run.name if run else hashed({"texts": texts.fingerprint, "name": name, "files": files})
         store.write_json(aside / store.MARK, {"key": key, "files": files})
@@ -143,7 +146,8 @@ def _records(folder: Path, texts: Texts, name: str, row: dict[str, Any]) -> None
     store.write_json(folder / "metrics.json", metrics)
 
 
-def _card(texts: Texts, name: str, row: dict[str, Any], many: int, shown: str) -> str:
+def _card(texts: Texts, chosen: Chosen, shown: str) -> str:
+    name, row = chosen.name, chosen.row
     figures = {
         f"accuracy on {len(texts.rows('test')):,} test texts": f"{row['test_accuracy']:.3f}",
         "macro-F1 on them": f"{row['test_macro_f1']:.3f}",
@@ -152,11 +156,16 @@ def _card(texts: Texts, name: str, row: dict[str, Any], many: int, shown: str) -
         "time for one text": f"{row['ms']:.2g} ms",
         "size": f"{row['mb']:.1f} MB",
     }
+    model = getattr(chosen.classifier, "model", None)
+    plain_transformers = ""
+    if model is not None and bert.architecture(model.config) is not None:
+        plain_transformers = f"\nOr with transformers alone:\n\n```python\n{bert.snippet(model.config, json.dumps(shown))}\n```\n"
     return _CARD.format(
+        plain_transformers=plain_transformers,
         name=plain(name),
         file=plain(texts.name),
         what=WHAT[name],
-        many=many,
+        many=chosen.many,
         figures="\n".join(f"| {what} | {value} |" for what, value in figures.items() if value is not None),
         labels=", ".join(map(plain, texts.label_names)),
         folder=shlex.quote(visible(shown)),

@@ -92,13 +92,10 @@ def _outlook(answer: Answer) -> list[str]:
     name, rows = more["model"], f"{more['train_texts']:,} training texts"
     trained = any(row["model"] == name for row in answer.candidates)
     by = "By the learning curve" if trained else "By what it gains on public files of about this size"
-    points = "nothing is known about what that gains"
+    gain = "What that gains is not known."
     if more["gain"] is not None:
-        points = f"that is expected to gain about {higher(more['gain']).removesuffix(' higher')}"
-    return [
-        f"**The minutes were short.** With `--minutes {more['minutes']}` **{name}** is trained whole on all {rows}. "
-        f"{by}, {points}."
-    ]
+        gain = f"{by}, that is expected to gain about {higher(more['gain']).removesuffix(' higher')}."
+    return [f"**The minutes were short.** With `--minutes {more['minutes']}` **{name}** is trained whole on all {rows}. {gain}"]
 
 
 def _names(names: list[str]) -> str:
