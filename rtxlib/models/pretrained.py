@@ -258,7 +258,7 @@ def load_trained(folder: Path) -> EncoderForSequenceClassification:
         model = EncoderForSequenceClassification(config)
     table = {name: (name,) for name in model.state_dict()}
     if reference is not None:
-        for ours, parts in tensor_names(config, described["model_type"]).items():
+        for ours, parts in tensor_names(model.config, described["model_type"]).items():
             table[f"encoder.{ours}"] = tuple(reference.prefix + part for part in parts)
     _fill(model, tensors, table, (), str(folder / WEIGHTS))
     return model.eval()
