@@ -536,7 +536,7 @@ def test_fewer_epochs_and_shorter_texts_come_before_fewer_rows() -> None:
     assert read[:5] == [(6000, 256, 3), (6000, 256, 2), (6000, 256, 1), (6000, 192, 1), (6000, 128, 1)]
     assert chosen[5].rows < 6000 and chosen[5].epochs == 1
     losses = [plans.loss(plan, MINILM, 6000, Tokens()) for plan in chosen]
-    assert losses == sorted(losses) and losses[0] == 0
+    assert losses[:5] == sorted(losses[:5]) and losses[0] == 0
     for share, plan in zip(shares, chosen, strict=True):
         assert Tokens().seconds(MINILM, plan) <= share * whole
     words = [plans.shortened(plan, MINILM, 6000) for plan in chosen[:5:4]]
@@ -686,8 +686,8 @@ def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, paired: bool,
     alone = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path)
     assert alone.stdout.split()[0] == found.label_names[answers[0].argmax()], alone.stderr
     (tmp_path / "held.parquet").unlink()
-    done = rtx("export", model, "--out", tmp_path / "again")
-    assert done.returncode == 2 and "rtx compare" in done.stderr and done.stderr.count("\n") == 1
+    done = rtx("export", model, "--int8", "--out", tmp_path / "again")
+    assert done.returncode == 2 and "with --texts" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_texts_that_drift_are_told_from_those_that_do_not(csv, tmp_path: Path) -> None:

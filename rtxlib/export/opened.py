@@ -89,8 +89,8 @@ class Opened:
                 self.exported = Exported(folder, threads)
                 self.record: dict[str, Any] = self.exported.record
                 _check(self.record)
-                if (widths := self.exported.session.get_outputs()[0].shape)[-1] != self.record["width"]:
-                    raise ValueError(f"{RECORD} has the width {self.record['width']}, and the graph has {widths[-1]}")
+                if (width := self.exported.width()) != self.record["width"]:
+                    raise ValueError(f"{RECORD} has the width {self.record['width']}, and the graph has {width}")
             except Exception as error:  # of json, tokenizers or onnxruntime, each with kinds of its own
                 raise self._unusable("opened", error) from error
 

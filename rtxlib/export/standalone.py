@@ -27,6 +27,9 @@ class Exported:
         self.session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
         self.inputs = [each.name for each in self.session.get_inputs()]
 
+    def width(self) -> int:
+        return self.session.get_outputs()[0].shape[-1]
+
     def clean(self, text: str) -> str:
         for kind, pattern, new in self.record["cleaning"]:
             if kind == "entities":

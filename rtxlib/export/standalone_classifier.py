@@ -128,6 +128,9 @@ class Exported(Graph):
         self.record = json.loads((folder / "export.json").read_text(encoding="utf-8"))
         self.part = part(folder, threads)
 
+    def width(self) -> int:
+        return self([("a", "a") if self.record["pairs"] else "a"]).shape[1]
+
     def __call__(self, texts: list, passes: int | None = None) -> np.ndarray:
         """Logits (texts, labels) of cleaned texts, or of pairs (first, second)."""
         return self.part(texts) if len(texts) else np.empty((0, self.record["width"]), np.float32)
