@@ -39,6 +39,7 @@ WORDS = {  # ids that no spec makes
     "majority class": Name("Most frequent label", "always the most frequent label"),
     "bag of embeddings": Name("Bag of embeddings", "the mean of learned vectors of words and word pairs"),
     "nb-svm": Name("NB-SVM", "a linear classifier over weighted counts of words and word pairs"),
+    "tf-idf": Name("TF-IDF", "the cosine of TF-IDF vectors of words and word pairs"),
     "tf-idf + logistic regression": Name("TF-IDF", "TF-IDF of words and word pairs, with logistic regression"),
     "tf-idf + logistic regression, second text alone": Name(
         "TF-IDF, second text", "TF-IDF without the first text of a pair"

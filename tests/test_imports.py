@@ -37,7 +37,11 @@ RULES = [
     ("rtxlib/runs", ("rtxlib.cli", "rtxlib.doctor"), ()),
     ("rtxlib/export rtxlib/shards", ("rtxlib.cli", "rtxlib.doctor"), ()),
     ("rtxlib/export/standalone.py rtxlib/export/opened.py", (*OURS, *MODELS), ("rtxlib.export.standalone", *READERS, *LEAVES)),
-    ("rtxstudy/figures", (*OURS, *MODELS), ("rtxstudy.figures", "rtxstudy.names", "rtxstudy.numbers", *TABLES, *LEAVES)),
+    (
+        "rtxstudy/figures",
+        (*OURS, *MODELS),
+        ("rtxstudy.figures", "rtxstudy.names", "rtxstudy.numbers", "rtxlib.cli.output", *TABLES, *LEAVES),
+    ),
     ("rtxstudy/evaluation/statistics.py rtxstudy/evaluation/pareto.py", (*OURS, *MODELS), (*TABLES, *LEAVES)),
     ("rtxstudy/pages", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.pages", "anywidget")),
     ("rtxstudy/report", OURS, ("rtxstudy.report", "rtxstudy.names", "rtxlib.paths", *LEAVES)),

@@ -50,7 +50,7 @@ def saved_run(folder: Path, kind: str = "wordpiece", **settings: object) -> Run:
     path = folder / "runs" / "0123456789abcdef"
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
-    spec = {"model": "recurrent-1x2x32", "data": {}, "recipe": {}, "seed": 0, "label_names": ["bad", "good"]}
+    spec = {"model": "recurrent-1x2x32", "data": {"max_length": 16}, "recipe": {}, "seed": 0, "label_names": ["bad", "good"]}
     metrics = {"model": "recurrent-1x2x32", "seed": 0, "accuracy": 0.5, "train_seconds": 0.0}
     metrics["parameters"] = sum(p.numel() for p in model.parameters())
     for name, record in {"spec": spec, "metrics": metrics, "complete": {}}.items():

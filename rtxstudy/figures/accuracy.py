@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from rtxlib.errors import InputError
+from rtxstudy import names
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, summarise
 from rtxstudy.figures.shared.checks import one_row_each, require
 from rtxstudy.figures.shared.labels import bare_rows, beside
@@ -97,7 +98,7 @@ def accuracy_intervals(
             tests = part["n_test"].dropna().unique() if "n_test" in part else []
             size = f" ({int(tests[0]):,} test texts)" if len(tests) == 1 else ""
             ax.set_title(f"{name}{size}", loc="left", weight="bold")
-    axes[-1, 0].set_xlabel(f"{value.replace('_', ' ')} on the test texts (%)")
+    axes[-1, 0].set_xlabel(f"{names.COLUMNS.get(value, value.replace('_', ' '))} on the test texts (%)")
     return figure
 
 

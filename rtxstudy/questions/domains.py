@@ -96,7 +96,7 @@ def carried(transfer: pd.DataFrame) -> list[Claim]:
             recurrent=signed(change[RECURRENT]) if RECURRENT in change else None,
         ),
         claim(
-            "Every way to count words carries better; a bag of embeddings reaches {bag:percent} there, the standard "
+            "Every way to count words carries better: bag of embeddings reaches {bag:percent} there, the standard "
             "encoder {standard:percent}.",
             holds=len(away) > 2
             and away.drop([STANDARD, RECURRENT], errors="ignore").min()

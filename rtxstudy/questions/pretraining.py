@@ -125,7 +125,7 @@ def spam(scores: pd.DataFrame) -> list[Claim]:
 def spam_title(scores: pd.DataFrame) -> Claim:
     f1 = scores.groupby("model")["f1"].mean().sort_values(ascending=False)
     return claim(
-        "Fine-tuned encoders reach an F1 of {low:.0f} to {high:.0f} % on spam, counting words {words:.0f} %",
+        "Fine-tuned encoders reach an F1 of {low:.1f} to {high:.1f} % on spam, counting words {words:.1f} %",
         holds=set(f1.index[:2]) == {MINILM, "bert-mini"},
         low=100 * f1.iloc[1],
         high=100 * f1.iloc[0],
