@@ -39,7 +39,7 @@ from rtxstudy.compare import candidates, race
 from rtxstudy.compare.candidates import Candidate
 from rtxstudy.compare.texts import open_texts
 
-PATIENCE = 180  # seconds after which a test gives up waiting
+PATIENCE = 400  # seconds after which a test gives up waiting
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, dataclasses.replace(RECIPES["smoke"], epochs=2, dropout=0.1))
 
