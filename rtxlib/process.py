@@ -87,8 +87,13 @@ def workers(count: int, module: str) -> ProcessPoolExecutor:
         from multiprocessing.forkserver import ensure_running
 
         context.set_forkserver_preload([module])
-        with _environment(environment()):  # OpenMP reads its variables when the server loads torch
+        untuned = environment().keys() - os.environ.keys()
+        os.environ.update(environment())  # OpenMP reads its variables when the server loads torch
+        try:
             ensure_running()
+        finally:
+            for name in untuned:
+                del os.environ[name]
     return ProcessPoolExecutor(count, mp_context=context, initializer=_start_pooled, initargs=(dict(os.environ),))
 
 
@@ -97,17 +102,6 @@ def _start_pooled(environ: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environ)
     start_worker()
-
-
-@contextmanager
-def _environment(changes: dict[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def end_workers(pool: ProcessPoolExecutor) -> None:

@@ -28,7 +28,6 @@ import onnxruntime
 
 from rtxlib import checksums
 from rtxlib.data import clean
-from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode, train
 from rtxlib.errors import InputError
 from rtxlib.export import bert, check, eight_bits, folder, held_out, opened, standalone
@@ -451,6 +450,6 @@ def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
     from rtxlib.runs import store
 
     run = store.find(home / "data" / "runs", (home / "run").read_text())
-    held = held_out.of_run(run, DataSpec(**run.spec["data"]))
+    held = held_out.of_run(run)
     source = folder.of_run(run)
     assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]

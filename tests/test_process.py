@@ -128,7 +128,10 @@ def report(spec: Any, runs: Path, _: Any = None, patience: float = 0) -> SimpleN
     found: dict[str, Any] = {}
     exec(RELEASED, found)
     metrics = {
-        **{"accuracy": 0.5, "train_seconds": 1.0, "process": os.getpid(), "released": found["released"]()},
+        "accuracy": 0.5,
+        "train_seconds": 1.0,
+        "process": os.getpid(),
+        "released": found["released"](),
         "at_import": AT_IMPORT,
     }
     with store.writing(runs, str(spec.seed)) as folder:

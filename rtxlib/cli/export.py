@@ -134,13 +134,12 @@ def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair
     from rtxlib.export import held_out
     from rtxlib.runs import use
 
-    spec, pairs = DataSpec(**run.spec["data"]), use.reads_pairs(run)
-    switches = {step: getattr(spec, step) for step in clean.STEPS}
+    pairs, switches = use.reads_pairs(run), clean.switches(DataSpec(**run.spec["data"]))
     if texts is not None:
         _, rows = read_texts(texts, column, (pair_column or "text_pair") if pairs else None)
         return held_out.of_file(rows, Path(texts).name, switches)
     try:
-        return held_out.of_run(run, spec)
+        return held_out.of_run(run)
     except InputError as error:
         if lacking(error):
             raise

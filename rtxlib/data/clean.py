@@ -126,13 +126,18 @@ def clean_texts(texts: Iterable[Text], **switches: bool) -> list[Text]:
     return list(zip(*(clean(side, **switches)[0] for side in zip(*texts, strict=True)), strict=True))
 
 
+def switches(spec: DataSpec) -> dict[str, bool]:
+    """Which steps a spec switches on, as :func:`clean` takes them."""
+    return {step: getattr(spec, step) for step in STEPS}
+
+
 def clean_rows(rows: Rows, spec: DataSpec) -> None:
     """Clean the texts of the rows as the spec's switches say, and drop the texts that are then empty.
 
     Where the format is made uniform, texts of fewer than :data:`UNIFORM_WORDS` words are dropped, so that all are equally long.
     """
     for column in rows.text_columns:
-        rows.table[column], changed = clean(rows.table[column], **{switch: getattr(spec, switch) for switch in STEPS})
+        rows.table[column], changed = clean(rows.table[column], **switches(spec))
         for step, count in changed.items():
             rows.changed(step if column == "text" else f"{step} in second texts", count)
     empty = np.any([rows.table[column].map(blank) for column in rows.text_columns], axis=0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from tokenizers import Tokenizer
 
 from rtxlib import checksums
@@ -45,14 +46,11 @@ def eight_bits(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(values / scale).astype(np.int8), scale.astype(np.float32)
 
 
-def _weights(values: np.ndarray, eight: bool) -> dict[str, np.ndarray]:
-    """The arrays ``weights`` (features, labels) and ``scale`` (1, labels)."""
-    numbers, scale = eight_bits(values, 0) if eight else (values, np.ones((1, values.shape[1]), np.float32))
-    return {"weights": numbers, "scale": scale}
-
-
 def _write_linear(linear: Linear, out: Path, eight: bool, **more: np.ndarray) -> None:
-    np.savez(out / "arrays.npz", **_weights(linear.weights, eight), bias=linear.bias, **more)
+    """Write ``weights`` (features, labels), ``scale`` (1, labels), ``bias`` and more arrays."""
+    values = linear.weights
+    weights, scale = eight_bits(values, 0) if eight else (values, np.ones((1, values.shape[1]), np.float32))
+    np.savez(out / "arrays.npz", weights=weights, scale=scale, bias=linear.bias, **more)
 
 
 def _part(classifier: Classifier, out: Path, eight: bool, run: _Run) -> None:
@@ -129,7 +127,7 @@ def export(
         "model": name,
         "labels": labels,
         "pairs": described.pairs,
-        "cleaning": folder.cleaning_rules({step: getattr(spec, step) for step in clean.STEPS}),
+        "cleaning": folder.cleaning_rules(clean.switches(spec)),
         "longest": LONGEST_TEXT,
         "width": len(labels),
         "passes": 1,
@@ -165,6 +163,4 @@ def _size(out: Path) -> int:
 
 
 def _probabilities(out: Path, texts: list) -> np.ndarray:
-    logits = standalone_classifier.Exported(out, 1)(texts)
-    p = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return p / p.sum(axis=1, keepdims=True)
+    return softmax(standalone_classifier.Exported(out, 1)(texts), axis=1)

@@ -55,10 +55,9 @@ def of_run(run: Run) -> Source:
     """The network of a run. Raises InputError as :func:`rtxlib.runs.use.open_run`."""
     model, tokenizer = use.open_run(run)
     spec = DataSpec(**run.spec["data"])
-    switches = {step: getattr(spec, step) for step in clean.STEPS}
     name = f"{run.metrics['model']}, run {run.key}"
     names = run.spec["label_names"]
-    return Source(model.to("cpu"), tokenizer, name, names, use.reads_pairs(run), switches, spec.max_length)
+    return Source(model.to("cpu"), tokenizer, name, names, use.reads_pairs(run), clean.switches(spec), spec.max_length)
 
 
 def of_encoder(name: str) -> Source:

@@ -56,13 +56,13 @@ def of_data(spec: DataSpec) -> HeldOut:
     return HeldOut(data.texts("validation"), data.texts("test"), data.splits["test"].labels, what)
 
 
-def of_run(run: Run, spec: DataSpec) -> HeldOut:
+def of_run(run: Run) -> HeldOut:
     """The texts of a run: of its data, or of the comparison whose model it is.
 
     Raises InputError when the texts of a comparison are gone; its model holds none.
     """
     if not (run.path / POINTER).is_file():
-        return of_data(spec)
+        return of_data(DataSpec(**run.spec["data"]))
     file = run.path / json.loads((run.path / POINTER).read_text(encoding="utf-8"))["path"]
     try:
         table = pd.read_parquet(file)

@@ -17,7 +17,7 @@ from filelock import Timeout
 from scipy.special import softmax
 
 from rtxlib import paths
-from rtxlib.data.clean import STEPS as CLEANING
+from rtxlib.data.clean import switches
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.sources import has_pairs
@@ -313,7 +313,7 @@ def _write(
     """Write the files of a finished run: weights, tokenizer, model card, tables and records."""
     model.to("cpu").save_pretrained(folder)
     data.tokenizer.save_pretrained(folder)
-    cleaning = {step: getattr(spec.data, step) for step in CLEANING}
+    cleaning = switches(spec.data)
     (folder / store.CARD).write_text(model_card(metrics, data.label_names, cleaning, has_pairs(spec.data)), encoding="utf-8")
     identity = {"key": key, "model": spec.name, "seed": spec.seed, "data": metrics["data"]}
     store.write_table(folder / "curves.parquet", trained.curve.assign(**identity))

@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
-from rtxlib.process import end_workers, start_worker
+from rtxlib.process import end_workers, workers
 from rtxstudy.compare.clock import Clock, OutOfTime
 from rtxstudy.compare.fitted import FIT
 from rtxstudy.compare.state import Found, Race
@@ -40,7 +39,7 @@ class Beside:
             FIT[name](self.race)
             return
         if self.pool is None:
-            self.pool = ProcessPoolExecutor(1, get_context("spawn"), start_worker)
+            self.pool = workers(1, __name__)
         clock = self.race.clock.for_another_process()
         self.waiting[name] = self.pool.submit(_fit, name, self.race.texts, self.race.folder, clock)
         torch.set_num_threads(min(self.threads, self.cores - 1))

@@ -80,10 +80,11 @@ def on_fewer_rows(candidate: Candidate, rows: int, seconds: float, estimate: Est
 def choose(
     candidate: Candidate, rows: int, seconds: float, trainings: int, estimate: Estimate, begun: Iterable[Plan] = ()
 ) -> Plan | None:
-    """The plan that fits into so many seconds and is expected to lose least; None where none fits.
+    """Of the plans on all rows that fit into so many seconds, the one that is expected to lose least; None where none fits.
 
-    In cross-validation (``trainings`` above one) every fold is needed, so no plan leaves rows out. A plan that was ``begun``
-    before is taken where it fits and is not expected to lose more than another, because what it has learned is kept.
+    Fewer rows are read where no plan on all of them fits. In cross-validation (``trainings`` above one) every fold is needed, so
+    no plan leaves rows out. A plan that was ``begun`` before is taken where it fits and is not expected to lose more than
+    another, because what it has learned is kept.
     """
     fitting = [plan for plan in on_all_rows(candidate, rows, estimate) if estimate.seconds(candidate, plan, trainings) <= seconds]
     if not fitting and trainings == 1:

@@ -38,7 +38,8 @@ def passes_strip(table: pd.DataFrame, title: str = "What does the encoder answer
     one_row_each(table, ("pass", "place"), "passes_strip")
     words = table.drop_duplicates("place").sort_values("place")["word"]
     spots = _spots(list(words), _PAGE - _NAME - _BARS - 12)
-    row = _LINE * (1 + max(line for line, _, _ in spots)) + _AIR
+    lines = 1 + max(line for line, _, _ in spots)
+    row = _LINE * lines + _AIR
     passes = sorted(table["pass"].unique())
     height = _HEAD + row * len(passes)
     figure, axes = canvas(
@@ -51,9 +52,8 @@ def passes_strip(table: pd.DataFrame, title: str = "What does the encoder answer
     ax.set(xlim=(0, _PAGE), ylim=(0, height), aspect="equal")
     ax.axis("off")
     zero = _PAGE - _BARS / 2
-    for side, words_at in (("negative", "right"), ("positive", "left")):
-        arrow = "← negative" if side == "negative" else "positive →"
-        ax.text(zero + (-5 if side == "negative" else 5), height - 4, arrow, color=GREY, ha=words_at, va="top")
+    for arrow, shift, edge in (("← negative", -5, "right"), ("positive →", 5, "left")):
+        ax.text(zero + shift, height - 4, arrow, color=GREY, ha=edge, va="top")
     ax.plot([zero, zero], [0, height - _HEAD], color=GREY, linewidth=0.8, zorder=3)
     most = table["attention"].max()
     for k, number in enumerate(passes):
@@ -63,7 +63,6 @@ def passes_strip(table: pd.DataFrame, title: str = "What does the encoder answer
             ax.plot([0, _PAGE], [top, top], color=FAINT, linewidth=0.8, zorder=0)
         middle = top - row / 2
         ax.text(0, middle, f"pass {number}", va="center_baseline", weight="bold")
-        lines = 1 + max(line for line, _, _ in spots)
         for (line, x, width), word in zip(spots, own.itertuples(index=False), strict=True):
             y = middle + (lines - 1) * _LINE / 2 - line * _LINE
             _chip(ax, _NAME + x, y, width, word.word, word.attention / most)

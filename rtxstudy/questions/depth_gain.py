@@ -123,12 +123,13 @@ def open_questions(gains: pd.DataFrame) -> list[Claim]:
 
 def title(gains: pd.DataFrame) -> Claim:
     """The title of the figure."""
-    counts = counted(judged(gains))
+    table = judged(gains)
+    counts = counted(table)
     return first(
         claim(
             "Depth pays in {pays} of {comparisons} comparisons, on {paying} of {tasks} tasks, and there a loop gains, "
             "too",
-            holds=counts["pays"] > 0 and judged(gains).query("pays")["loop_low"].gt(0).all(),
+            holds=counts["pays"] > 0 and table.loc[table["pays"], "loop_low"].gt(0).all(),
             **counts,
         ),
         claim(
