@@ -578,6 +578,8 @@ def test_networks_from_nothing_are_left_out_where_public_files_give_them_no_chan
     assert many[0] == FINE_TUNED and SCRATCH.name in why
     unknown, why = prior.order([*names, "another"], 100, 2, 25)
     assert unknown[-1] == "another" and "another" not in why
+    far, why = prior.order(names, 1_000_000, 2, 25)  # nothing of about this size was measured, so nothing is left out
+    assert far == names and not why
 
 
 def test_the_minutes_go_to_the_favourite_and_the_answer_says_what_more_would_bring(
@@ -867,7 +869,7 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
         "HF_HOME": str(tmp_path / "empty"),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "rtxlib", "compare", str(file), "--minutes", "0", "--out", "out", "--json"]
+    command = [sys.executable, "-m", "rtxlib", "compare", str(file), "--all", "--minutes", "0", "--out", "out", "--json"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     answer = json.loads(done.stdout.splitlines()[-1])

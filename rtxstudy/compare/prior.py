@@ -18,6 +18,7 @@ from rtxstudy.compare.candidates import MAJORITY, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
 NEAREST = 4  # settings that an expectation is averaged over
+FARTHEST = 3.0  # doublings of rows, labels and tokens together; a setting that is farther away says nothing
 WITHIN = 0.02  # of the best expected score; what is expected further behind is not trained
 
 
@@ -37,13 +38,14 @@ def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | Non
     measured: rows of :func:`table`; None: all.
 
     The distance of two settings is that of the logarithms (base 2) of their rows, labels and tokens. A setting counts by
-    2 to the power of minus its distance.
+    2 to the power of minus its distance, and not at all beyond :data:`FARTHEST`. Of a model without such a setting nothing is
+    expected.
     """
     measured = table() if measured is None else measured
     place = np.log2(measured[["rows", "labels", "tokens"]].to_numpy(float))
     distance = np.abs(place - [math.log2(rows), math.log2(labels), math.log2(tokens)]).sum(axis=1)
     means = {}
-    for model, part in measured.assign(distance=distance).groupby("model"):
+    for model, part in measured.assign(distance=distance)[distance <= FARTHEST].groupby("model"):
         near = part.nsmallest(NEAREST, "distance")
         means[str(model)] = float(np.average(near["gain"], weights=2.0 ** -near["distance"]))
     return means
