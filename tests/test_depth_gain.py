@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy import stats
 from test_composed import arm
 
@@ -146,6 +148,16 @@ def test_the_dot_plot_draws_every_row_sorted_and_names_those_it_leaves_out() -> 
     assert any("idle, from nothing (no encoder learned)" in text.get_text().replace("\n", " ") for text in figure.texts)
     shown = {text.get_text() for text in figure.axes[1].texts}
     assert {"−0.2 (−0.5 to +0.1)", "75\xa0%", "+10.0 (+8.0 to +12.0)"} <= shown
+
+
+def test_the_dot_plot_of_a_single_row_has_room_for_its_words() -> None:
+    """The demo has one row. Without room matplotlib warns that the axes collapsed, and draws over the head of the figure."""
+    figure = depth_gains(where.shown(pd.DataFrame([gains()])), "A title")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="constrained_layout not applied")
+        FigureCanvasAgg(figure).draw()
+    words = [text for text in figure.axes[0].texts if text.get_text()]
+    assert words and all(text.get_window_extent().x1 <= figure.bbox.x1 for text in words)
 
 
 def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:

@@ -16,6 +16,7 @@ from rtxstudy.figures.shared.style import WIDE, canvas, styled
 from rtxstudy.numbers import number, with_ends
 
 NEAR = 0.05  # gains up to this share a panel; larger ones have a panel with a scale of its own
+LOWEST = 1.3  # inches of the axes, in which the heads of the columns and the ticks of a single row find room
 FURTHEST = 0.02  # to which an interval widens the frame of its panel (0.01 = one percentage point)
 DEEP, LOOP = OKABE["blue"], OKABE["vermillion"]
 _ARMS = (("depth", DEEP, "o", -0.17), ("loop", LOOP, "D", 0.17))  # columns of the table, colour, marker, shift of the mark
@@ -47,7 +48,7 @@ def depth_gains(table: pd.DataFrame, title: str) -> Figure:
         "Points of accuracy over the shallow encoder, with 95\xa0% intervals. Filled: depth pays (Holm)."
         + (" Wider intervals are cut at the frame." if cut else "")
         + (f" Left out: {_named(left_out)}." if len(left_out) else ""),
-        0.4 * len(panels) + 0.205 * sum(heights),
+        max(LOWEST, 0.4 * len(panels) + 0.205 * sum(heights)),
         rows=len(panels),
         key=[square(DEEP, "deep: layers of its own", "o"), square(LOOP, "loop: the shallow encoder's layers, passed again", "D")],
         width=WIDE,
