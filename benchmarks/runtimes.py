@@ -15,7 +15,7 @@ from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_tu
 from benchmarks.peers import Peer
 from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, predicted, same_models
 from benchmarks.texts import prepared, texts
-from rtxlib.export.network import network
+from rtx.export.network import network
 from rtxlib.training.device import pick_device, pick_precision
 
 LEVEL, ALONE = 0.95, 1 / 1.1  # the aims: of the peer's texts a second, and of its time for one text

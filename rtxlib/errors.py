@@ -17,7 +17,7 @@ class InputError(ValueError):
 
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)  # errors of writing into a folder that is read-only or another user's
 FULL = (errno.ENOSPC, errno.EDQUOT)
-_OURS = ("rtxlib", "rtxstudy")  # a module of ours that is missing is a mistake of this program
+_OURS = ("rtxlib", "rtx", "rtxstudy")  # a module of ours that is missing is a mistake of this program
 _NO_ROOM = re.compile(r"\d+ requested and \d+ written")  # of np.save, whose error has no number
 _LACKS = (  # error numbers, words of libraries whose errors have no number, what to say
     (

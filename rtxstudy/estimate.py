@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 
+from rtx.executors.execute import lookup
 from rtxlib import paths
 from rtxlib.data.batching import collate, pack
 from rtxlib.data.prepare import prepare
@@ -22,7 +23,6 @@ from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.pretrained import out_of_reach
 from rtxlib.runs.cost import forward_flops
-from rtxlib.runs.execute import lookup
 from rtxlib.runs.pretraining import Pretraining, config_of
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run

@@ -8,7 +8,7 @@ LONGEST = 110  # characters; a longer line would be broken, and only its last pa
 
 
 class Live:
-    """A function of lines of progress, as :func:`rtxlib.runs.execute.run` takes one. Use it as a context manager.
+    """A function of lines of progress, as :func:`rtx.executors.execute.run` takes one. Use it as a context manager.
 
     Each line takes the place of the one before. The last one stays. After an interrupt a further line says how to go on.
     """

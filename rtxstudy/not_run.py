@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from rtx.executors import execute, local
 from rtxlib import paths
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest
-from rtxlib.runs import execute, local
 from rtxlib.runs.keys import hashed
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
-from rtxlib.runs.counting_words import MAJORITY, NAME, SECOND_ALONE, best
+from rtx.baselines.counting_words import MAJORITY, NAME, SECOND_ALONE, best
 from rtxstudy import names
 from rtxstudy.numbers import percent, signed, with_ends
 
@@ -118,7 +118,7 @@ def measures(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def baselines(counting: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxlib.runs.counting_words.counting_words` on one data set."""
+    """A readable table of :func:`rtx.baselines.counting_words.counting_words` on one data set."""
     words = SCORES | {"validation_accuracy": ("validation", percent), "seconds": ("training (s)", "{:.1f}")}
     return _written(counting.filter(["model", *words]), words)
 

@@ -167,7 +167,7 @@ class Study:
 
     def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
         """For each spec the stored run; if there is none, the published run; if there is none, the run trained now."""
-        from rtxlib.runs.execute import lookup, run
+        from rtx.executors.execute import lookup, run
 
         known = {run.key: run for run in published.runs(self.results)}
         stored = lookup(specs, paths.runs_dir(), self._prepared)
@@ -179,7 +179,7 @@ class Study:
         return [runs[key] for key, _ in stored]
 
     def _published_runs(self, specs: list[RunSpec]) -> list[Run]:
-        from rtxlib.runs.execute import TrainingRefused
+        from rtx.executors.execute import TrainingRefused
         from rtxlib.runs.spec import RunSpec
 
         known = {RunSpec.from_canonical(run.spec): run for run in published.runs(self.results)}
@@ -207,8 +207,8 @@ class Study:
 
         One row per run: key, model, seed, trained_on, tested_on, accuracy, f1, precision, recall, n_test, fingerprint.
         """
+        from rtx.use import transfer
         from rtxlib.runs.spec import data_label
-        from rtxlib.runs.use import transfer
 
         if self.redraws:
             scores = runs.part("evaluations")
@@ -219,13 +219,13 @@ class Study:
         """What classifiers without a neural network reach on these data, without a spec on the headline data.
 
         ``tested_on``: judge on the test split of these data instead. Columns as
-        :func:`rtxlib.runs.counting_words.counting_words` gives them. The result is published under the data's fingerprints and
+        :func:`rtx.baselines.counting_words.counting_words` gives them. The result is published under the data's fingerprints and
         the version of the table. A table of an earlier version is computed again; a redraw shows it as it is, without the
         classifiers and columns that it lacks.
 
         Raises InputError when a redraw finds no published result.
         """
-        from rtxlib.runs.counting_words import VERSION, counting_words
+        from rtx.baselines.counting_words import VERSION, counting_words
         from rtxlib.runs.keys import changed
 
         spec = spec or self.profile.data

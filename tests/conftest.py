@@ -131,7 +131,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("build")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(_ROOT / name, folder)
-    for name in ("rtxlib", "rtxstudy", "notebooks"):
+    for name in ("rtxlib", "rtx", "rtxstudy", "notebooks"):
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
 
     def build(what: str, source: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from rtxlib.cli import main
+from rtx.cli import main
 
 
 def rtx(*arguments: object, given: bytes = b"", home: Path | None = None) -> SimpleNamespace:

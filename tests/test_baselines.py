@@ -7,9 +7,9 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from rtxlib.runs import embedding_bag, nb_svm
-from rtxlib.runs.classical import Fit, Labelled, record
-from rtxlib.runs.counting_words import FITS, NAME
+from rtx.baselines import embedding_bag, nb_svm
+from rtx.baselines.classical import Fit, Labelled, record
+from rtx.baselines.counting_words import FITS, NAME
 
 GOOD, BAD = ["a fine film", "really good", "good food and fine service"], ["a dull film", "not good", "bad food"]
 NEW = [nb_svm.fit, embedding_bag.fit]

@@ -13,11 +13,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from rtxlib.classifiers import folder, linear, words
-from rtxlib.classifiers.encoders import Static
-from rtxlib.classifiers.linear import NEVER, Linear
-from rtxlib.classifiers.simple import Cascade, Majority
-from rtxlib.classifiers.words import WORD, WordCounts
+from rtx.classifiers import folder, linear, words
+from rtx.classifiers.encoders import Static
+from rtx.classifiers.linear import NEVER, Linear
+from rtx.classifiers.simple import Cascade, Majority
+from rtx.classifiers.words import WORD, WordCounts
 from rtxlib.data.tokenization import train
 from rtxlib.errors import InputError
 

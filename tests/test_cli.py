@@ -14,10 +14,11 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
-from rtxlib import cli, paths
-from rtxlib.cli import commands
+from rtx import cli
+from rtx.cli import commands
+from rtxlib import paths
 
-RTX = [sys.executable, "-m", "rtxlib"]
+RTX = [sys.executable, "-m", "rtx"]
 SMALL = ["train", "--model", "recurrent-1x2x32", "--data", "embedded", "--rows", "240", "--recipe", "smoke", "--json"]
 
 
@@ -39,7 +40,7 @@ def test_help_loads_no_torch() -> None:
 import sys
 sys.argv = ["rtx", "--help"]
 try:
-    from rtxlib.cli import main
+    from rtx.cli import main
     main()
 finally:
     print(sorted({heavy} & set(sys.modules)))

@@ -13,8 +13,8 @@ import pytest
 from in_process import rtx
 from pyarrow import parquet
 
-from rtxlib.cli.common import parse_labels, read_texts
-from rtxlib.cli.use import _label_values
+from rtx.cli.common import parse_labels, read_texts
+from rtx.cli.use import _label_values
 from rtxlib.data.files import read_file, read_table
 from rtxlib.errors import InputError
 

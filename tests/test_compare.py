@@ -20,17 +20,18 @@ from near import assert_near
 from sklearn.metrics import f1_score
 from transformers import PreTrainedTokenizerFast
 
-from rtxlib.classifiers import linear, words
-from rtxlib.classifiers.encoders import Frozen, Static
-from rtxlib.classifiers.folder import Classifier
-from rtxlib.classifiers.linear import Linear
-from rtxlib.classifiers.simple import Cascade, Majority
+from rtx import use
+from rtx.classifiers import linear, words
+from rtx.classifiers.encoders import Frozen, Static
+from rtx.classifiers.folder import Classifier
+from rtx.classifiers.linear import Linear
+from rtx.classifiers.simple import Cascade, Majority
+from rtx.export import opened as export_opened
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
-from rtxlib.export import opened as export_opened
 from rtxlib.models import preset, pretrained
 from rtxlib.models.encoder import Encoder
-from rtxlib.runs import store, use
+from rtxlib.runs import store
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import recipe
 from rtxstudy.compare import (
@@ -869,7 +870,7 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
         "HF_HOME": str(tmp_path / "empty"),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "rtxlib", "compare", str(file), "--all", "--minutes", "0", "--out", "out", "--json"]
+    command = [sys.executable, "-m", "rtx", "compare", str(file), "--all", "--minutes", "0", "--out", "out", "--json"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     answer = json.loads(done.stdout.splitlines()[-1])

@@ -15,8 +15,8 @@ import pytest
 from in_process import rtx
 from test_compare import told
 
+from rtx.classifiers import words
 from rtxlib import checksums
-from rtxlib.classifiers import words
 from rtxlib.errors import InputError
 from rtxstudy.commands import compare
 from rtxstudy.compare import hand_over, reading

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
+from rtx.baselines.counting_words import baseline
 from rtxlib.data.compose import EASED, ITEMS, compose, phrase_pool
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import of_source
 from rtxlib.errors import InputError
-from rtxlib.runs.counting_words import baseline
 
 WORDS = ["the", "a", "plot", "cast", "film", "ending", "score", "humour", "acting", "idea", "scenes", "dialogue", "story", "pace"]
 

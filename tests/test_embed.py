@@ -323,7 +323,7 @@ def test_ctrl_c_leaves_no_half_a_file(minilm: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "long.txt", tmp_path / "out.parquet"
     file.write_text("a sentence of seven words and more " * 40 + "\n" * 3000 + "a long text again " * 90 + "\n" * 3000)
     running = subprocess.Popen(
-        [sys.executable, "-m", "rtxlib", "embed", str(file), "--model", str(minilm), "--out", str(out)],
+        [sys.executable, "-m", "rtx", "embed", str(file), "--model", str(minilm), "--out", str(out)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.

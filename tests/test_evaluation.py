@@ -10,10 +10,10 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 from torch.utils.flop_counter import FlopCounterMode
 
+from rtx.baselines import counting_words as classical
 from rtxlib.errors import InputError
 from rtxlib.models.presets import build, preset
 from rtxlib.runs import cost, metrics
-from rtxlib.runs import counting_words as classical
 from rtxstudy.evaluation import pareto, statistics
 
 # --- metrics

@@ -22,13 +22,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from test_cli import SMALL
 
+from rtx import use
+from rtx.baselines import counting_words as classical
+from rtx.executors import execute, local
 from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import EncoderForSequenceClassification, build
-from rtxlib.runs import counting_words as classical
-from rtxlib.runs import execute, local, store, train, use
+from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import profiles, published, readable, studies
@@ -210,7 +212,7 @@ def test_find_takes_the_start_of_a_key_and_names_what_is_near(run) -> None:
         store.find(runs, "zzz")
 
 
-TRAIN = [sys.executable, "-m", "rtxlib", *SMALL]
+TRAIN = [sys.executable, "-m", "rtx", *SMALL]
 
 
 def cli_environment(home: Path) -> dict[str, str]:
@@ -234,7 +236,7 @@ def test_two_processes_train_a_run_once(tmp_path) -> None:
 def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None:
     """SIGKILL stops a training that writes a checkpoint after every step; then the same command runs again."""
     command = [*TRAIN, "--recipe-set", "epochs=12", "--set", "hidden_dropout=0.2"]
-    often = "from rtxlib.training import trainer; trainer.CHECKPOINT_SECONDS = 0.0; from rtxlib.cli import main; main()"
+    often = "from rtxlib.training import trainer; trainer.CHECKPOINT_SECONDS = 0.0; from rtx.cli import main; main()"
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     process = subprocess.Popen(
         [sys.executable, "-c", often, *command[3:]],
@@ -314,7 +316,7 @@ def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) ->
     assert record.path is None and record.metrics["accuracy"] == run.metrics["accuracy"] and record.spec == run.spec
     pd.testing.assert_frame_equal(store.part(record, "curves", results), store.part(run, "curves"))
     with pytest.raises(InputError, match="not its weights"):
-        use.open_run(record)
+        trained.open_run(record)
 
 
 def test_a_study_that_finds_nothing_leaves_none_of_its_earlier_rows(tmp_path) -> None:

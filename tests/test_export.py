@@ -26,12 +26,12 @@ pytest.importorskip("onnxruntime")
 
 import onnxruntime
 
+from rtx.export import bert, check, eight_bits, folder, held_out, opened, standalone
+from rtx.export.network import network
 from rtxlib import checksums
 from rtxlib.data import clean
 from rtxlib.data.tokenization import encode, train
 from rtxlib.errors import InputError
-from rtxlib.export import bert, check, eight_bits, folder, held_out, opened, standalone
-from rtxlib.export.network import network
 from rtxlib.models import Encoder, EncoderForSequenceClassification, ModelConfig, preset
 from rtxlib.models.presets import PRESETS
 
@@ -184,7 +184,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = TINY | {"vocab_size": len(tokenizer), "num_hidden_layers": 1, "max_seq_length": 32}
     encoder = filled(Encoder(preset("minilm-l3", **sizes)))
     folder.pretrained.save(encoder, where / "encoder", tokenizer)
-    with mock.patch("rtxlib.cli.export._GENERATED", 240):  # the texts of the run
+    with mock.patch("rtx.cli.export._GENERATED", 240):  # the texts of the run
         done = rtx("export", where / "encoder", "--out", where / "vectors", home=where)
     assert done.returncode == 0, done.stderr
     return where
@@ -263,7 +263,7 @@ def test_onnxruntime_reports_nothing_to_its_makers(tmp_path: Path) -> None:
 
 def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder.check, "model_answers", lambda *a, _of=check.model_answers: _of(*a) + 1e-3)
-    monkeypatch.setattr("rtxlib.cli.export._GENERATED", 240)
+    monkeypatch.setattr("rtx.cli.export._GENERATED", 240)
     done = rtx("export", home / "encoder", "--out", tmp_path / "out", home=home)
     assert done.returncode == 2 and "does not agree with the model" in done.stderr and done.stderr.count("\n") < 20
     assert list(tmp_path.iterdir()) == []
@@ -299,7 +299,7 @@ def test_a_damaged_folder_and_a_missing_runtime_are_told(home: Path, monkeypatch
         opened.find(str(home / "vectors"))
     record.write_bytes(before)
     assert opened.find(str(home / "encoder")) is None
-    for name in ("rtxlib.export.standalone", "onnxruntime"):
+    for name in ("rtx.export.standalone", "onnxruntime"):
         monkeypatch.setitem(sys.modules, name, None)
     for words in (["predict", home / "graph", "a"], ["export", home / "encoder", "--out", home / "new"]):
         done = rtx(*words, home=home)

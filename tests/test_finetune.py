@@ -17,7 +17,7 @@ from in_process import rtx as in_process
 from near import assert_near
 from transformers import AutoModel, BertModel
 
-from rtxlib.cli.commands import cli
+from rtx.cli.commands import cli
 from rtxlib.data import tokenization
 from rtxlib.data.batching import collate
 from rtxlib.data.prepare import prepare
@@ -25,7 +25,7 @@ from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset, pretrained
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs import train, use
+from rtxlib.runs import train, trained
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.embed import embed
 from rtxlib.training.recipe import recipe
@@ -57,7 +57,7 @@ def made(tmp_path_factory) -> tuple[Path, Path]:
 
 def rtx(home: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "rtxlib", *arguments],
+        [sys.executable, "-m", "rtx", *arguments],
         env={**os.environ, "RTX_HOME": str(home), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -202,7 +202,7 @@ def test_a_loop_made_of_pretrained_layers_is_fine_tuned_at_random_depth(made: tu
 
 def train_here(spec: RunSpec, runs: Path) -> EncoderForSequenceClassification:
     data = prepare(spec.data, runs / "prepared", progress=False)
-    return use.open_model(train.train_run(spec, runs, data=data))
+    return trained.open_model(train.train_run(spec, runs, data=data))
 
 
 def test_with_all_of_the_loss_from_the_teacher_the_labels_do_not_matter(made: tuple[Path, Path], tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 import torch
 from statsmodels.stats.power import TTestPower
 
+from rtx.use import open_model
 from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
@@ -26,7 +27,6 @@ from rtxlib.models.presets import preset
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.train import fresh_model, train_run
-from rtxlib.runs.use import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
 from rtxstudy import not_run, profiles, published, readable, studies

@@ -21,33 +21,35 @@ NOTEBOOKS = (
 PLOTTING = ("matplotlib", "seaborn", "plotly", "anywidget", "statsmodels", "nbformat", "nbclient")
 # they import nothing of ours but each other
 LEAVES = ("rtxlib.errors", "rtxlib.atomic", "rtxlib.checksums", "rtxlib.hub", "rtxlib.process")
-READERS = ("rtxlib.export.standalone_classifier",)  # of an exported folder, with numpy alone
-OURS = ("rtxlib", "rtxstudy")
+READERS = ("rtx.export.standalone_classifier",)  # of an exported folder, with numpy alone
+OURS = ("rtxlib", "rtx", "rtxstudy")
 MODELS = ("torch", "transformers")
 TABLES = ("rtxstudy.evaluation.statistics", "rtxstudy.evaluation.pareto")  # of evaluation, these read tables alone
 
 # The files, what they never import, and the exceptions to that.
 RULES = [
-    ("rtxlib", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ()),
+    ("rtxlib", ("rtx", "rtxstudy", *PLOTTING, *NOTEBOOKS), ()),
+    ("rtx", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ()),
     ("rtxlib/errors.py rtxlib/atomic.py rtxlib/checksums.py rtxlib/hub.py", OURS, LEAVES),
     ("rtxlib/process.py", (*OURS, *MODELS), LEAVES),
     ("rtxlib/models", OURS, ("rtxlib.models", *LEAVES)),
     ("rtxlib/data", OURS, ("rtxlib.data", "rtxlib.paths", *LEAVES)),
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
-    ("rtxlib/runs", ("rtxlib.cli", "rtxlib.doctor"), ()),
-    ("rtxlib/export rtxlib/shards", ("rtxlib.cli", "rtxlib.doctor"), ()),
-    ("rtxlib/export/standalone.py rtxlib/export/opened.py", (*OURS, *MODELS), ("rtxlib.export.standalone", *READERS, *LEAVES)),
+    ("rtx/baselines", OURS, ("rtx.baselines", "rtxlib")),
+    ("rtx/classifiers", OURS, ("rtx.classifiers", "rtxlib")),
+    ("rtx/export rtx/shards rtx/executors", ("rtx.cli", "rtx.doctor"), ()),
+    ("rtx/export/standalone.py rtx/export/opened.py", (*OURS, *MODELS), ("rtx.export.standalone", *READERS, *LEAVES)),
     (
         "rtxstudy/figures",
         (*OURS, *MODELS),
-        ("rtxstudy.figures", "rtxstudy.names", "rtxstudy.numbers", "rtxlib.cli.output", *TABLES, *LEAVES),
+        ("rtxstudy.figures", "rtxstudy.names", "rtxstudy.numbers", "rtx.cli.output", *TABLES, *LEAVES),
     ),
     ("rtxstudy/evaluation/statistics.py rtxstudy/evaluation/pareto.py", (*OURS, *MODELS), (*TABLES, *LEAVES)),
     ("rtxstudy/pages", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.pages", "anywidget")),
     ("rtxstudy/report", OURS, ("rtxstudy.report", "rtxstudy.names", "rtxlib.paths", *LEAVES)),
     ("rtxstudy/names.py rtxstudy/numbers.py", OURS, ()),
     ("rtxstudy/evaluation", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.evaluation", "statsmodels")),
-    ("rtxstudy", ("rtxlib.cli",), ("rtxlib.cli.output",)),
+    ("rtxstudy", ("rtx.cli",), ("rtx.cli.output",)),
 ]
 
 

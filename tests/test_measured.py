@@ -15,7 +15,7 @@ from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification
-from rtxlib.runs import store, train, use
+from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
@@ -152,13 +152,13 @@ def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:
 def test_exits_of_bounded_risk_are_those_of_the_model(run, data, monkeypatch) -> None:
     """With a bound that so few texts can meet, texts leave, and on paper as in the model."""
     monkeypatch.setattr(bounded, "RISK", 0.2)
-    ways, predictions = measured._measure_bounded(run, use.open_model(run), data)
+    ways, predictions = measured._measure_bounded(run, trained.open_model(run), data)
     left = ways[ways["bound"] == "controlled"]
     assert (left["passes"] < 3).any() and (ways["ms_per_text"] > 0).all()
     fixed = ways[ways["bound"] == ""]
     assert fixed["passes"].tolist() == [1, 2, 3] and fixed["risk"].iloc[-1] == 0
     assert fixed["accuracy"].iloc[-1] == pytest.approx(run.metrics["accuracy"])
-    model, test = use.open_model(run), data.splits["test"]
+    model, test = trained.open_model(run), data.splits["test"]
     assert predictions["label"].tolist() == test.labels.tolist()
     for row in ways.itertuples():
         way = exits.arguments(row.criterion, row.setting)

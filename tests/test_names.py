@@ -10,9 +10,9 @@ import pytest
 from bs4 import BeautifulSoup
 from matplotlib.text import Text
 
+from rtx.baselines.counting_words import FITS, MAJORITY, SECOND_ALONE
 from rtxlib.data.sources import TASKS
 from rtxlib.data.spec import DataSpec
-from rtxlib.runs.counting_words import FITS, MAJORITY, SECOND_ALONE
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import names, naming, profiles, studies

@@ -184,7 +184,7 @@ def test_pretrained_weights_are_used_where_they_can_be_had(hub: str, report: Pat
 def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(report: Path, tmp_path: Path) -> None:
     shutil.copytree(report / "data" / "runs", tmp_path / "data" / "runs")
     done = subprocess.run(
-        [sys.executable, "-m", "rtxlib", "notebook", "07", "--profile", "smoke"],
+        [sys.executable, "-m", "rtx", "notebook", "07", "--profile", "smoke"],
         env=environment(tmp_path, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path / "empty")),
         capture_output=True,
         text=True,
@@ -205,7 +205,7 @@ def redrawn(tables: Path, profile: str, home: Path) -> set[str]:
     """
     shutil.copytree(tables / "data" / "results" / profile, home / "data" / "results" / profile)
     done = subprocess.run(
-        [sys.executable, "-m", "rtxlib", "report", "--profile", profile, "--no-training"],
+        [sys.executable, "-m", "rtx", "report", "--profile", profile, "--no-training"],
         env=environment(home, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(home / "hub")),
         capture_output=True,
         text=True,
@@ -230,7 +230,7 @@ def test_every_committed_figure_is_drawn_again_from_the_committed_tables(tmp_pat
 def test_a_published_run_counts_as_done(report: Path, tmp_path: Path) -> None:
     shutil.copytree(report / "data" / "results", tmp_path / "data" / "results")
     done = subprocess.run(
-        [sys.executable, "-m", "rtxlib", "notebook", "02", "--profile", "smoke"],
+        [sys.executable, "-m", "rtx", "notebook", "02", "--profile", "smoke"],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
@@ -251,7 +251,7 @@ def test_a_variant_is_a_notebook_parameter() -> None:
 
 def test_training_is_refused_in_an_empty_store(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "rtxlib", "notebook", "02", "--profile", "smoke", "--no-training"],
+        [sys.executable, "-m", "rtx", "notebook", "02", "--profile", "smoke", "--no-training"],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
@@ -262,7 +262,7 @@ def test_training_is_refused_in_an_empty_store(tmp_path: Path) -> None:
 def test_dry_run_counts_the_runs_and_trains_none(report: Path, tmp_path: Path) -> None:
     for home, in_store in ((report, True), (tmp_path, False)):
         done = subprocess.run(
-            [sys.executable, "-m", "rtxlib", "report", "--profile", "smoke", "--dry-run"],
+            [sys.executable, "-m", "rtx", "report", "--profile", "smoke", "--dry-run"],
             env=environment(home),
             capture_output=True,
             text=True,

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from rtxlib import doctor
+from rtx import doctor
 from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.training import parallel

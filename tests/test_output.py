@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
-from rtxlib.cli.output import check_out, inert, json_line
+from rtx.cli.output import check_out, inert, json_line
 from rtxlib.errors import InputError
 from rtxlib.runs.card import model_card
 
@@ -77,7 +77,7 @@ def test_json_keeps_every_text_and_steers_no_terminal(run: str) -> None:
 def test_similarity_shows_texts_that_steer_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import numpy as np
 
-    from rtxlib.cli import embed
+    from rtx.cli import embed
     from rtxlib.training import embed as vectors
 
     monkeypatch.setattr(embed, "_open", lambda *_: (None, None))
@@ -157,7 +157,7 @@ def test_the_generator_writes_no_formula() -> None:
 
 @pytest.mark.parametrize("command", ["predict", "embed"])
 def test_out_replaces_nothing_unasked(command: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rtxlib.cli import embed
+    from rtx.cli import embed
 
     monkeypatch.setattr(embed, "_open", lambda *_: pytest.fail("a model was loaded"))
     texts, out, kept = tmp_path / "in.txt", tmp_path / "out.parquet", tmp_path / "kept"

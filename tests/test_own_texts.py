@@ -15,13 +15,14 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
+from rtx import use
+from rtx.baselines.counting_words import baseline
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
 from rtxlib.models import preset
 from rtxlib.models.presets import CHECKPOINTS, PRESETS
-from rtxlib.runs import seen, store, use
-from rtxlib.runs.counting_words import baseline
+from rtxlib.runs import seen, store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
 from rtxlib.training.recipe import RECIPES, fitting, recipe

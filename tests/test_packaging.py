@@ -16,6 +16,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from test_imports import OURS as PACKAGES
 from test_imports import ROOT, imported
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -35,7 +36,7 @@ def names(requirements: Iterable[str]) -> set[str]:
 def test_every_folder_of_code_is_a_package_of_the_wheel() -> None:
     files = [
         file
-        for package in ("rtxlib", "rtxstudy")
+        for package in PACKAGES
         for file in (ROOT / package).rglob("*")
         if file.suffix not in ("", ".pyc")
     ]
@@ -44,13 +45,13 @@ def test_every_folder_of_code_is_a_package_of_the_wheel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "listed"), [("rtxlib", NEEDED), ("rtxstudy", NEEDED + EXTRAS["study"])], ids=["rtxlib", "rtxstudy"]
+    ("folder", "listed"), zip(PACKAGES, (NEEDED, NEEDED, NEEDED + EXTRAS["study"]), strict=True), ids=PACKAGES
 )
 def test_every_package_that_code_imports_is_listed(folder: str, listed: list[str]) -> None:
     """Those of extras of their own (Ray, export) apart."""
     files = list((ROOT / folder).rglob("*.py"))
     modules = {name.partition(".")[0] for file in files for name in imported(file)}
-    modules -= {*sys.stdlib_module_names, "rtxlib", "rtxstudy", "ray", "onnx", "onnxruntime", "mpl_toolkits"}
+    modules -= {*sys.stdlib_module_names, *PACKAGES, "ray", "onnx", "onnxruntime", "mpl_toolkits"}
     modules -= {"graph"}  # a file beside the one that imports it, in an exported folder
     known = importlib.metadata.packages_distributions()
     wanted = {module: names(known.get(module, [module])) for module in modules}
@@ -58,7 +59,7 @@ def test_every_package_that_code_imports_is_listed(folder: str, listed: list[str
 
 
 def test_every_listed_package_is_used() -> None:
-    files = [file for folder in ("rtxlib", "rtxstudy") for file in (ROOT / folder).rglob("*.py")]
+    files = [file for folder in PACKAGES for file in (ROOT / folder).rglob("*.py")]
     modules = {name.partition(".")[0] for file in files for name in imported(file)}
     known = importlib.metadata.packages_distributions()
     used = set().union(*(names(known.get(module, [module])) for module in modules - {*sys.stdlib_module_names}))
@@ -127,9 +128,9 @@ def environment(folder: Path, wheel: Path, requirements: list[str]) -> Callable[
     )
 
 
-def test_the_wheel_holds_both_packages_and_the_notebooks(wheel: Path) -> None:
+def test_the_wheel_holds_the_packages_and_the_notebooks(wheel: Path) -> None:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    tree = {file for package in ("rtxlib", "rtxstudy") for file in (ROOT / package).rglob("*") if file.is_file()}
+    tree = {file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file()}
     files = {str(file.relative_to(ROOT)) for file in tree if file.suffix != ".pyc"}
     assert held == files | {f"rtxstudy/notebooks/{stem}.ipynb" for stem in STEMS}
 

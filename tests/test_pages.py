@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rtxlib.cli import main
+from rtx.cli import main
 from rtxlib.data.tokenization import train
 from rtxlib.errors import InputError
 from rtxlib.models import EncoderForSequenceClassification, ModelConfig, build
@@ -249,7 +249,7 @@ def test_rtx_pages_takes_a_free_port_when_the_usual_one_is_taken(monkeypatch, ca
 
 def test_rtx_pages_serves_until_it_is_interrupted() -> None:
     server = subprocess.Popen(
-        [sys.executable, "-m", "rtxlib", "pages", "--serve", "--port", "0"],
+        [sys.executable, "-m", "rtx", "pages", "--serve", "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
         # A test run started in the background hands on a SIGINT that is ignored; a person's terminal does not.

@@ -12,13 +12,13 @@ import torch
 from in_process import rtx
 from transformers import pipeline
 
+from rtx.baselines.counting_words import baseline
 from rtxlib.data.batching import Tokens, collate, pack
 from rtxlib.data.prepare import prepare
 from rtxlib.data.sources import read_hub
 from rtxlib.data.spec import of_source
 from rtxlib.data.tokenization import encode, train, truncate
 from rtxlib.errors import InputError
-from rtxlib.runs.counting_words import baseline
 
 WORDS = ["the", "film", "was", "a", "quiet", "unhurried", "triumph", "nobody", "who", "waited", "regretted", "an", "hour"]
 

@@ -122,10 +122,10 @@ def test_two_processes_that_are_killed_go_on_to_the_same_weights(tmp_path: Path)
 def test_accelerate_trains_one_run_which_torchrun_finds_again(tmp_path: Path) -> None:
     words = [*SMALL, "--recipe-set", "precision=fp32"]
     accelerate = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"]
-    accelerate += ["--main_process_port", "0", "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "rtxlib"]
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rtxlib"]
+    accelerate += ["--main_process_port", "0", "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "rtx"]
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rtx"]
     found = []
-    for start in (accelerate, torchrun, ["-m", "rtxlib"]):
+    for start in (accelerate, torchrun, ["-m", "rtx"]):
         done = subprocess.run(
             [sys.executable, *start, *words],
             capture_output=True,

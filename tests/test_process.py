@@ -20,8 +20,8 @@ import psutil
 import pytest
 from in_process import rtx
 
+from rtx.cli import INTERRUPTED, KEPT, commands
 from rtxlib import process
-from rtxlib.cli import INTERRUPTED, KEPT, commands
 from rtxlib.errors import InputError, lacking
 
 # Runs first in a process: it notes the settings at the moment at which torch loads its first module. (Other libraries look
@@ -94,8 +94,8 @@ def test_an_untuned_process_returns_freed_memory(untuned: None) -> None:
 @glibc
 @pytest.mark.parametrize(
     "start",
-    ["from rtxlib.cli import main; main()", "import runpy; runpy.run_module('rtxlib', run_name='__main__')"],
-    ids=["rtx", "python -m rtxlib"],
+    ["from rtx.cli import main; main()", "import runpy; runpy.run_module('rtx', run_name='__main__')"],
+    ids=["rtx", "python -m rtx"],
 )
 def test_the_command_line_is_tuned(start: str, untuned: None) -> None:
     told = told_by(f"sys.argv = ['rtx', 'params', 'standard-1x32']\n{start}\n{TELL}")
@@ -147,7 +147,7 @@ def metrics_of(runs: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
 def test_worker_processes_are_tuned(
     untuned: None, specs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rtxlib.runs import local
+    from rtx.executors import local
 
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(local, "train_run", report)
@@ -200,7 +200,7 @@ def test_a_worker_ends_with_its_parent_however_early_that_is_killed(when: str, t
 
 def shell(line: str) -> tuple[int, str]:
     """The exit status and the stderr of a line of bash, in which ``rtx`` is this interpreter's."""
-    script = f"set -o pipefail\nrtx() {{ '{sys.executable}' -m rtxlib \"$@\"; }}\n{line}"
+    script = f"set -o pipefail\nrtx() {{ '{sys.executable}' -m rtx \"$@\"; }}\n{line}"
     done = subprocess.run(["bash", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
     return done.returncode, done.stderr
 
@@ -241,7 +241,7 @@ def test_a_signal_while_the_command_is_loading_is_one_sentence(sent: str, module
         "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nclass Sent:\n"
         f"    def find_spec(self, name, *_):\n        if name == {module!r}:\n            sys.meta_path.remove(self)\n"
         f"            signal.raise_signal(signal.SIG{sent})\n"
-        "sys.meta_path.insert(0, Sent())\nsys.argv = ['rtx', 'results']\nfrom rtxlib.cli import main\nmain()\n"
+        "sys.meta_path.insert(0, Sent())\nsys.argv = ['rtx', 'results']\nfrom rtx.cli import main\nmain()\n"
     )
     environment = os.environ | {"RTX_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
@@ -274,7 +274,7 @@ def test_an_interrupt_that_an_import_swallows_comes_again(
 def test_a_missing_package_is_one_sentence(name: str, tmp_path: Path) -> None:
     code = (
         f"import sys\nsys.modules[{name!r}] = None\n"
-        "sys.argv = ['rtx', 'results']\nfrom rtxlib.cli import main\nmain()\n"
+        "sys.argv = ['rtx', 'results']\nfrom rtx.cli import main\nmain()\n"
     )
     environment = os.environ | {"RTX_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

@@ -23,15 +23,17 @@ import pytest
 import test_compare
 from test_process import metrics_of
 
-from rtxlib import executors, paths, process
+from rtx.executors import cluster, execute
+from rtx.executors import ray as executors
+from rtx.shards import answers, drive
+from rtx.shards.job import Job
+from rtxlib import paths, process
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
-from rtxlib.runs import cluster, execute, store, train
+from rtxlib.runs import store, train
 from rtxlib.runs.spec import RunSpec
-from rtxlib.shards import answers, drive
-from rtxlib.shards.job import Job
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.trainer import Trainer
@@ -342,7 +344,7 @@ def test_shards_outlive_a_killed_worker_and_a_killed_node(home: Path, nodes, hoo
     gate, log = home / "gate", home / "log"
 
     def hook() -> None:
-        from rtxlib.shards import answers
+        from rtx.shards import answers
 
         really = answers.open_model
 
@@ -468,8 +470,8 @@ def test_a_comparison_on_a_cluster_is_the_one_made_here(
 DRIVER = """
 import os, sys, time
 from pathlib import Path
-from rtxlib import executors
-from rtxlib.runs import execute
+from rtx.executors import ray as executors
+from rtx.executors import execute
 assert "ray" not in sys.modules  # it is loaded only when it trains
 import ray
 sys.path.insert(0, {tests!r})
@@ -536,7 +538,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
     def hook() -> None:
         import torch
 
-        from rtxlib.runs import cluster
+        from rtx.executors import cluster
 
         torch.cuda.is_available = lambda: True
         cluster.train_run = train_run
@@ -563,7 +565,7 @@ def test_workers_are_tuned(home: Path, nodes, hooked: Callable, monkeypatch: pyt
     def hook() -> None:
         from test_process import report
 
-        from rtxlib.runs import cluster
+        from rtx.executors import cluster
 
         cluster.train_run = report
 
@@ -582,7 +584,7 @@ def test_a_driver_that_is_stopped_leaves_no_training_and_no_half_run(home: Path,
     """Ctrl-C stops a driver with a Ray of its own, whose processes must all end. SIGKILL stops a driver of the cluster."""
     code = (
         f"import sys, dataclasses; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_ray import SPEC\nfrom rtxlib.runs import execute\n"
+        "from test_ray import SPEC\nfrom rtx.executors import execute\n"
         "long = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, epochs=100_000))\n"
         "execute.run([long], executor='ray')\n"
     )

@@ -15,7 +15,7 @@ import click
 import pandas as pd
 import pytest
 
-from rtxlib.cli.commands import cli
+from rtx.cli.commands import cli
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import readme
 from rtxstudy.figures import architecture
@@ -118,8 +118,8 @@ def test_every_command_of_a_page_is_understood(page: Path) -> None:
     """Each ``rtx …`` is parsed as it is written, up to the point where it would run."""
     for span in code_spans(page):
         words = shlex.split(span.replace("…", ""))
-        if "-m" in words and "rtxlib" in words:
-            words = ["rtx", *words[words.index("rtxlib") + 1 :]]  # torchrun … -m rtxlib train
+        if "-m" in words and "rtx" in words:
+            words = words[words.index("rtx") :]  # torchrun … -m rtx train
         words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
         if words[:1] != ["rtx"] or len(words) == 1:
             continue

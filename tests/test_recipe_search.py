@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rtx.executors.execute import lookup
 from rtxlib import paths
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs.execute import lookup
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES, recipe

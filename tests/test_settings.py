@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from transformers import BertConfig, ModernBertConfig
 
-from rtxlib.cli.commands import cli
-from rtxlib.cli.common import settings_of
+from rtx.cli.commands import cli
+from rtx.cli.common import settings_of
 from rtxlib.data.spec import DataSpec, check
 from rtxlib.errors import InputError
 from rtxlib.models import ModelConfig, build, pretrained

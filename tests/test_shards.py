@@ -22,9 +22,9 @@ from in_process import exported, rtx
 from near import assert_near
 from pyarrow import parquet
 
-from rtxlib.shards import answers, drive, folder, job, local, worker
-from rtxlib.shards.jsonl import JsonlShard
-from rtxlib.shards.parquet import ParquetShard
+from rtx.shards import answers, drive, folder, job, local, worker
+from rtx.shards.jsonl import JsonlShard
+from rtx.shards.parquet import ParquetShard
 
 pytest.importorskip("onnxruntime")
 
@@ -173,7 +173,7 @@ def test_no_more_than_a_piece_of_a_shard_is_in_memory(tmp_path: Path, monkeypatc
 
 def test_long_rows_make_small_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("parquet", "jsonl"):
-        monkeypatch.setattr(f"rtxlib.shards.{module}.BYTES", 1 << 16)
+        monkeypatch.setattr(f"rtx.shards.{module}.BYTES", 1 << 16)
     long = ["".join(np.random.default_rng(n).choice(list("abcdefgh"), 1 << 12)) for n in range(40)]
     parquet.write_table(pa.table({"text": long}), tmp_path / "a.parquet", use_dictionary=False)
     (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "{text}"}}\n' for text in long))
@@ -316,7 +316,7 @@ def test_a_damaged_parquet_shard_and_columns_of_ours_are_named(home: Path, tmp_p
 def test_no_torch_is_loaded_for_an_exported_folder(home: Path, tmp_path: Path) -> None:
     source = parquet_shards(tmp_path / "in", 1, 4)
     code = (
-        "import sys\nfrom rtxlib.cli import main\n"
+        "import sys\nfrom rtx.cli import main\n"
         f"sys.argv = ['rtx', 'predict', {str(home / 'graph')!r}, {str(source)!r}, '--out', {str(tmp_path / 'out')!r}]\n"
         "main()\nassert 'torch' not in sys.modules and 'transformers' not in sys.modules\n"
     )

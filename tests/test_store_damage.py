@@ -26,14 +26,15 @@ from in_process import rtx
 from safetensors.torch import load_file, save_file
 from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 
-from rtxlib import atomic, checksums, doctor, paths
+from rtx import doctor, use
+from rtxlib import atomic, checksums, paths
 from rtxlib.data import prepared
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import INDEX, WEIGHTS
-from rtxlib.runs import store, train, use
+from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training import checkpoint, trainer
@@ -152,7 +153,7 @@ def test_damaged_weights_are_one_sentence_and_nothing_is_trained_or_lost(
     damage(folder)
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     found, told = store.load(runs, run.key), rf"Run {run.key} is damaged \(.*model\.safetensors.*\): delete {folder}"
-    for ask in (use.open_run, use.open_model, lambda run: train.train_run(SPEC, runs)):
+    for ask in (trained.open_run, trained.open_model, lambda run: train.train_run(SPEC, runs)):
         with pytest.raises(InputError, match=told):
             ask(found)
     (finding,) = doctor.examine_store(runs)
@@ -163,7 +164,7 @@ def test_damaged_weights_are_one_sentence_and_nothing_is_trained_or_lost(
     if said is None:
         assert len(use.predict(found, ["a film"])) == 1
     else:
-        for ask in (use.open_run, lambda run: train.train_run(SPEC, runs)):
+        for ask in (trained.open_run, lambda run: train.train_run(SPEC, runs)):
             with pytest.raises(InputError, match=f"weights of run {run.key} cannot be read [^;]*{said}[^;]*\\); delete"):
                 ask(found)
 
@@ -410,7 +411,7 @@ def test_a_fifo_for_a_file_of_a_model_is_one_sentence(run, runs: Path, fifo, nam
         (runs / run.key / store.MARK).write_text("{}")
     fifo(runs / run.key / name)
     with pytest.raises(InputError, match=f"^[^ ]*{name} is a FIFO; a file must be in its place.$"):
-        use.open_run(found)
+        trained.open_run(found)
     with pytest.raises(InputError, match=f"{name}.* is a FIFO"):
         pretrained.read_config(str(runs / run.key))
 

@@ -245,7 +245,7 @@ def with_head(encoder: Encoder) -> EncoderForSequenceClassification:
 def load_trained(folder: Path) -> EncoderForSequenceClassification:
     """The classifier of a folder, head and all, in evaluation mode and float32.
 
-    ``save_pretrained`` wrote it in our names, or :mod:`rtxlib.export.bert` in those of transformers. Raises InputError as
+    ``save_pretrained`` wrote it in our names, or :mod:`rtx.export.bert` in those of transformers. Raises InputError as
     :func:`load`.
     """
     config, tensors = read_config(str(folder)), read_weights(folder)

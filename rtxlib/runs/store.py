@@ -31,6 +31,7 @@ PARTIAL = ".partial"  # the end of the name of a folder in which a run is being 
 # the entries that every run's records have
 RECORDS = {"spec.json": ("model", "data", "recipe", "seed", "label_names"), "metrics.json": ("accuracy", "train_seconds")}
 CARD = "README.md"  # for people, who may edit it
+CLASSIFIER = "classifier.json"  # in the folder of a model of `rtx compare` that is no network
 PROGRESS = "progress.txt"  # the last line that a training reported, in its partial folder
 TABLES = (
     "curves",

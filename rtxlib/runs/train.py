@@ -28,12 +28,13 @@ from rtxlib.models.convert import loop_config, to_loop
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load, with_head
 from rtxlib.models.size import parameter_count, require_room
-from rtxlib.runs import cost, seen, store, use
+from rtxlib.runs import cost, seen, store
 from rtxlib.runs.card import model_card
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.pretraining import pretrain, reached
 from rtxlib.runs.spec import RunSpec, check_weights, data_label
 from rtxlib.runs.store import Run
+from rtxlib.runs.trained import open_run, probabilities
 from rtxlib.training import parallel
 from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
 from rtxlib.training.predict import cross_entropy, predict_logits
@@ -161,7 +162,7 @@ def _finished(runs: Path, key: str) -> Run | None:
     def stored() -> bool:
         if (run := store.load(runs, key)) is None:
             return False
-        use.open_run(run)
+        open_run(run)
         store.verify(run, lambda name: name != store.CARD and not store.measured_later(name))
         return True
 
@@ -237,7 +238,7 @@ def _teaching(teacher: RunSpec, runs: Path, data: Prepared, report: Callable[[st
         if found is None or (known := int((found != "").sum())):
             many = "may have seen" if found is None else f"has seen {known:,} of"
             raise InputError(f"The teacher {many} the test texts of these data, so its student's score would be too good.")
-    return np.log(np.maximum(use.probabilities(run, data.texts("train")), np.finfo(np.float32).tiny))
+    return np.log(np.maximum(probabilities(run, data.texts("train")), np.finfo(np.float32).tiny))
 
 
 def _metrics(

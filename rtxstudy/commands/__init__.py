@@ -1,6 +1,6 @@
 """The commands that this package adds to ``rtx``, through the entry points of pyproject.toml."""
 
-from rtxlib.doctor import packages
+from rtx.doctor import packages
 from rtxlib.errors import InputError
 from rtxlib.process import NOTEBOOK_MEMORY, require_limits
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtxlib.cli.output import json_line
+from rtx.cli.output import json_line
 from rtxlib.errors import FULL, InputError, visible
 from rtxstudy.commands import need_notebooks
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rtxlib.cli.output import write_whole
+from rtx.cli.output import write_whole
 from rtxlib.errors import InputError, visible
 from rtxlib.process import Terminated
 from rtxstudy.commands import need_extra

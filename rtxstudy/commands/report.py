@@ -38,7 +38,8 @@ def _run_notebooks(
     names: list[str] | None, profile: str, parameters: tuple[str, ...], training: bool, executor: str
 ) -> None:
     """Run notebooks, make the page of all executed ones, say where it is, and exit with 1 when a notebook failed."""
-    from rtxlib import executors, paths
+    from rtx.executors import ray as executors
+    from rtxlib import paths
     from rtxlib.runs import store
     from rtxstudy.report import notebooks
 
@@ -90,7 +91,7 @@ def report(
 ) -> None:
     """Run the notebooks and make the report."""
     need_notebooks("report")
-    from rtxlib import executors
+    from rtx.executors import ray as executors
 
     if only is not None:
         _check_profile(profile)

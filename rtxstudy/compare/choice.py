@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from rtxlib.classifiers.simple import Cascade
+from rtx.classifiers.simple import Cascade
 from rtxstudy.compare.candidates import CASCADE, MAJORITY, STATIC, WORDS
 from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.limits import Limits

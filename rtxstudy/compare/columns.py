@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from rtxlib.classifiers.words import UNSPACED
+from rtx.classifiers.words import UNSPACED
 from rtxlib.data.files import require_column
 from rtxlib.data.rows import label_text
 from rtxlib.errors import InputError, few, shortened

@@ -24,7 +24,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from rtxlib import executors, paths
+from rtx.executors import ray as executors
+from rtxlib import paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, disk_full, visible
 from rtxlib.process import tune
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
     from transformers import PreTrainedTokenizerFast
 
-    from rtxlib.classifiers.folder import Classifier
+    from rtx.classifiers.folder import Classifier
     from rtxstudy.compare.choice import Choice, Joined
     from rtxstudy.compare.kept import Entry
     from rtxstudy.compare.label_next import Unlabelled

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from rtxlib.classifiers.words import UNSPACED
+from rtx.classifiers.words import UNSPACED
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
 from rtxlib.models import pretrained

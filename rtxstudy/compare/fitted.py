@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rtxlib.classifiers import linear, words
-from rtxlib.classifiers.encoders import Frozen, Static, static_table
-from rtxlib.classifiers.folder import Classifier
-from rtxlib.classifiers.linear import Linear
-from rtxlib.classifiers.simple import Majority
+from rtx.classifiers import linear, words
+from rtx.classifiers.encoders import Frozen, Static, static_table
+from rtx.classifiers.folder import Classifier
+from rtx.classifiers.linear import Linear
+from rtx.classifiers.simple import Majority
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from rtxlib.classifiers.network import Network
-from rtxlib.classifiers.words import WordCounts
+from rtx.classifiers.network import Network
+from rtx.classifiers.words import WordCounts
 from rtxlib.data.rows import PAIR
 from rtxstudy.compare.candidates import MAJORITY
 from rtxstudy.compare.kept import Entry

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from rtx import drift
+from rtx.classifiers import folder as classifiers
+from rtx.classifiers.folder import Classifier
+from rtx.export import bert, held_out
 from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
-from rtxlib.classifiers import folder as classifiers
-from rtxlib.classifiers.folder import Classifier
 from rtxlib.errors import visible
-from rtxlib.export import bert, held_out
-from rtxlib.runs import drift, seen, store
+from rtxlib.runs import seen, store
 from rtxlib.runs.card import plain
 from rtxlib.runs.keys import hashed
 from rtxstudy.compare.candidates import MAX_LENGTH, WHAT
@@ -49,7 +50,8 @@ rtx predict {folder} --file more.csv {options} --out labelled.csv
 
 ```python
 from pathlib import Path
-from rtxlib.runs import store, use
+from rtxlib.runs import store
+from rtx import use
 print(use.predict(store.find(Path(), {place}), [{pasted}]))
 ```
 {plain_transformers}

@@ -12,10 +12,10 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from rtx.classifiers import folder as classifiers
+from rtx.classifiers.folder import Classifier
+from rtx.classifiers.network import Network, megabytes
 from rtxlib.atomic import replacing, replacing_folder
-from rtxlib.classifiers import folder as classifiers
-from rtxlib.classifiers.folder import Classifier
-from rtxlib.classifiers.network import Network, megabytes
 from rtxlib.runs.keys import hashed
 from rtxstudy.compare.candidates import Plan
 

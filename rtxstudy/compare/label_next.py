@@ -16,9 +16,9 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from threadpoolctl import threadpool_limits
 
+from rtx.classifiers.folder import Classifier
+from rtx.classifiers.words import WORD
 from rtxlib.atomic import replacing
-from rtxlib.classifiers.folder import Classifier
-from rtxlib.classifiers.words import WORD
 from rtxlib.data.containment import words_key
 from rtxlib.data.rows import PAIR, sides, texts_of
 from rtxlib.errors import InputError

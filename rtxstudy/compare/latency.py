@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rtxlib.classifiers.folder import Classifier
+from rtx.classifiers.folder import Classifier
 from rtxlib.data.rows import Text
 
 ROUNDS = 3

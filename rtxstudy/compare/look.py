@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
-from rtxlib.classifiers.words import WORD
+from rtx.classifiers.words import WORD
 from rtxlib.data.rows import sides
 from rtxlib.data.tokenization import encode
 

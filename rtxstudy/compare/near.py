@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from rtxlib.classifiers.words import UNSPACED
+from rtx.classifiers.words import UNSPACED
 from rtxlib.data.containment import groups as contained
 from rtxlib.data.containment import words_key
 from rtxlib.data.rows import INVISIBLE

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rtxlib.classifiers.network import Network
+from rtx.classifiers.network import Network
 from rtxlib.data import audit, prepared, tokenization
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import Rows

@@ -16,10 +16,12 @@ from typing import Any
 
 import torch
 
-from rtxlib import atomic, executors
+from rtx.executors import cluster
+from rtx.executors import ray as executors
+from rtxlib import atomic
 from rtxlib.data import prepared
 from rtxlib.errors import InputError
-from rtxlib.runs import cluster, store
+from rtxlib.runs import store
 from rtxstudy.compare import networks
 from rtxstudy.compare.clock import Clock, OutOfTime
 from rtxstudy.compare.networks import Learnt, Training

@@ -6,9 +6,9 @@ import copy
 
 import numpy as np
 
-from rtxlib.classifiers import linear
-from rtxlib.classifiers.encoders import Frozen
-from rtxlib.classifiers.linear import Linear
+from rtx.classifiers import linear
+from rtx.classifiers.encoders import Frozen
+from rtx.classifiers.linear import Linear
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode, pretrained_tokenizer
 from rtxlib.models import pretrained

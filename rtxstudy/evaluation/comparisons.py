@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rtx.baselines.counting_words import MAJORITY, NAME, best
 from rtxlib.errors import InputError
 from rtxlib.runs import store
-from rtxlib.runs.counting_words import MAJORITY, NAME, best
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import (
     FEWEST_SEEDS,
@@ -107,7 +107,7 @@ def against_first(arms: Mapping[str, Runs]) -> pd.DataFrame:
 def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     """The accuracy of the runs minus that of TF-IDF with logistic regression, and minus that of the best baseline.
 
-    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data. The best baseline is the one with the
+    ``counting``: from :func:`rtx.baselines.counting_words.counting_words` on the same data. The best baseline is the one with the
     best validation accuracy; it has a row of its own only if it is not TF-IDF. A baseline's single fit is paired with every seed.
     Columns: those of :func:`compare`, without ``low_without``.
     """
@@ -119,7 +119,7 @@ def against_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
 def against_fit(runs: Runs, fit: pd.Series) -> dict[str, Any]:
     """The accuracy of the runs minus that of one classical baseline, whose single fit is paired with every seed.
 
-    ``fit``: a row of :func:`rtxlib.runs.counting_words.counting_words` on the same data. Columns: those of :func:`compare`,
+    ``fit``: a row of :func:`rtx.baselines.counting_words.counting_words` on the same data. Columns: those of :func:`compare`,
     without ``low_without``.
     """
     right = correct(runs)
@@ -131,7 +131,7 @@ def against_fit(runs: Runs, fit: pd.Series) -> dict[str, Any]:
 def two_best(runs: Runs, counting: pd.DataFrame) -> dict[str, Any]:
     """The most accurate model minus the next one, by mean accuracy, for the title of a figure of both tables.
 
-    ``counting``: from :func:`rtxlib.runs.counting_words.counting_words` on the same data; the majority class takes no part.
+    ``counting``: from :func:`rtx.baselines.counting_words.counting_words` on the same data; the majority class takes no part.
     Columns: ``comparison``, those of :func:`rtxstudy.evaluation.statistics.paired_difference`, and ``fits``: how many of the two
     are the single fit of a baseline. Two encoders are paired over the seeds that both have.
     """

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from rtx.baselines.counting_words import NAME, baseline
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import SPLITS
 from rtxlib.data.sources import SENTIMENTS, read_phrases
-from rtxlib.runs.counting_words import NAME, baseline
 from rtxstudy.evaluation.comparisons import correct
 from rtxstudy.evaluation.depth_gain import ARMS, beside_words, depth_gain
 from rtxstudy.evaluation.finished import Runs

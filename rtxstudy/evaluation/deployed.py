@@ -1,6 +1,6 @@
 """What a trained encoder costs to deploy: its bytes, its time and its accuracy in float32, in bf16, and in eight bits.
 
-torch computes float32 and bf16, ONNX Runtime computes float32 and eight bits (:mod:`rtxlib.export`). A loop reads the same
+torch computes float32 and bf16, ONNX Runtime computes float32 and eight bits (:mod:`rtx.export`). A loop reads the same
 rounded weights in every pass, so an error of rounding may grow from pass to pass.
 """
 
@@ -21,12 +21,12 @@ import torch
 from onnxruntime import InferenceSession
 from torch import nn
 
+from rtx.export import eight_bits, folder
+from rtx.export.held_out import HeldOut
+from rtx.export.network import network
+from rtx.export.standalone import Exported
 from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.prepared import Prepared
-from rtxlib.export import eight_bits, folder
-from rtxlib.export.held_out import HeldOut
-from rtxlib.export.network import network
-from rtxlib.export.standalone import Exported
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs import store
 from rtxlib.runs.cost import Batch, inputs

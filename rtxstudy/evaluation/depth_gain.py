@@ -18,8 +18,8 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.metrics import matthews_corrcoef
 
+from rtx.baselines.counting_words import MAJORITY, NAME, best
 from rtxlib.errors import InputError
-from rtxlib.runs.counting_words import MAJORITY, NAME, best
 from rtxstudy.evaluation.comparisons import against_fit, compare, correct, require_same_seeds
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, by_cluster, error_of_share, mean_difference
@@ -95,7 +95,7 @@ def beside_words(deep: Runs, loop: Runs, counting: pd.DataFrame, sentences: np.n
     """The deep encoder and the loop minus counting words, paired by text: further columns of a row of :func:`depth_gain`.
 
     Args:
-        counting: of :func:`rtxlib.runs.counting_words.counting_words` on the same data
+        counting: of :func:`rtx.baselines.counting_words.counting_words` on the same data
         sentences: as in :func:`depth_gain`
 
     Columns: ``words``, the accuracy of TF-IDF with logistic regression; ``baseline`` and ``baseline_accuracy``, the baseline with
@@ -117,7 +117,7 @@ def beside_words(deep: Runs, loop: Runs, counting: pd.DataFrame, sentences: np.n
 def learned(arms: Sequence[Runs], counting: pd.DataFrame) -> bool:
     """Whether at least one arm is shown to be more accurate than the majority class, over new seeds and new texts.
 
-    ``counting``: rows of :func:`rtxlib.runs.counting_words.counting_words` with the column ``data``; those of other data are
+    ``counting``: rows of :func:`rtx.baselines.counting_words.counting_words` with the column ``data``; those of other data are
     left out.
     """
     own = counting[(counting["data"] == arms[0][0].metrics["data"]) & (counting["model"] == MAJORITY)]

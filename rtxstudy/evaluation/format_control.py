@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from rtx.baselines.classical import Fit, Fitted, Labelled, record, share_right
+from rtx.baselines.counting_words import majority, tf_idf
 from rtxlib.data.clean import UNIFORM_WORDS, letters_alone, uniform
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import SPLITS
-from rtxlib.runs.classical import Fit, Fitted, Labelled, record, share_right
-from rtxlib.runs.counting_words import majority, tf_idf
 from rtxstudy.evaluation.statistics import mean_interval, paired_difference
 
 LENGTH, SIGNS, BOTH, LEFT = "length", "signs", "length and signs", "length and signs of uniform texts"

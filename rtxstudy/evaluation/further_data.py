@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import f1_score
 
-from rtxlib.runs.counting_words import best
+from rtx.baselines.counting_words import best
 from rtxstudy.evaluation.comparisons import against_fit
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.statistics import summarise
@@ -63,7 +63,7 @@ def matrix(
         away: tables of :meth:`rtxstudy.study.Study.transfer`
         words: (trained on, tested on) → accuracy of counting words
     """
-    from rtxlib.runs.counting_words import NAME
+    from rtx.baselines.counting_words import NAME
 
     columns = ["model", "trained_on", "tested_on", "seed", "accuracy"]
     own = [runs.table.assign(trained_on=runs.table["data"], tested_on=runs.table["data"])[columns] for runs in at_home]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rtxlib.runs.counting_words import FITS, MAJORITY
+from rtx.baselines.counting_words import FITS, MAJORITY
 from rtxlib.runs.spec import RunSpec
 from rtxstudy.evaluation.statistics import FEWEST_SEEDS, error_of_share, mean_difference, summarise
 
@@ -106,7 +106,7 @@ def over_texts(table: pd.DataFrame, right: Mapping[str, np.ndarray]) -> pd.DataF
 def answers(predictions: pd.DataFrame, runs: pd.DataFrame, counted: pd.DataFrame, data: str) -> dict[str, np.ndarray]:
     """Model → (seeds, texts) booleans: which test texts each run of :func:`at_a_glance` labels rightly, and each baseline.
 
-    predictions: the published ones. counted: of :func:`rtxlib.runs.counting_words.counting_words` on the same data.
+    predictions: the published ones. counted: of :func:`rtx.baselines.counting_words.counting_words` on the same data.
     """
     keys = _headline_runs(runs, data).groupby("model")["key"].agg(list)
     own = predictions[predictions["key"].isin([key for some in keys for key in some])]
@@ -131,7 +131,7 @@ def above_majority(accuracy: float, least: float, texts: int) -> bool:
 def learned(reached: pd.DataFrame, counted: pd.DataFrame) -> list[bool]:
     """For each row of ``reached`` (``data``, ``accuracy``): whether it is above the majority class of its data.
 
-    ``counted``: rows of :func:`rtxlib.runs.counting_words.counting_words` with the column ``data``.
+    ``counted``: rows of :func:`rtx.baselines.counting_words.counting_words` with the column ``data``.
     """
     texts = counted.groupby("data")["n_test"].first()
     rows = zip(reached["data"], reached["accuracy"], strict=True)

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
+from rtx.cli.output import inert
 from rtxlib.atomic import replacing
-from rtxlib.cli.output import inert
 from rtxlib.errors import InputError
 from rtxstudy.names import said
 

@@ -1,6 +1,6 @@
 """The ``rtx`` command in a process group of its own, under a folder of its own, with a limit of seconds.
 
-``rtx`` runs a command in one of two ways. A cold process is ``python -m rtxlib``, as a user starts it. A warm process is forked
+``rtx`` runs a command in one of two ways. A cold process is ``python -m rtx``, as a user starts it. A warm process is forked
 from one that has loaded the libraries already, so a case takes a second instead of six, and random moments fall into the work
 and not into ``import torch``.
 """
@@ -44,7 +44,7 @@ WATCHED = ("home", "tmp", "runtime")  # where a command may leave files behind
 TIMES = re.compile(r"second|^ms_|finished|time|date|^latency_|^files$")  # columns and entries that differ between equal runs
 DRAWN = {".html", ".ipynb", ".svg", ".pdf", ".png", ".md", ".lock"}  # they show times, so only their presence is compared
 _PRELOADED = [
-    *("rtxlib.cli", "rtxlib.cli.commands", "rtxlib.doctor", "rtxlib.runs.train", "rtxlib.runs.use", "rtxlib.runs.execute"),
+    *("rtx.cli", "rtx.cli.commands", "rtx.doctor", "rtxlib.runs.train", "rtx.use", "rtx.executors.execute"),
     *("rtxlib.data.prepare", "rtxlib.data.synthetic", "rtxlib.training.embed", "rtxlib.models.pretrained", "torch"),
     *("torch._dynamo", "tqdm", "pyarrow.parquet", "sklearn.linear_model", "rtxstudy.commands.report", "rtxstudy.profiles"),
     *("rtxstudy.report.notebooks", "rtxstudy.commands.compare", "rtxstudy.compare.comparison", "rtxstudy.compare.texts"),
@@ -158,7 +158,7 @@ def rtx(
     if within or (cold and max(map(len, words)) < LONGEST_ARGUMENT):
         with streams[0].open("rb") as stdin, streams[1].open("wb") as stdout, streams[2].open("wb") as stderr:
             process = subprocess.Popen(
-                [*within, sys.executable, "-m", "rtxlib", *words],
+                [*within, sys.executable, "-m", "rtx", *words],
                 env=at.environment(),
                 cwd=at.work,
                 stdin=stdin,
@@ -219,7 +219,7 @@ def _begin(first: Callable[[], object] | None) -> None:
 
 
 def _forked(words: list[bytes], environment: dict[str, str], work: Path, streams: list[Path], first: Any) -> None:
-    """``python -m rtxlib`` in a fork: the same streams, signals, exit status and farewell."""
+    """``python -m rtx`` in a fork: the same streams, signals, exit status and farewell."""
     os.chdir(work)
     os.environ.clear()
     os.environ.update(environment)
@@ -231,7 +231,7 @@ def _forked(words: list[bytes], environment: dict[str, str], work: Path, streams
     status = 0
     try:
         _begin(first)
-        from rtxlib.cli import main
+        from rtx.cli import main
 
         sys.argv = ["rtx", *map(os.fsdecode, words)]
         main()

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import os
+import re
 import resource
 import shutil
 import signal
@@ -342,7 +343,7 @@ def _hold() -> None:
 RAY = """
 import dataclasses, sys
 from rtxlib.data.spec import DataSpec
-from rtxlib.runs import execute
+from rtx.executors import execute
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 data = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
@@ -440,7 +441,7 @@ def stopped(sent: int, seed: int, number: int) -> None:
     with place() as at:
         told = rtx(at, *words, cold=early, sent=sent, moment=moment, limit=60)
         # it had not read a line of this project; an editable install has a file of its own among Python's
-        python_alone = "Traceback" in told.err and ("<frozen site>" in told.err or "rtxlib" not in told.err)
+        python_alone = "Traceback" in told.err and ("<frozen site>" in told.err or not re.search(r"\brtx(lib|study)?/", told.err))
         finished = told.status == 0 and any(file.endswith("complete.json") for file in at.files())  # the signal came too late
         if told.killed and not python_alone and not finished:
             require(told.status == 128 + sent, f"after {moment:.2f} s: exit status {told.status}: {told.err[-500:]}")
@@ -475,7 +476,7 @@ def broken_pipe(seed: int, number: int) -> None:
     words = [("results", "--csv"), ("predict", "{run}", *["fine"] * 3000), ("--help",), ("params", "standard-1x32")][number % 4]
     with place(template()) as at:
         key = first_run(at)
-        command = [sys.executable, "-m", "rtxlib", *(key if word == "{run}" else word for word in words)]
+        command = [sys.executable, "-m", "rtx", *(key if word == "{run}" else word for word in words)]
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run(command, env=at.environment(), cwd=at.work, stdout=writer, stderr=subprocess.PIPE, timeout=60)

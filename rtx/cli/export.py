@@ -1,0 +1,168 @@
+"""``rtx export``: an encoder as an ONNX graph, in a folder that runs without torch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rtx.cli.common import cli, data_spec, find_run, json_option, read_texts, show
+from rtxlib.errors import InputError, disk_full, fact, lacking, visible
+
+if TYPE_CHECKING:
+    from rtx.export.held_out import HeldOut
+    from rtxlib.data.spec import DataSpec
+    from rtxlib.runs.store import Run
+
+FORMATS = ("onnx", "transformers")
+_GENERATED = 2000  # texts that check a model when no data are named
+
+
+@cli.command()
+@click.argument("source", metavar="RUN|MODEL")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write; it must not exist.")
+@click.option("--int8", "eight", is_flag=True, help="Eight-bit weights; the card says what they cost on the test split.")
+@click.option(
+    "--format",
+    "kind",
+    default=FORMATS[0],
+    show_default=True,
+    help="onnx, or transformers: a run of BERT's layers, for transformers alone.",
+)
+@click.option("--texts", help="A file of texts for a run whose own data are out of reach: --int8 calibrates and checks on them.")
+@click.option("--data", help="For a MODEL: a source (sst2, …) or a file whose texts calibrate and check; 'embedded' by default.")
+@click.option("--text-column", help="The file's column of texts; 'text' by default.")
+@click.option("--text-pair-column", help="The column of second texts of --texts, for a run on pairs; 'text_pair' by default.")
+@click.option("--label-column", help="The file's column of labels, which only decides the split; 'label' by default.")
+@json_option
+def export(
+    source: str,
+    out: Path,
+    eight: bool,
+    kind: str,
+    texts: str | None,
+    data: str | None,
+    text_column: str | None,
+    text_pair_column: str | None,
+    label_column: str | None,
+    as_json: bool,
+) -> None:
+    """Write a trained RUN or the sentence embeddings of a MODEL (a Hub id or folder) as an ONNX graph.
+
+    A model of `rtx compare` that is no network (counted words, word vectors, a cascade) becomes arrays of NumPy beside the graphs
+    of its encoders.
+
+    The folder has the graph, the tokenizer, labels, cleaning, a card, and a script that needs onnxruntime, tokenizers and numpy
+    alone. `rtx predict OUT` and `rtx embed --model OUT` open it, too. The graph is compared with the model on every test text of
+    the run's data before the folder is kept; where these are out of reach, on generated texts, and the card says so. A block that
+    was trained for every depth stays a loop whose passes can be chosen.
+    """
+    if kind not in FORMATS:
+        raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")
+    if os.path.lexists(out):  # reported before anything is fetched
+        raise InputError(f"{out} exists already; name a new folder.")
+    is_model = _is_model(source)
+    if not is_model and (data or label_column or (text_column and not texts)):
+        raise InputError("A run is checked on its own data, or on --texts; leave --data and its columns out.")
+    if texts and (is_model or kind == "transformers"):
+        raise InputError("--texts are for the ONNX graph of a run; a model is checked on --data.")
+    if text_pair_column and not texts:
+        raise InputError("--text-pair-column names a column of --texts.")
+    try:
+        if kind == "transformers":
+            record = _for_transformers(source, out, eight, is_model)
+        else:
+            fields = {"text_column": text_column, "label_column": label_column, "rows": None if data else _GENERATED}
+            spec = data_spec(data or "embedded", **fields) if is_model else None
+            record = _as_graph(source, out, eight, spec, (texts, text_column, text_pair_column))
+    except OSError as error:
+        reason = "the disk is full" if disk_full(error) else error.strerror or error
+        raise InputError(f"{out} could not be written: {reason}.") from error
+    show(record, as_json)
+
+
+def _is_model(source: str) -> bool:
+    """Whether the source is a pretrained encoder and not a run."""
+    from rtxlib.checksums import MARK
+
+    folder = Path(source).expanduser()
+    if os.path.isdir(folder):
+        return not (folder / MARK).exists()
+    return "/" in source
+
+
+def _as_graph(
+    source: str, out: Path, eight: bool, spec: DataSpec | None, file: tuple[str | None, str | None, str | None]
+) -> dict[str, object]:
+    """Export, and return what is shown. spec: the data of a model. file: of ``--texts``, and its two columns."""
+    from rtx.export.opened import NEEDS
+
+    try:
+        import onnx  # noqa: F401 - so that its lack is told in a sentence
+        import onnxruntime  # noqa: F401
+    except ModuleNotFoundError:
+        raise InputError(NEEDS) from None
+    from rtx import use
+    from rtx.export import classifiers, folder, held_out
+
+    def report(line: str) -> None:
+        click.echo(visible(line), err=True)
+
+    if spec is not None:
+        record = folder.export(folder.of_encoder(source), held_out.of_data(spec), out, eight, report)
+    else:
+        run = find_run(source)
+        held = _held_out(run, eight, *file)
+        report(f"compared on {len(held.test):,} texts: {held.what}")
+        if use.is_classifier(run):
+            record = classifiers.export(run, held, out, eight, report)
+        else:
+            record = folder.export(folder.of_run(run), held, out, eight, report)
+    told = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
+    return {name: record[name] for name in told} | record.get("loss", {}) | {"folder": str(out)}
+
+
+def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair_column: str | None) -> HeldOut:
+    """The texts that check what is exported: those of a file, or the run's own, or if these are out of reach generated ones.
+
+    Raises InputError where eight bits would be calibrated on generated texts, which say nothing about the run's own.
+    """
+    from rtx.export import held_out
+    from rtxlib.data import clean
+    from rtxlib.data.spec import DataSpec
+    from rtxlib.runs import trained
+
+    pairs, switches = trained.reads_pairs(run), clean.switches(DataSpec(**run.spec["data"]))
+    if texts is not None:
+        _, rows = read_texts(texts, column, (pair_column or "text_pair") if pairs else None)
+        return held_out.of_file(rows, Path(texts).name, switches)
+    try:
+        return held_out.of_run(run)
+    except InputError as error:
+        if lacking(error):
+            raise
+        if eight:
+            raise InputError(
+                f"The data of this run are out of reach ({fact(error)}), and eight bits are calibrated on texts like these; name "
+                "a file of such texts with --texts, or leave out --int8."
+            ) from error
+        return held_out.generated(pairs, switches, error)
+
+
+def _for_transformers(source: str, out: Path, eight: bool, is_model: bool) -> dict[str, object]:
+    from rtx.export import bert
+    from rtxlib.runs import trained
+
+    if eight or is_model:
+        raise InputError(
+            "--int8 makes an ONNX graph; leave out --format."
+            if eight
+            else "--format transformers is for runs; transformers opens what `rtx convert` writes if it is passed once."
+        )
+    run = find_run(source)
+    model, tokenizer = trained.open_run(run)
+    bert.save(model.to("cpu"), tokenizer, run.spec["label_names"], out)
+    click.echo(bert.snippet(model.config, repr(str(out))), err=True)
+    return {"model": run.metrics["model"], "folder": str(out)}

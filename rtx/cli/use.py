@@ -1,0 +1,313 @@
+"""``rtx predict`` and ``rtx evaluate``: label or score texts with a trained run."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rtx.cli import shards
+from rtx.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show
+from rtx.cli.output import FORMATS, check_out, force_option, json_line, write_table
+from rtxlib.errors import InputError, few, shortened, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rtx.export.opened import Opened
+    from rtxlib.data.rows import Text
+    from rtxlib.models import EarlyExit
+    from rtxlib.runs.store import Run
+
+pair_option = click.option(
+    "--text-pair-column", help="A table's column of second texts, for a RUN on pairs; 'text_pair' by default."
+)
+
+
+def _is_file_name(text: str) -> bool:
+    """Whether this can only be meant as a file: one word with the ending of a table or a text file."""
+    from rtxlib.data.files import SUFFIXES
+
+    return text.split() == [text] and Path(text).suffix.lower() in (*SUFFIXES, ".txt")
+
+
+def _is_file(text: str) -> bool:
+    """Whether this names a file (or by mistake a folder)."""
+    return _is_file_name(text) or (bool(Path(text).suffix or os.sep in text or text in (".", "..")) and os.path.exists(text))
+
+
+def _label_values(names: Sequence[str]) -> dict[str, str]:
+    """Value in a file → label name. A file may also number the labels, unless a label's name is itself a number."""
+    from rtxlib.data.rows import label_text
+
+    values = {label_text(name): name for name in names}
+    if any(re.fullmatch(r"[+-]?\d+(\.\d+)?", value) for value in values):
+        return values
+    return {str(number): name for number, name in enumerate(names)} | values
+
+
+def _rule(written: str) -> EarlyExit:
+    """The early exit written as ``"confidence:0.9"``."""
+    from rtxlib.models import EarlyExit
+
+    criterion, _, threshold = written.partition(":")
+    try:
+        number = float(threshold)
+    except ValueError:
+        raise InputError(f"An early exit is written criterion:threshold (confidence:0.9), not '{written}'.") from None
+    return EarlyExit(criterion, number)
+
+
+@cli.command()
+@click.argument("run")
+@click.argument("texts", nargs=-1)
+@click.option(
+    "--file",
+    help="A text file with one text per line, a CSV, TSV, JSONL or Parquet table, or a folder of these two; - is standard input.",
+)
+@click.option("--text-column", help="A table's column of texts; 'text' by default.")
+@pair_option
+@click.option("--out", help="Write a CSV, JSONL or Parquet file, by its ending; for a folder, a folder.")
+@force_option
+@click.option("--passes", type=click.IntRange(1), help="Passes of a recurrent model, instead of its trained number.")
+@click.option(
+    "--early-exit",
+    metavar="CRITERION:THRESHOLD",
+    help="Let a text leave the loop when its label is settled, as in confidence:0.9. The criteria are confidence, "
+    "agreement and change.",
+)
+@shards.executor_option
+@shards.workers_option
+@json_option
+def predict(
+    run: str,
+    texts: tuple[str, ...],
+    file: str | None,
+    text_column: str | None,
+    text_pair_column: str | None,
+    out: str | None,
+    force: bool,
+    passes: int | None,
+    early_exit: str | None,
+    executor: str | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Label texts with a trained RUN, or the folder of `rtx export`: the arguments, a file, or the lines of standard input.
+
+    A RUN on pairs of texts labels two arguments or the rows of a table. A folder of Parquet or JSONL files is labelled file by
+    file into the folder --out; the same command goes on where one was stopped.
+
+    The answers to a table have all of its columns, then `predicted` and `p_<label>` for each label. The answers to other texts
+    have `text`, `label` and `p_<label>`. With --json the probabilities are one object.
+    """
+    from rtx.export import opened
+
+    found = opened.find(run) or find_run(run)
+    names = found.spec["label_names"]
+    table_out = out is None or Path(out).suffix[1:].lower() in FORMATS
+    texts, file = _file_among(texts, file, folders=not table_out)
+    if shards.is_folder(file, out):
+        _require_loop(found, passes, early_exit)
+        columns = {"text_column": text_column or "text", "text_pair_column": _pair_column(found, text_pair_column)}
+        if early_exit is not None:
+            _rule(early_exit)
+        model = str(found.folder if hasattr(found, "exported") else found.path)
+        given = {"passes": passes, "early_exit": early_exit, **columns}
+        return shards.work("predict", file, out, model, executor, workers, force, as_json, **given)
+    shards.require_no_folder_options(executor, workers)
+    if not table_out:  # reported before a model is loaded
+        raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
+    if out is not None:
+        check_out(out, force, file)
+    texts, table = _texts_to_label(texts, file, text_column, _pair_column(found, text_pair_column))
+    named = "label" if table is None else "predicted"
+    if table is not None and (out is not None or as_json):
+        _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])], out)
+    _require_loop(found, passes, early_exit)
+    how = {} if passes is None else {"recurrent_depth": passes}
+    if early_exit is not None:
+        how["early_exit"] = _rule(early_exit)
+    answers = _answers(found, texts, how).rename(columns={"label": named})
+    if out is not None:
+        whole = answers if table is None else table.join(answers.loc[:, named:])
+        write_table(Path(out), whole)
+        many = "1 text" if len(answers) == 1 else f"{len(answers):,} texts"
+        click.echo(f"{many} labelled, written to {visible(out)}", err=True)
+    elif as_json:
+        given = answers.loc[:, :named].drop(columns=named) if table is None else table
+        answers = answers.astype({f"p_{name}": float for name in names})
+        for columns, row in zip(given.to_dict("records"), answers.to_dict("records"), strict=True):
+            probabilities = {name: row[f"p_{name}"] for name in names}
+            click.echo(json_line({**columns, named: row[named], "probabilities": probabilities}))
+    else:
+        for row in answers.to_dict("records"):
+            shown = " / ".join(visible(row[column]) for column in ("text", "text_pair") if column in row)
+            click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {shown}")
+
+
+def _require_loop(found: Run | Opened, passes: int | None, early_exit: str | None) -> None:
+    if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
+        raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
+
+
+def _answers(found: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd.DataFrame:
+    """The table of answers. An exported folder needs no torch, which rtx.use imports."""
+    if hasattr(found, "exported"):
+        return found.predict(texts, **how)
+    from rtx import use
+
+    return use.predict(found, texts, **how)
+
+
+def _check_columns(table: pd.DataFrame, ours: list[str], out: str | None) -> None:
+    """Raise InputError when a table has a column that its answers would add, or one twice where only CSV can hold it."""
+    columns, added = list(table.columns), set(ours)
+    for name in columns:
+        if name in added:
+            raise InputError(
+                f"The file has a column '{shortened(name)}' of its own, and the answers would add another; rename it."
+            )
+    if len(set(columns)) < len(columns) and not (out is not None and out.lower().endswith(".csv")):
+        name = next(name for name, times in Counter(columns).items() if times > 1)
+        raise InputError(
+            f"The file has more than one column '{shortened(name)}', which only CSV can hold; rename one, or write a .csv "
+            "file with --out."
+        )
+
+
+def _file_among(texts: tuple[str, ...], file: str | None, folders: bool) -> tuple[tuple[str, ...], str | None]:
+    """The texts and the file that the arguments and ``--file`` of ``rtx predict`` mean.
+
+    folders: whether a word that names a folder means the folder, because --out names no table.
+    """
+    if texts and file is not None:
+        raise InputError("Give either texts or --file, not both.")
+    if file == "-":
+        return (), None
+    if len(texts) == 1 and (_is_file(texts[0]) or (folders and os.path.isdir(texts[0]))):
+        file, texts = texts[0], ()
+    if named := [text for text in texts if _is_file(text)]:
+        what = "folder" if os.path.isdir(named[0]) else "file"
+        raise InputError(f"'{shortened(named[0])}' names a {what}; give one file at a time, and no texts beside it.")
+    return texts, file
+
+
+def _reads_pairs(run: Run | Opened) -> bool:
+    if hasattr(run, "exported"):
+        return run.pairs
+    from rtxlib.runs.trained import reads_pairs
+
+    return reads_pairs(run)
+
+
+def _pair_column(run: Run | Opened, given: str | None) -> str | None:
+    """The column of second texts that a run needs; None for a run on single texts."""
+    if _reads_pairs(run):
+        return given or "text_pair"
+    if given is not None:
+        raise InputError(f"{run.metrics['model']} was trained on single texts; leave --text-pair-column out.")
+    return None
+
+
+def _texts_to_label(
+    texts: tuple[str, ...], file: str | None, column: str | None, pair_column: str | None
+) -> tuple[list[Text], pd.DataFrame | None]:
+    """The texts to label: arguments, a table's columns, or the lines of a file or of standard input; and the table, if any."""
+    from rtxlib.data.files import decode, text_lines, whole
+
+    table = None
+    if file is not None:
+        rows, found = read_texts(file, column, pair_column)
+        table = rows.reset_index(drop=True) if is_table(file) else None
+    elif pair_column is not None:
+        if len(texts) != 2:
+            raise InputError(
+                f"This run labels pairs of texts; give a first and a second text as two arguments, not {len(texts)}, or a table."
+            )
+        found = [tuple(map(whole, texts))]
+    elif texts in ((), ("-",)):
+        found = text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input"))
+    else:
+        found = list(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
+    if not any("".join(text).strip() for text in found):
+        raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
+    return found, table
+
+
+@cli.command()
+@click.argument("run")
+@click.argument("file")
+@click.option("--text-column", help="The column of texts; 'text' by default.")
+@pair_option
+@click.option("--label-column", default="label", show_default=True, help="The column of labels.")
+@click.option("--labels", help='JSON: {"value in the file": "label name", …}.')
+@json_option
+def evaluate(
+    run: str,
+    file: str,
+    text_column: str | None,
+    text_pair_column: str | None,
+    label_column: str,
+    labels: str | None,
+    as_json: bool,
+) -> None:
+    """Score a trained RUN on a labelled FILE.
+
+    Labels are read as in training. Rows without a label are left out. Texts that the run was trained on, or chosen on
+    (validation), are scored apart, under names that end in _seen.
+    """
+    from rtx import drift, use
+    from rtxlib.data.files import require_column
+    from rtxlib.data.rows import label_text
+
+    found = find_run(run)
+    table, texts = read_texts(file, text_column, _pair_column(found, text_pair_column), label_column)
+    require_column(table, label_column, Path(file).name, "--label-column")
+    if labels is None:
+        mapping = _label_values(found.spec["label_names"])
+    else:
+        mapping = {label_text(value): name.strip() for value, name in parse_labels(labels).items()}
+    values = table[label_column].map(label_text)
+    if unknown := sorted(set(values) - {"", *mapping}):
+        raise InputError(
+            f"The labels {few(unknown)} are none of {few(mapping)}; map them with --labels."
+        )
+    names = values.map({"": ""} | mapping)
+    kept = names != ""
+    if not kept.any():
+        raise InputError(f"No row of {Path(file).name} has a label in the column '{label_column}'.")
+    if left_out := int((~kept).sum()):
+        click.echo(f"{left_out:,} of {len(table):,} rows have no label and are left out", err=True)
+    scores = use.evaluate(found, list(compress(texts, kept)), names[kept].tolist())
+    shift = scores.pop("drift", None)
+    show(scores | ({"drift": shift} if as_json and shift is not None else {}), as_json)
+    click.echo(_honesty(scores), err=True, nl=False)
+    if shift is not None:
+        click.echo(drift.sentence(shift), err=True)
+
+
+def _honesty(scores: Mapping[str, Any]) -> str:
+    """What the scores are worth, in a line; nothing if the run has seen none of the texts."""
+    if not scores["overlap_checked"]:
+        return (
+            "It was not checked whether the run was trained on these texts: neither its folder nor data/prepared tells its "
+            "training texts.\n"
+        )
+    seen = scores.get("n_seen", 0)
+    whole = seen + scores["n"]
+    known = f"{scores['in_training']:,} of the {whole:,} texts are training texts of this run"
+    if scores["in_validation"]:
+        known += f" and {scores['in_validation']:,} are validation texts"
+    if not seen:
+        return ""
+    if not scores["n"]:
+        return f"{known}: no score here is honest, because the run has seen every text. Score it on other texts.\n"
+    return f"{known}; accuracy is that of the {scores['n']:,} others, accuracy_seen that of the {seen:,}.\n"

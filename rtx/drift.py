@@ -1,0 +1,105 @@
+"""Whether later texts are still like those that a model was tested on: their length, their words, and the model's certainty.
+
+What is kept of the earlier texts are numbers and hashes of words, and no text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import load_file, save_file
+
+from rtx.classifiers.words import WORD
+from rtxlib.data.rows import Text, sides
+
+FILE = "earlier_texts.safetensors"
+MOST_WORDS = 50_000  # the most frequent words of the training texts that count as known
+MOST_TEXTS = 2000  # earlier texts whose numbers are kept
+FEWEST = 50  # later texts; of fewer nothing is said
+SHIFTED = 0.15  # of the Kolmogorov-Smirnov statistic: the largest difference of two cumulative distributions
+UNLIKELY = 0.001 / 3  # probability of such a statistic by chance; three are looked at
+_WORD = re.compile(WORD)
+
+
+def _words(text: Text) -> list[str]:
+    return _WORD.findall(" ".join(sides(text)).lower())
+
+
+def _hashes(words: Sequence[str]) -> np.ndarray:
+    return pd.util.hash_array(np.array(words, dtype=object), categorize=False) if len(words) else np.empty(0, np.uint64)
+
+
+def _numbers(texts: Sequence[Text], p: np.ndarray, known: np.ndarray) -> dict[str, np.ndarray]:
+    """Of each text: words, the share of them that are not known, and the largest probability. known: sorted hashes."""
+    lengths, unknown = [], []
+    for text in texts:
+        words = _hashes(_words(text))
+        lengths.append(len(words))
+        unknown.append(1 - np.isin(words, known).mean() if len(words) else 0.0)
+    return {
+        "length": np.array(lengths, np.float32),
+        "unknown": np.array(unknown, np.float32),
+        "certainty": p.max(axis=1).astype(np.float32),
+    }
+
+
+def write(folder: Path, training: Sequence[Text], texts: Sequence[Text], p: np.ndarray) -> None:
+    """Keep what later texts are compared with. texts: cleaned, not trained on; p: (texts, labels) what the model answers."""
+    counts = Counter(word for text in training for word in _words(text))
+    known = np.unique(_hashes([word for word, _ in counts.most_common(MOST_WORDS)]))
+    numbers = _numbers(texts[:MOST_TEXTS], p[:MOST_TEXTS], known)
+    save_file({"known": known, **numbers}, folder / FILE)
+
+
+def compare(folder: Path, texts: Sequence[Text], p: np.ndarray) -> dict[str, Any] | None:
+    """How later texts differ from the earlier ones; None where nothing was kept, or the texts are fewer than :data:`FEWEST`.
+
+    texts: cleaned; p: (texts, labels) what the model answers. Returns ``drifted``, and for ``length`` (words of a text, the
+    median), ``unknown`` (share of words, the mean) and ``certainty`` (largest probability, the mean) a dictionary of ``before``,
+    ``now``, ``statistic`` (Kolmogorov-Smirnov) and ``shifted``.
+    """
+    if not (folder / FILE).is_file() or len(texts) < FEWEST:
+        return None
+    from scipy.stats import ks_2samp  # here, because it takes a second to import
+
+    earlier = load_file(folder / FILE)
+    later, found = _numbers(texts, p, earlier["known"]), {}
+    for name, middle in (("length", np.median), ("unknown", np.mean), ("certainty", np.mean)):
+        test = ks_2samp(earlier[name], later[name])
+        found[name] = {
+            "before": float(middle(earlier[name])),
+            "now": float(middle(later[name])),
+            "statistic": float(test.statistic),
+            "shifted": bool(test.statistic > SHIFTED and test.pvalue < UNLIKELY),
+        }
+    return {"drifted": any(one["shifted"] for one in found.values()), **found}
+
+
+def sentence(drift: dict[str, Any]) -> str:
+    """What :func:`compare` found, in a sentence."""
+    if not drift["drifted"]:
+        return "These texts are like those that the model was tested on: length, words and certainty have not shifted."
+    length, unknown, certainty = drift["length"], drift["unknown"], drift["certainty"]
+
+    def way(one: dict[str, Any], more: str, less: str, other: str) -> str:
+        return other if one["now"] == one["before"] else more if one["now"] > one["before"] else less
+
+    parts = []
+    if length["shifted"]:
+        longer = way(length, "longer", "shorter", "of other lengths")
+        parts.append(f"they are {longer} (median {length['now']:.0f} words, before {length['before']:.0f})")
+    if unknown["shifted"]:
+        more = way(unknown, "more", "fewer", "others")
+        parts.append(f"{more} of their words are new to the model ({unknown['now']:.0%}, before {unknown['before']:.0%})")
+    if certainty["shifted"]:
+        surer = way(certainty, "surer", "less sure", "sure of others")
+        parts.append(
+            f"the model is {surer} (largest probability {certainty['now']:.2f} on average, before {certainty['before']:.2f})"
+        )
+    return f"These texts have drifted from those that the model was tested on: {'; '.join(parts)}."

@@ -1,0 +1,1 @@
+"""Where trainings run: in this process, in worker processes, or on a Ray cluster."""

@@ -1,0 +1,203 @@
+"""A whole encoder as a graph: token ids → logits of a classifier, or sentence embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from rtx.export import eight_bits
+from rtx.export.graph import Graph
+from rtx.export.parts import View, Weights, first, layer, linear, norm
+from rtxlib.models.config import ModelConfig
+from rtxlib.models.encoder import Encoder
+from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.models.positions import alibi_slopes
+
+OUTPUT = {True: "logits", False: "embeddings"}  # of a classifier or not
+
+
+def any_depth(config: ModelConfig) -> bool:
+    """Whether ``passes`` is an input of the graph: the encoder was trained for every number of passes."""
+    return config.depth_sampling == "uniform"
+
+
+def network(
+    model: Encoder | EncoderForSequenceClassification, pairs: bool = False, calibration: eight_bits.Calibration | None = None
+) -> onnx.ModelProto:
+    """The graph of a model in evaluation mode, in float32, or with eight-bit weights where a calibration is given.
+
+    Inputs: ``input_ids`` and ``attention_mask`` (batch, length), for pairs ``token_type_ids`` (batch, length), and ``passes`` (a
+    whole number) where :func:`any_depth`. Output: ``logits`` (batch, labels), or ``embeddings`` (batch, hidden).
+    A pass that is repeated a fixed number of times is written out so often, and reads the same weights. Raises InputError for
+    weights of more than 2 GiB.
+    """
+    return _Network(model, pairs, calibration).model
+
+
+class _Network:
+    def __init__(
+        self, model: Encoder | EncoderForSequenceClassification, pairs: bool, calibration: eight_bits.Calibration | None
+    ) -> None:
+        self.classifies = isinstance(model, EncoderForSequenceClassification)
+        self.encoder: Encoder = model.encoder if self.classifies else model
+        self.config: ModelConfig = self.encoder.config
+        self.graph = Graph()
+        self.root = Weights(self.graph, model.state_dict(), ("",), calibration=calibration)
+        self.at = self.root.sub("encoder") if self.classifies else self.root
+        self.ids = self.graph.input("input_ids", ("batch", "length"))
+        self.real = self.graph.input("attention_mask", ("batch", "length"))
+        self.types = self.graph.input("token_type_ids", ("batch", "length")) if pairs and self._has_types() else None
+        self.passes = self.graph.input("passes", ()) if any_depth(self.config) else None
+        self.length = self.graph.op("Shape", self.ids, start=1, end=2)  # (1,)
+        self.position = self._positions()
+        self.views = self._view(local=False), self._view(local=True) if self.config.local_attention else None
+        h = self._pooled(norm(self._stack(self._embeddings()), self.at.sub("final_norm"), self.config))
+        h = linear(h, self.root.sub("classifier")) if self.classifies else h
+        width = self.config.num_labels if self.classifies else self.config.hidden_size
+        self.model = self.graph.model(h, OUTPUT[self.classifies], width)
+
+    def _has_types(self) -> bool:
+        return self.config.type_vocab_size > 1
+
+    def _positions(self) -> str:
+        """0, 1, 2, … (length,) in float32."""
+        op = self.graph.op
+        last = op("Squeeze", self.length, self.graph.whole([0]))
+        return op("Cast", op("Range", self.graph.whole(0), last, self.graph.whole(1)), to=onnx.TensorProto.FLOAT)
+
+    def _angles(self, frequencies: np.ndarray) -> str:
+        """The angle of every position and frequency, (length, frequencies)."""
+        column = self.graph.op("Unsqueeze", self.position, self.graph.whole([1]))
+        return self.graph.op("Mul", column, self.graph.constant(frequencies[None]))
+
+    def _view(self, local: bool) -> View:
+        """:func:`rtxlib.models.masks.self_attention_view` as scores that are added."""
+        graph, config, op = self.graph, self.config, self.graph.op
+        seen = op("Cast", op("Unsqueeze", self.real, graph.whole([1, 2])), to=onnx.TensorProto.BOOL)  # (batch, 1, 1, length)
+        distance = op("Abs", op("Sub", self.position, op("Unsqueeze", self.position, graph.whole([1]))))  # (length, length)
+        if local:
+            near = op("LessOrEqual", distance, graph.constant(config.local_attention // 2))
+            seen = op("Or", op("And", seen, near), op("Equal", distance, graph.constant(0)))
+        score = graph.constant(0)
+        if config.position == "alibi":
+            slopes = alibi_slopes(config.num_attention_heads).numpy()
+            score = op("Mul", distance, graph.constant(-slopes[:, None, None]))
+        mask = op("Where", seen, score, graph.constant(np.finfo(np.float32).min))
+        if config.position != "rotary":
+            return View(mask, None)
+        theta = config.local_rope_theta if local and config.local_rope_theta else config.rope_theta
+        frequencies = theta ** (-np.arange(0, config.head_dim, 2, dtype=np.float32) / config.head_dim)
+        angles = self._angles(np.tile(frequencies, 2).astype(np.float32))
+        return View(mask, (op("Cos", angles), op("Sin", angles)))
+
+    def _embeddings(self) -> str:
+        """:class:`rtxlib.models.encoder.Embeddings`."""
+        graph, config, at, op = self.graph, self.config, self.at.sub("embeddings"), self.graph.op
+        if at.calibration is None:
+            x = op("Gather", at.value("token.weight"), self.ids, axis=0)
+        else:
+            name = f"{at.names[0]}token.weight"
+            x = eight_bits.row(graph, name, at.state[name].float().numpy(), self.ids)
+        x = linear(x, at.sub("widen")) if at.has("widen") else x
+        if config.embedding_scale:
+            x = op("Mul", x, graph.constant(config.hidden_size**0.5))
+        if config.type_vocab_size:
+            types = graph.whole(0) if self.types is None else self.types
+            x = op("Add", x, op("Gather", at.value("token_type.weight"), types, axis=0))
+        if config.position == "learned":
+            x = op("Add", x, op("Slice", at.value("position.weight"), graph.whole([0]), self.length, graph.whole([0])))
+        elif config.position == "sinusoidal":
+            d = config.hidden_size
+            angles = self._angles(10000 ** (-np.arange(0, d, 2, dtype=np.float32) / d))
+            both = (op("Unsqueeze", op(kind, angles), graph.whole([2])) for kind in ("Sin", "Cos"))
+            table = op("Reshape", op("Concat", *both, axis=2), graph.whole([0, -1]))  # (length, d, or d + 1 for an odd d)
+            x = op("Add", x, op("Slice", table, graph.whole([0]), graph.whole([d]), graph.whole([1])))
+        return norm(x, at.sub("norm"), config)
+
+    def _layers(self, x: str, modules: list, at: Weights, first_only: bool, of_pass: Weights | None = None) -> str:
+        """x through these layers. first_only: the last computes only [CLS]."""
+        for number, module in enumerate(modules):
+            only = first_only and number == len(modules) - 1
+            own = None if of_pass is None else of_pass.sub(str(number))
+            x = layer(x, module, at.sub(str(number)), self.config, self.views, only, own)
+        return x
+
+    def _stack(self, h: str) -> str:
+        """:class:`rtxlib.models.recurrence.RecurrentStack`."""
+        config, stack, at = self.config, self.encoder.stack, self.at.sub("stack")
+        only = config.reads_cls
+        h = entered = self._layers(h, stack.prelude, at.sub("prelude"), False)
+        if self.passes is None:
+            for number in range(config.recurrent_depth):
+                last = number == config.recurrent_depth - 1 and not len(stack.coda)
+                h = self._pass(h, entered, number, None, only and last)
+        else:
+            # The first pass differs in what it joins and adds, so it stands before the loop. All others are alike.
+            h, op = self._pass(h, entered, 0, None, False), self.graph.op
+            more = op("Sub", self.passes, self.graph.whole(1))
+            h = self.graph.loop(more, h, lambda turn, before: self._pass(before, entered, 1, turn, False))
+        return self._layers(h, stack.coda, at.sub("coda"), only)
+
+    def _of_pass(self, at: Weights, name: str, number: int, turn: str | None, first_number: int = 0) -> Weights:
+        """The parameters of one pass, from a list of modules whose first belongs to pass ``first_number``.
+
+        turn: in a loop, how often it has turned; the passes of the loop begin with the second.
+        """
+        if turn is None:
+            return at.sub(f"{name}.{number - first_number}")
+        places = range(1 - first_number, self.config.recurrent_depth - first_number)
+        names = tuple(f"{at.names[0]}{name}.{place}." for place in places)
+        return replace(at, names=names, number=self._trained(turn))
+
+    def _trained(self, turn: str) -> str:
+        """The turn whose parameters are read: passes after the trained ones read those of the last."""
+        return self.graph.op("Min", turn, self.graph.whole(self.config.recurrent_depth - 2))
+
+    def _pass(self, h: str, entered: str, number: int, turn: str | None, first_only: bool) -> str:
+        """One pass: :meth:`RecurrentStack.begin` and :meth:`RecurrentStack.finish`."""
+        graph, config, stack, at, op = self.graph, self.config, self.encoder.stack, self.at.sub("stack"), self.graph.op
+        x = op("Add", h, entered) if config.input_injection and number else h
+        if config.iteration_embedding:
+            place = graph.whole(number) if turn is None else op("Add", self._trained(turn), graph.whole(1))
+            x = op("Add", x, op("Gather", at.value("iteration.weight"), place, axis=0))
+        if config.conditioning_size is not None and number:
+            light = self._of_pass(at, "conditioning", number, turn, first_number=1)
+            x = layer(x, stack.conditioning[0], light, config, self.views)
+        own = self._of_pass(at, "of_pass", number, turn) if config.pass_norms or config.pass_rank else None
+        block = number % len(stack.blocks)
+        after = self._layers(x, stack.blocks[block], at.sub(f"blocks.{block}"), first_only, own)
+        before = first(graph, h, 1) if first_only else h
+        return norm(self._joined(before, after, at.sub("residual"), number, turn), at.sub("loop_norm"), config)
+
+    def _joined(self, before: str, after: str, at: Weights, number: int, turn: str | None) -> str:
+        """:class:`rtxlib.models.residual.PassResidual`."""
+        graph, form, op = self.graph, self.config.residual, self.graph.op
+        if form == "none" or (form == "from_second" and not number):
+            return after
+        if form == "learned":
+            place = graph.whole(number) if turn is None else op("Add", self._trained(turn), graph.whole(1))
+            alpha = op("Sigmoid", op("Gather", at.value("logit"), place, axis=0))
+        elif form == "gated":
+            alpha = op("Sigmoid", linear(op("Concat", before, after, axis=-1), at.sub("gate")))
+        else:
+            alpha = graph.constant(self.config.residual_scale)
+        if form in ("every", "from_second", "learned"):
+            return op("Add", after, op("Mul", before, alpha))
+        return op("Add", before, op("Mul", op("Sub", after, before), alpha))
+
+    def _pooled(self, h: str) -> str:
+        """:meth:`rtxlib.models.encoder.Encoder.pool`, and for sentence embeddings the scaling to length one."""
+        graph, config, op = self.graph, self.config, self.graph.op
+        if config.reads_cls:
+            h = op("Squeeze", first(graph, h, 1), graph.whole([1]))
+            h = op("Tanh", linear(h, self.at.sub("pooler"))) if config.pooling == "pooler" else h
+        else:
+            real = op("Unsqueeze", op("Cast", self.real, to=onnx.TensorProto.FLOAT), graph.whole([2]))
+            both = (op("ReduceSum", x, graph.whole([1]), keepdims=0) for x in (op("Mul", h, real), real))
+            h = op("Div", *both)
+        if self.classifies or not config.normalize:
+            return h
+        size = op("Sqrt", op("ReduceSum", op("Mul", h, h), graph.whole([1]), keepdims=1))
+        return op("Div", h, op("Max", size, graph.constant(1e-12)))

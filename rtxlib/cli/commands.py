@@ -1,6 +1,0 @@
-"""The group ``rtx`` with all its commands."""
-
-from rtxlib.cli import convert, data, distill, embed, export, pretrain, runs, use  # noqa: F401 - each adds its commands to the group
-from rtxlib.cli.common import cli
-
-__all__ = ["cli"]
