@@ -563,6 +563,19 @@ def test_a_training_that_has_begun_goes_on_though_the_time_was_measured_anew() -
     assert plans.choose(MINILM, 6000, 1e6, 1, Tokens(), [begun]) == plans.whole(MINILM, 6000)  # a far better one fits
 
 
+def test_a_network_takes_the_speed_of_another_of_its_origin_until_it_is_trained(csv, no_hub: None) -> None:
+    known = race.Estimate(opened(csv, told(560)))
+    plan, loop = plans.whole(SCRATCH, 5000), candidates.NAMED["recurrent-3x2x256"]
+    before = {name: known.seconds(candidates.NAMED[name], plan) for name in (SCRATCH.name, loop.name)}
+    known.learn(SCRATCH, plan, before[SCRATCH.name] / 4)
+    assert known.seconds(SCRATCH, plan) < before[SCRATCH.name] / 3 and known.seconds(loop, plan) < before[loop.name] / 3
+    assert FINE_TUNED not in known.speeds
+    alone = known.seconds(loop, plan)
+    known.learn(loop, plan, alone)
+    known.learn(SCRATCH, plan, before[SCRATCH.name])
+    assert known.seconds(loop, plan) == pytest.approx(alone)
+
+
 def test_networks_from_nothing_are_left_out_where_public_files_give_them_no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [candidate.name for candidate in candidates.CANDIDATES if candidate.kind in ("network", "tuned")]
     gains = {FINE_TUNED: (0.05, 0.10), TUNED: (0.08, 0.04), SCRATCH.name: (-0.2, 0.01)}  # at 100 rows and at 10,000

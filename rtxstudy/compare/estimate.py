@@ -41,7 +41,8 @@ class Estimate:
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
         self.speed = GUESSED_SPEED * torch.get_num_threads()
-        self.speeds: dict[str, float] = {}  # of each network that was trained
+        self.speeds: dict[str, float] = {}  # of each network; until it was trained, that of another of its origin
+        self.trained: set[str] = set()
         self.has_minilm = pretrained.out_of_reach(MINILM) is None
 
     @cached_property
@@ -124,10 +125,16 @@ class Estimate:
         return trainings * each + row * judges / speed
 
     def learn(self, candidate: Candidate, plan: Plan, spent: float) -> None:
-        """Correct the speed of a network after one training of so many seconds."""
-        if spent > SHORTEST + START_SECONDS:
-            expected = self.seconds(candidate, plan) - START_SECONDS
-            self.speeds[candidate.name] = self.speeds.get(candidate.name, self.speed) * expected / (spent - START_SECONDS)
-            if candidate.name == FINE_TUNED:
-                self.speeds.setdefault(LOOP, self.speed)
-                self.speeds[LOOP] = self.speeds[FINE_TUNED]
+        """Correct the speed of a network after one training of so many seconds.
+
+        Other networks of its origin (MiniLM, or random weights) take that speed over until they are trained themselves.
+        """
+        if spent <= SHORTEST + START_SECONDS:
+            return
+        expected = self.seconds(candidate, plan) - START_SECONDS
+        speed = self.speeds.get(candidate.name, self.speed) * expected / (spent - START_SECONDS)
+        self.trained.add(candidate.name)
+        for name, other in NAMED.items():
+            alike = (other.kind, other.pretrained) == (candidate.kind, candidate.pretrained)
+            if name == candidate.name or (alike and name not in self.trained):
+                self.speeds[name] = speed
