@@ -28,7 +28,7 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model, model_config
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
-from rtxlib.training.step_rows import mixes_lengths, steps
+from rtxlib.training.step_rows import StepRows
 from rtxstudy import published
 from rtxstudy.evaluation.finished import Runs
 from rtxstudy.evaluation.recipe_search import of_round
@@ -77,12 +77,13 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
     device = pick_device()
     model = fresh_model(dataclasses.replace(spec, pretraining=None), data).to(device).train()
     training = data.splits["train"]
-    micro, packed = next(steps(training, spec.recipe, seed=0)), mixes_lengths(training, spec.recipe, seed=0)
-    seconds = []
+    step_rows, seconds = StepRows(training, spec.recipe, seed=0), []
+    micro = next(iter(step_rows))
     for _ in range(1 + PROBE_STEPS):
         start = time.perf_counter()
         for rows in micro:
-            batch = moved(pack(training, rows) if packed else collate(training, rows, data.tokenizer.pad_token_id), device)
+            cpu = pack(training, rows) if step_rows.mixed else collate(training, rows, data.tokenizer.pad_token_id)
+            batch = moved(cpu, device)
             labels = batch.pop("labels")
             with autocast(pick_precision(spec.recipe.precision, device), device):
                 logits = model(**batch, recurrent_depth=model.config.recurrent_depth).logits

@@ -56,5 +56,5 @@ def test_texts_of_one_label_come_closer() -> None:
 
     before, steps = apart(), []
     given = Tuning(recipe("finetune", learning_rate=3e-3, batch_rows=16), steps=30, temperature=0.1)
-    tune(encoder, tokens, 0, given, CPU, report=lambda *at: steps.append(at))
+    tune(encoder, tokens, {"pad": 0, "unk": 1}, given, CPU, report=lambda *at: steps.append(at))
     assert apart() > before + 0.3 and steps[-1] == (30, 30) and not encoder.training

@@ -13,11 +13,12 @@ from near import assert_near
 from rtxlib.data.batching import Tokens, batches
 from rtxlib.errors import InputError
 from rtxlib.models import build
-from rtxlib.training import checkpoint, step_rows, trainer
+from rtxlib.training import checkpoint, trainer
 from rtxlib.training.device import pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at, rate_scales
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import RECIPES, Recipe, recipe
+from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trained, Trainer
 
 CPU = torch.device("cpu")
@@ -178,8 +179,8 @@ def test_where_length_tells_the_label_a_step_holds_several_lengths(batch_tokens:
     """A step of one length would hold one label. A mixed step has about the labels of all rows, and each row comes once."""
     plan = dataclasses.replace(QUICK, batch_rows=32, batch_tokens=batch_tokens)
     for data in (told_by_length(205, 200), order_task(400, 0)):
-        count = step_rows.steps_per_epoch(data, plan, seed=0)
-        epoch = list(itertools.islice(step_rows.steps(data, plan, seed=0), count))
+        steps = StepRows(data, plan, seed=0)
+        epoch = list(itertools.islice(steps, steps.per_epoch))
         assert sorted(np.concatenate([rows for step in epoch for rows in step])) == list(range(len(data)))
         assert batch_tokens or max(map(len, epoch)) == 1
         assert not batch_tokens or max(data.lengths[rows].sum() for step in epoch for rows in step) <= batch_tokens
@@ -195,16 +196,16 @@ def test_mixed_steps_have_the_gradient_of_all_rows_on_average() -> None:
 
     def gradient(rows: list[np.ndarray], mixed: bool) -> torch.Tensor:
         trainer = Trainer(model, data, data, plan, 0, SPECIAL, CPU)
-        trainer.mixes_lengths = mixed
+        trainer.step_rows.mixed = mixed
         for index in rows:
-            trainer.loss_and_gradients(index, len(data))
+            (trainer.loss(index) / len(data)).backward()
         found = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
         model.zero_grad()
         return found
 
-    assert step_rows.mixes_lengths(data, plan, 0)
-    count = step_rows.steps_per_epoch(data, plan, 0)
-    steps = [rows for step in itertools.islice(step_rows.steps(data, plan, 0), count) for rows in step]
+    mixing = StepRows(data, plan, seed=0)
+    steps = [rows for step in itertools.islice(mixing, mixing.per_epoch) for rows in step]
+    assert mixing.mixed
     whole = gradient([np.arange(len(data))], mixed=False)  # one padded batch
     torch.testing.assert_close(gradient(steps, mixed=True), whole, rtol=1e-9, atol=1e-12)
 
@@ -218,12 +219,12 @@ def test_chance_alone_mixes_no_lengths(classes: int, batch: int) -> None:
         lengths = rng.integers(4, 40, 1500)
         data = Tokens(np.full(lengths.sum(), 7, np.int32), np.cumsum([0, *lengths]), rng.integers(0, classes, 1500))
         plan = dataclasses.replace(QUICK, batch_rows=batch)
-        assert all(len(step) == 1 for step, _ in zip(step_rows.steps(data, plan, seed), range(20), strict=False))
+        assert not StepRows(data, plan, seed).mixed
 
 
 def test_a_text_that_is_longer_than_a_micro_batch_is_refused() -> None:
     with pytest.raises(InputError, match="longest text has 20 tokens and batch_tokens is 19"):
-        next(step_rows.steps(told_by_length(100, 100), dataclasses.replace(QUICK, batch_tokens=19), seed=0))
+        next(iter(StepRows(told_by_length(100, 100), dataclasses.replace(QUICK, batch_tokens=19), seed=0)))
 
 
 def test_the_padding_told_is_that_of_the_steps() -> None:
@@ -233,7 +234,7 @@ def test_the_padding_told_is_that_of_the_steps() -> None:
     plain, whole = order_task(40, 0), dataclasses.replace(QUICK, epochs=1)
     padded = train(tiny(), plain, order_task(20, 1), whole, 0, SPECIAL, CPU).padding_share
     epoch = len(batches(plain.lengths, None, whole.batch_rows, seed=0, epoch=0))
-    made = [rows for step, _ in zip(step_rows.steps(plain, whole, 0), range(epoch), strict=False) for rows in step]
+    made = [rows for step in itertools.islice(StepRows(plain, whole, 0), epoch) for rows in step]
     computed = sum(len(rows) * plain.lengths[rows].max() for rows in made)
     assert padded == pytest.approx(1 - sum(plain.lengths[rows].sum() for rows in made) / computed) and padded > 0
 
@@ -326,7 +327,7 @@ def test_with_balance_the_loss_of_a_rare_class_counts_as_much_as_that_of_a_frequ
     of_class = [cross_entropy(logits[data.labels == label], data.labels[data.labels == label]) for label in (0, 1)]
     assert balanced.validate()[0] == pytest.approx(np.mean(of_class), abs=5e-3)
     balanced.model.eval()
-    assert float(balanced.loss_and_gradients(np.arange(40), 40)) == pytest.approx(np.mean(of_class), abs=1e-2)
+    assert float(balanced.loss(np.arange(40)) / 40) == pytest.approx(np.mean(of_class), abs=1e-2)
 
 
 def test_a_frozen_encoder_stays_as_it_was_and_the_head_learns() -> None:

@@ -38,7 +38,7 @@ from rtxlib.runs.trained import open_run, probabilities
 from rtxlib.training import parallel
 from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
 from rtxlib.training.predict import cross_entropy, predict_logits
-from rtxlib.training.step_rows import mixes_lengths, steps
+from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trained, Trainer
 
 TURN_SECONDS = 60.0  # seconds that process 0 waits for the lock between two messages to the other processes
@@ -131,12 +131,12 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     if not len(split):  # told by the trainer
         return
     # The micro-batches of the first steps stand for all. Each of several processes takes its share of one.
-    first = itertools.islice(steps(split, spec.recipe, spec.seed), 20)
-    packed = mixes_lengths(split, spec.recipe, spec.seed)  # and therefore not padded
+    step_rows = StepRows(split, spec.recipe, spec.seed)
+    first = itertools.islice(step_rows, 20)
 
     def computed(rows: np.ndarray) -> int:
         lengths = split.lengths[rows]
-        return int(lengths.sum() if packed else len(rows) * lengths.max())
+        return int(lengths.sum() if step_rows.mixed else len(rows) * lengths.max())
 
     tokens = max(computed(rows) for pieces in first for rows in pieces) // spec.processes
     config = model_config(spec, data)

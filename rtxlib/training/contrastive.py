@@ -7,20 +7,22 @@ the batch alone. The number of steps has an upper bound, whatever the number of 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rtxlib.data.batching import Tokens, collate
+from rtxlib.data.batching import Tokens
 from rtxlib.models.encoder import Encoder
-from rtxlib.training.device import autocast, moved, pick_precision
+from rtxlib.training.device import autocast
 from rtxlib.training.embedding_distiller import SentenceEncoder
-from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.recipe import Recipe, recipe
+from rtxlib.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -76,34 +78,43 @@ def label_batches(numbers: np.ndarray, rows: int, seed: int) -> Iterator[np.ndar
         yield np.array(batch)
 
 
+class ContrastiveTrainer(Trainer):
+    """Trains a :class:`SentenceEncoder` by the pairs inside each micro-batch.
+
+    Arguments as :class:`Trainer` takes them, and ``temperature``, which divides the cosines of two texts.
+    """
+
+    def __init__(self, *rest: Any, temperature: float) -> None:
+        self.temperature = temperature
+        super().__init__(*rest)
+
+    def loss(self, index: np.ndarray) -> Tensor:
+        """The mean contrastive loss of a micro-batch, times its rows."""
+        batch = self.batch(index)
+        with autocast(self.precision, self.device):
+            vectors = self.model(batch["input_ids"], batch.get("attention_mask")).float()
+        return supervised_contrastive(vectors, batch["labels"], self.temperature) * len(index)
+
+
 def tune(
     encoder: Encoder,
     tokens: Tokens,
-    pad_id: int,
+    special_ids: dict[str, int],
     tuning: Tuning,
     device: torch.device,
     seed: int = 0,
     report: Callable[[int, int], object] | None = None,
 ) -> None:
-    """Tune an encoder in place on labelled texts, ``tokens``.
+    """Tune an encoder in place on labelled texts, ``tokens``. special_ids: as :class:`Trainer` takes them.
 
     report: is called with (steps done, all steps) after each step, and may raise to stop; the encoder is then half tuned.
     """
-    model = SentenceEncoder(encoder).to(device).train()
-    torch.manual_seed(seed)
-    optimizer, precision = make_optimizer(model, tuning.recipe), pick_precision(tuning.recipe.precision, device)
-    precision = "fp32" if precision == "fp16" else precision  # fp16 needs scaled losses, and these few steps are quick
-    batches = label_batches(tokens.labels, tuning.recipe.batch_rows, seed)
-    for step in range(tuning.steps):
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(tuning.recipe, step, tuning.steps, 1.0) * group["scale"]
-        batch = moved(collate(tokens, next(batches), pad_id), device)
-        with autocast(precision, device):
-            vectors = model(batch["input_ids"], batch.get("attention_mask")).float()
-        supervised_contrastive(vectors, batch["labels"], tuning.temperature).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), tuning.recipe.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+    model, rows = SentenceEncoder(encoder), tuning.recipe.batch_rows
+    trainer = ContrastiveTrainer(model, tokens, tokens, tuning.recipe, seed, special_ids, device, temperature=tuning.temperature)
+    trainer.total, trainer.step_rows.mixed = tuning.steps, False  # the batches are those of the labels, padded
+    model.train()
+    for step, batch in enumerate(itertools.islice(label_batches(tokens.labels, rows, seed), tuning.steps), 1):
+        trainer.step([batch])
         if report is not None:
-            report(step + 1, tuning.steps)
+            report(step, tuning.steps)
     model.eval()

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rtxlib.data.batching import Tokens, collate
+from rtxlib.data.batching import Tokens
 from rtxlib.models.encoder import Encoder
-from rtxlib.training.device import autocast, moved
+from rtxlib.training.device import autocast
 from rtxlib.training.embed import embed_tokens, similarity
 from rtxlib.training.trainer import Trainer
 
@@ -50,18 +50,13 @@ class EmbeddingDistiller(Trainer):
         self.taught = taught
         super().__init__(model, training, validation, *rest, **further)
 
-    def loss_and_gradients(self, index: np.ndarray, rows: int) -> Tensor:
-        """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows."""
-        batch = collate(self.training, index, self.pad_id)
-        self.progress.tokens += int(self.lengths[index].sum())
-        self.progress.computed += batch["input_ids"].numel()
-        batch = moved(batch, self.device)
+    def loss(self, index: np.ndarray) -> Tensor:
+        """1 − cos(student, teacher), summed over the rows of a micro-batch."""
+        batch = self.batch(index)
         with autocast(self.precision, self.device):
             embeddings = self.model(batch["input_ids"], batch.get("attention_mask")).float()
         wanted = torch.from_numpy(self.taught[0][index]).to(self.device)
-        loss = (1 - F.cosine_similarity(embeddings, wanted)).sum() / rows
-        self.scaler.scale(loss).backward()
-        return loss.detach()
+        return (1 - F.cosine_similarity(embeddings, wanted)).sum()
 
     def validate(self) -> tuple[float, float]:
         """Mean of 1 − cosine over the validation texts, and the share of them whose nearest teacher's embedding is their own."""

@@ -47,18 +47,10 @@ class Pretrainer(Trainer):
         self.share = share
         super().__init__(model, training, validation, *rest, **further)
 
-    def loss_and_gradients(self, index: np.ndarray, rows: int) -> Tensor:
-        """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows.
-
-        The sum of the losses is divided by the expected number of hidden tokens, which is the same in every micro-batch.
-        """
-        ids = collate(self.training, index, self.pad_id)["input_ids"]
-        self.progress.tokens += ids.numel()
-        self.progress.computed += ids.numel()
-        loss, _ = self._loss(self.model, ids, None)
-        loss = loss / (rows * self.share * (ids.shape[1] - 2))
-        self.scaler.scale(loss).backward()
-        return loss.detach()
+    def loss(self, index: np.ndarray) -> Tensor:
+        """The losses of the hidden tokens of a micro-batch, over the expected number of them in a row."""
+        ids = self.batch(index)["input_ids"]
+        return self._loss(self.model, ids, None)[0] / (self.share * (ids.shape[1] - 2))
 
     def validate(self) -> tuple[float, float]:
         """Mean loss (nats) and accuracy of the hidden tokens of the validation rows; the same tokens are hidden each time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,45 +31,48 @@ def length_tells_label(labels: np.ndarray, groups: list[np.ndarray]) -> float:
     return float(distance - by_chance)
 
 
-def mixes_lengths(data: Tokens, recipe: Recipe, seed: int) -> bool:
-    """Whether a step holds texts of several lengths, because batches of one length would hold one label."""
-    groups = batches(data.lengths, None, recipe.batch_rows, seed=seed, epoch=0)
-    return length_tells_label(data.labels, groups) > MIXING_LIMIT
+class StepRows:
+    """Which training rows each optimiser step reads.
 
+    A step holds texts of one length, so that almost nothing is padded. If length tells the label, such a step would hold one
+    label, and training would fail. Its rows are then drawn at random (``mixed``). They are sorted by length, and the Trainer
+    packs them into one row without padding. A step with more than ``batch_tokens`` tokens is cut into micro-batches that fit in
+    memory.
 
-def steps_per_epoch(data: Tokens, recipe: Recipe, seed: int) -> int:
-    """The optimiser steps of an epoch of :func:`steps`."""
-    return len(_epoch(data, recipe, seed, 0, mixes_lengths(data, recipe, seed)))
-
-
-def steps(data: Tokens, recipe: Recipe, seed: int) -> Iterator[list[np.ndarray]]:
-    """The micro-batches (row indices) of each optimiser step, epoch after epoch, without end.
-
-    A step holds texts of one length, so that almost nothing is padded. If length tells the label (:func:`mixes_lengths`), such
-    a step would hold one label, and training would fail. Its rows are then drawn at random. They are sorted by length, and the
-    Trainer packs them into one row without padding. A step with more than ``batch_tokens`` tokens is cut into micro-batches
-    that fit in memory. Raises InputError when a single text has more.
+    Attributes:
+        mixed: whether a step holds texts of several lengths
+        per_epoch: the steps of an epoch
     """
-    lengths, mixed, epoch = data.lengths, mixes_lengths(data, recipe, seed), 0
-    while True:
-        for rows in _epoch(data, recipe, seed, epoch, mixed):
-            if recipe.batch_tokens is None:
-                yield [rows]
-            elif mixed:
-                yield _filled(rows, lengths[rows], recipe.batch_tokens)
-            else:
-                pieces = batches(lengths[rows], recipe.batch_tokens, None, seed=None, epoch=0)
-                yield [rows[piece] for piece in pieces]
-        epoch += 1
 
+    def __init__(self, data: Tokens, recipe: Recipe, seed: int) -> None:
+        self.data, self.recipe, self.seed, self.mixed = data, recipe, seed, False
+        groups = self._epoch(0)
+        self.mixed = length_tells_label(data.labels, groups) > MIXING_LIMIT
+        self.per_epoch = len(self._epoch(0)) if self.mixed else len(groups)
 
-def _epoch(data: Tokens, recipe: Recipe, seed: int, epoch: int, mixed: bool) -> list[np.ndarray]:
-    """The rows of each step of one epoch: every row once."""
-    if not mixed:
-        return batches(data.lengths, None, recipe.batch_rows, seed=seed, epoch=epoch)
-    order = np.random.default_rng((seed, epoch)).permutation(len(data))
-    count = -(-len(order) // recipe.batch_rows)  # rounded up; the steps then differ by one row at most
-    return [rows[np.argsort(data.lengths[rows], kind="stable")] for rows in np.array_split(order, count)]
+    def __iter__(self) -> Iterator[list[np.ndarray]]:
+        """The micro-batches (row indices) of each step, epoch after epoch, without end.
+
+        Raises InputError when a single text has more than ``batch_tokens`` tokens.
+        """
+        lengths, most = self.data.lengths, self.recipe.batch_tokens
+        for epoch in itertools.count():
+            for rows in self._epoch(epoch):
+                if most is None:
+                    yield [rows]
+                elif self.mixed:
+                    yield _filled(rows, lengths[rows], most)
+                else:
+                    yield [rows[piece] for piece in batches(lengths[rows], most, None, seed=None, epoch=0)]
+
+    def _epoch(self, epoch: int) -> list[np.ndarray]:
+        """The rows of each step of one epoch: every row once."""
+        lengths, most = self.data.lengths, self.recipe.batch_rows
+        if not self.mixed:
+            return batches(lengths, None, most, seed=self.seed, epoch=epoch)
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(lengths))
+        count = -(-len(order) // most)  # rounded up; the steps then differ by one row at most
+        return [rows[np.argsort(lengths[rows], kind="stable")] for rows in np.array_split(order, count)]
 
 
 def _filled(rows: np.ndarray, lengths: np.ndarray, most: int) -> list[np.ndarray]:

@@ -25,7 +25,7 @@ from rtxlib.training.device import autocast, moved, pick_precision
 from rtxlib.training.optimizer import make_optimizer, rate_at
 from rtxlib.training.predict import cross_entropy, predict_logits
 from rtxlib.training.recipe import Recipe
-from rtxlib.training.step_rows import mixes_lengths, steps, steps_per_epoch
+from rtxlib.training.step_rows import StepRows
 
 CHECKPOINT_SECONDS = 60.0  # a kill loses at most this much work
 PROGRESS_SECONDS = 10.0
@@ -135,10 +135,9 @@ class Trainer:
             weights = class_weights(training.labels, model.config.num_labels, recipe.balance)
             self.weights = torch.from_numpy(weights).to(device)
 
-        self.mixes_lengths = mixes_lengths(training, recipe, seed)
-        self.steps_per_epoch = steps_per_epoch(training, recipe, seed)
-        self.total = recipe.steps(self.steps_per_epoch)
-        self.evaluate_at = evaluation_steps(recipe, self.steps_per_epoch, self.total)
+        self.step_rows = StepRows(training, recipe, seed)
+        self.total = recipe.steps(self.step_rows.per_epoch)
+        self.evaluate_at = evaluation_steps(recipe, self.step_rows.per_epoch, self.total)
         self.start()
 
     def start(self) -> None:
@@ -161,7 +160,7 @@ class Trainer:
         self.wall, self.cpu = time.perf_counter(), time.process_time()
         self.saved_at = self.reported_at = self.wall
         # The seed decides the order of the batches. A resumed training skips the first `step` batches.
-        stream = itertools.islice(steps(self.training, self.recipe, self.seed), now.step, None)
+        stream = itertools.islice(self.step_rows, now.step, None)
 
         while now.step < self.total and not now.stopped:
             pieces = next(stream)
@@ -204,7 +203,9 @@ class Trainer:
         loss = torch.zeros((), device=self.device)
         for index in map(parallel.share, pieces):
             if len(index):
-                loss += self.loss_and_gradients(index, rows)
+                part = self.loss(index) / rows
+                self.scaler.scale(part).backward()
+                loss += part.detach()
         self.add_up_gradients(loss)
         self.scaler.unscale_(optimizer)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None])
@@ -219,12 +220,12 @@ class Trainer:
         if self.mean is not None and now.step > (1 - self.recipe.average) * self.total:
             self.mean.update_parameters(self.model)
 
-    def loss_and_gradients(self, index: np.ndarray, rows: int) -> Tensor:
-        """Add the gradients of a micro-batch. Returns its part of the step's mean loss over ``rows`` rows."""
-        batch = pack(self.training, index) if self.mixes_lengths else collate(self.training, index, self.pad_id)
-        self.progress.tokens += int(self.lengths[index].sum())
-        self.progress.computed += batch["input_ids"].numel()
-        batch = moved(batch, self.device)
+    def loss(self, index: np.ndarray) -> Tensor:
+        """The loss of a micro-batch, summed over its rows. index: (rows,) of the training rows.
+
+        This is what another kind of training replaces, with :meth:`validate`.
+        """
+        batch = self.batch(index)
         labels = batch.pop("labels")
         if self.recipe.word_dropout:
             hide = self.recipe.word_dropout, self.mask_id, self.special_ids
@@ -232,12 +233,18 @@ class Trainer:
         with autocast(self.precision, self.device):
             logits = self.model(**batch).logits.float()
         smoothing = self.recipe.label_smoothing
-        loss = F.cross_entropy(logits, labels, self.weights, reduction="sum", label_smoothing=smoothing) / rows
+        loss = F.cross_entropy(logits, labels, self.weights, reduction="sum", label_smoothing=smoothing)
         if self.teacher is not None:
             share, taught = self.recipe.distillation, torch.from_numpy(self.teacher[index]).to(self.device)
-            loss = (1 - share) * loss + share * distance_to_teacher(logits, taught, self.recipe.temperature) / rows
-        self.scaler.scale(loss).backward()
-        return loss.detach()
+            loss = (1 - share) * loss + share * distance_to_teacher(logits, taught, self.recipe.temperature)
+        return loss
+
+    def batch(self, index: np.ndarray) -> dict[str, Tensor]:
+        """The training rows of an index on the device, as the model's arguments, counted for the record."""
+        batch = pack(self.training, index) if self.step_rows.mixed else collate(self.training, index, self.pad_id)
+        self.progress.tokens += int(self.lengths[index].sum())
+        self.progress.computed += batch["input_ids"].numel()
+        return moved(batch, self.device)
 
     def add_up_gradients(self, loss: Tensor) -> None:
         """Replace the loss and the gradients by their sums over all processes."""
@@ -268,7 +275,7 @@ class Trainer:
     def evaluate(self) -> None:
         """Validate, add a row to the curve, and let the loss decide on weights, learning rate and early stopping."""
         now, group = self.progress, self.optimizer.param_groups[0]
-        epoch = now.step / self.steps_per_epoch
+        epoch = now.step / self.step_rows.per_epoch
         loss, accuracy = parallel.agree(self.validate)  # process 0 validates and tells the others
         self.stop_if_diverged("validation", loss)
         self.add_time()
@@ -320,7 +327,7 @@ class Trainer:
         left = (self.total - now.step) * now.training_seconds / now.step
         recent = float(np.mean(now.losses[-50:])) if now.losses else now.curve[-1]["train_loss"]
         self.report(
-            f"step {now.step}/{self.total}, epoch {now.step / self.steps_per_epoch:.2f}, loss {recent:.3f}, "
+            f"step {now.step}/{self.total}, epoch {now.step / self.step_rows.per_epoch:.2f}, loss {recent:.3f}, "
             f"{now.rows / now.training_seconds:.0f} rows/s, {left / 60:.1f} min left"
         )
         self.reported_at = time.perf_counter()

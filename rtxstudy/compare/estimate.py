@@ -18,7 +18,7 @@ from rtxlib.models.presets import preset
 from rtxlib.runs import cost
 from rtxlib.training.contrastive import TUNING
 from rtxlib.training.device import pick_device, training_threads
-from rtxlib.training.step_rows import steps
+from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trainer
 from rtxstudy.compare.candidates import FINE_TUNED, LOOP, MAX_LENGTH, MINILM, NAMED, Candidate, Plan
 from rtxstudy.compare.texts import Texts
@@ -79,7 +79,7 @@ class Estimate:
         recipe = NAMED[FINE_TUNED].recipe(Plan(len(rows)))
         trainer = Trainer(model, data, data, recipe, 0, special_ids(tokenizer), pick_device())
         trainer.model.train()
-        stream, speeds = steps(data, recipe, 0), {}
+        stream, speeds = iter(StepRows(data, recipe, 0)), {}
         trainer.step(next(stream))
         for number in threads:
             with training_threads(number):

@@ -10,7 +10,7 @@ from rtx.classifiers import linear
 from rtx.classifiers.encoders import Frozen
 from rtx.classifiers.linear import Linear
 from rtxlib.data.batching import Tokens
-from rtxlib.data.tokenization import encode, pretrained_tokenizer
+from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
 from rtxlib.models import pretrained
 from rtxlib.training.contrastive import TUNING, tune
 from rtxlib.training.device import pick_device
@@ -44,7 +44,7 @@ def with_pairs(race: Race, plan: Plan) -> None:
     def fit(rows: np.ndarray) -> Frozen:
         ids, offsets = encode(texts.texts(rows), tokenizer, plan.max_length)
         tokens, own_encoder = Tokens(ids, offsets, texts.numbers(rows)), copy.deepcopy(encoder)
-        tune(own_encoder, tokens, tokenizer.pad_token_id, TUNING, pick_device(), report=report)
+        tune(own_encoder, tokens, special_ids(tokenizer), TUNING, pick_device(), report=report)
         tuned = Frozen(own_encoder, tokenizer, nothing, plan.max_length)
         vectors = tuned.vectors(texts.texts(rows))
         return tuned.with_linear(linear.fit(vectors, tokens.labels, labels, texts.unbalanced, STRENGTHS))
