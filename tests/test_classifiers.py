@@ -77,7 +77,7 @@ def test_pairs_are_counted_and_embedded_by_their_sides(tmp_path: Path) -> None:
     assert_near(again.probabilities(given), counted.probabilities(given))
     alone = words.fit(first, numbers, 2)
     assert counted.terms == 2 * alone.terms and counted.vectors(given).shape == (120, 2 * len(alone.terms))
-    tokenizer = train("wordpiece", first, 200)
+    tokenizer = train(first, 200)
     table = np.random.default_rng(0).normal(size=(len(tokenizer), 8)).astype(np.float16).astype(np.float32)
     static = Static(table, tokenizer, Linear(np.ones((32, 1), np.float32), np.zeros(1, np.float32)))
     u, v = (static.vectors([pair[side] for pair in given]) for side in (0, 1))
@@ -114,7 +114,7 @@ def test_a_label_without_training_rows_is_never_given() -> None:
 
 def test_static_vectors_are_means_of_word_pieces(tmp_path: Path) -> None:
     given, _ = texts(60)
-    tokenizer = train("wordpiece", given, 200)
+    tokenizer = train(given, 200)
     table = np.random.default_rng(0).normal(size=(len(tokenizer), 8)).astype(np.float16).astype(np.float32)
     static = Static(table, tokenizer, Linear(np.ones((8, 1), np.float32), np.zeros(1, np.float32)))
     pieces = tokenizer(given[0], add_special_tokens=False)["input_ids"]

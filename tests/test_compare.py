@@ -276,7 +276,7 @@ def test_what_is_odd_about_texts_is_found_and_said(csv) -> None:
     table.loc[0, "label"], table.loc[1, "label"] = "good", "bad"
     table["label"] = table["label"].replace({"bad": "bad|no"})
     found = opened(csv, table, text_column="text", label_column="label")
-    sizes = look.lengths(found, tokenization.train("wordpiece", found.texts(found.rows("train")), 300))
+    sizes = look.lengths(found, tokenization.train(found.texts(found.rows("train")), 300))
     table = look.findings(found, sizes, 8)
     kinds = set(table["kind"])
     assert {"repeated", "two labels", "word", "id", "garbled", "markup", "cut"} <= kinds
@@ -484,7 +484,7 @@ def test_pairs_are_split_by_their_first_texts_and_handed_over(csv, tmp_path: Pat
     telling = further.telling_words(found, counted).set_index("label")
     assert {*GOOD} < set(telling["second text"]["second"].split(", ")) and "first text" in telling
     assert {"first text", "second text"} <= set(further.mistakes(found, np.eye(2)[1 - found.numbers(rows)], rows).columns)
-    sizes = look.lengths(found, tokenization.train("wordpiece", found.whole(rows), 200))
+    sizes = look.lengths(found, tokenization.train(found.whole(rows), 200))
     assert (sizes["words"] == 12).all() and "two labels" not in set(look.findings(found, sizes, 256)["kind"])
 
 
@@ -658,7 +658,7 @@ def test_rows_by_which_models_are_chosen_were_not_seen(csv, tmp_path: Path, no_h
 
 def encoder_of(texts: Texts) -> tuple[Encoder, PreTrainedTokenizerFast]:
     """A tiny encoder of sentence embeddings with the vocabulary of some texts."""
-    tokenizer = tokenization.train("wordpiece", texts.whole(texts.rows("train")), 300)
+    tokenizer = tokenization.train(texts.whole(texts.rows("train")), 300)
     sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "num_hidden_layers": 1}
     torch.manual_seed(0)
     return Encoder(preset("minilm-l3", vocab_size=len(tokenizer), max_seq_length=32, **sizes)).eval(), tokenizer

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from near import assert_near
+from other_tokenizers import unigram_tokenizer
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel, PreTrainedTokenizerFast
 
@@ -145,7 +146,7 @@ def test_a_loop_of_random_depth_trains_every_pass_and_runs_all_of_them_afterward
 
 @pytest.fixture(scope="module")
 def words() -> PreTrainedTokenizerFast:
-    return train("wordpiece", ["the film was wonderful and the actors were fine", "nothing of it was funny"] * 3, 120)
+    return train(["the film was wonderful and the actors were fine", "nothing of it was funny"] * 3, 120)
 
 
 def test_a_vocabulary_is_cut_to_its_texts_and_can_still_write_all(words: PreTrainedTokenizerFast) -> None:
@@ -165,7 +166,7 @@ def test_a_vocabulary_is_cut_to_its_texts_and_can_still_write_all(words: PreTrai
         and np.diff([len(other), len(encode(["wonderful actors"], words, None)[0])]) <= 0
     )
     with pytest.raises(InputError, match="Only a vocabulary of WordPiece"):
-        with_vocabulary_of(encoder, train("unigram", texts, 64), texts)
+        with_vocabulary_of(encoder, unigram_tokenizer(), texts)
 
 
 def test_what_cannot_be_converted_is_said(six: Encoder) -> None:

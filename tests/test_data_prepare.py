@@ -145,7 +145,6 @@ def test_shortest_and_longest_are_chosen_in_every_split(small: Prepared, prepare
         ({"task": "domain"}, ["movies", "local business", "online shopping"]),
         ({"task": "spam"}, ["ham", "spam"]),
         ({"domain": "movies"}, ["negative", "positive"]),
-        ({"tokenizer": "unigram"}, ["negative", "positive"]),
     ],
 )
 def test_every_embedded_variant_can_be_prepared(changes: dict, labels: list[str], prepared_cache: Path) -> None:
@@ -317,7 +316,7 @@ def test_too_few_rows_are_refused(tmp_path: Path) -> None:
         ({"task": "sentimnt"}, "Did you mean 'sentiment'"),
         ({"source": "sst2", "task": "spam"}, "task of the source 'sst2' is one of sentiment"),
         ({"lengths": "short"}, "Did you mean 'shortest'"),
-        ({"tokenizer": "sentencepiece"}, "tokenizer is one of auto, bert, wordpiece, unigram"),
+        ({"tokenizer": "sentencepiece"}, "tokenizer is one of auto, bert, wordpiece"),
         ({"max_length": 1024}, "max_length is a whole number from 8 to 512, not 1024"),
         ({"rows": 3}, "rows is a whole number from 20"),
         ({"rows": "many"}, "rows is a whole number"),

@@ -24,9 +24,9 @@ def texts() -> list[str]:
     return [" ".join(rng.choice(WORDS, rng.integers(1, 14))) + rng.choice([".", "!", " ?"]) for _ in range(600)]
 
 
-@pytest.fixture(scope="module", params=["wordpiece", "unigram"])
-def tokenizer(request: pytest.FixtureRequest, texts: list[str]):
-    return train(request.param, texts, 160)
+@pytest.fixture(scope="module")
+def tokenizer(texts: list[str]):
+    return train(texts, 160)
 
 
 def test_special_tokens_have_the_first_ids(tokenizer) -> None:
@@ -34,9 +34,8 @@ def test_special_tokens_have_the_first_ids(tokenizer) -> None:
     assert tokenizer.pad_token_id == 0
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
-def test_the_same_texts_give_the_same_tokenizer(kind: str, texts: list[str]) -> None:
-    models = {train(kind, order, 120).backend_tokenizer.to_str() for order in (texts, texts[::-1], texts + texts, texts)}
+def test_the_same_texts_give_the_same_tokenizer(texts: list[str]) -> None:
+    models = {train(order, 120).backend_tokenizer.to_str() for order in (texts, texts[::-1], texts + texts, texts)}
     assert len(models) == 1
 
 
@@ -114,16 +113,15 @@ def test_a_saved_tokenizer_is_read_back(tokenizer, texts: list[str], tmp_path: P
         load_tokenizer(tmp_path / "elsewhere")
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
-def test_case_is_kept_when_asked(kind: str) -> None:
-    kept, lost = (train(kind, ["Good good GOOD bad"] * 3, 100, lowercase=lower) for lower in (False, True))
+def test_case_is_kept_when_asked() -> None:
+    kept, lost = (train(["Good good GOOD bad"] * 3, 100, lowercase=lower) for lower in (False, True))
     assert len(set(encode(["Good", "good"], kept, None)[0].tolist())) > len(set(encode(["good"], kept, None)[0].tolist()))
     assert np.array_equal(encode(["Good"], lost, None)[0], encode(["good"], lost, None)[0])
 
 
 def test_characters_beyond_the_alphabet_are_unknown() -> None:
     many = ["".join(chr(0x4E00 + i) for i in range(1500)), *["plain words"] * 5]
-    tokenizer = train("wordpiece", many, 4000)
+    tokenizer = train(many, 4000)
     assert len(tokenizer) < 1000 * 2 + 50
     assert tokenizer.unk_token_id in encode([chr(0x4E00 + 1499)], tokenizer, None)[0]
 
@@ -134,30 +132,28 @@ LONG_WORDS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
 @pytest.mark.parametrize("word", LONG_WORDS.values(), ids=LONG_WORDS.keys())
-def test_a_word_of_a_megabyte_takes_seconds(kind: str, word: str, texts: list[str]) -> None:
+def test_a_word_of_a_megabyte_takes_seconds(word: str, texts: list[str]) -> None:
     started = time.process_time()
-    tokenizer = train(kind, [*texts, word], 1200)
+    tokenizer = train([*texts, word], 1200)
     _, offsets = encode([word], tokenizer, 128)
     assert offsets[1] <= 128 and time.process_time() - started < 5
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
-def test_only_words_that_are_too_long_are_cut(kind: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_words_that_are_too_long_are_cut(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [*texts, " ".join(texts[:400]), "triumphant" * 30]
     assert len(texts[-2]) > tokenization.LONGEST_WORD
     models, ids = set(), []
     for longest, characters in ((tokenization.LONGEST_WORD, 1 << 23), (10**9, 10**9), (300, 5)):
         monkeypatch.setattr(tokenization, "LONGEST_WORD", longest)
         monkeypatch.setattr(tokenization, "_CHUNK_CHARACTERS", characters)
-        tokenizer = train(kind, texts, 160)
+        tokenizer = train(texts, 160)
         models.add(tokenizer.backend_tokenizer.to_str())
         ids.append(encode(texts, tokenizer, None)[0])
     assert len(models) == 1 and np.array_equal(ids[0], ids[1]) and np.array_equal(ids[0], ids[2])
     monkeypatch.setattr(tokenization, "LONGEST_WORD", 100)
-    cut = train(kind, texts, 160).backend_tokenizer.to_str()
-    assert cut == train(kind, [*texts[:-1], "triumphant" * 10], 160).backend_tokenizer.to_str()
+    cut = train(texts, 160).backend_tokenizer.to_str()
+    assert cut == train([*texts[:-1], "triumphant" * 10], 160).backend_tokenizer.to_str()
 
 
 def test_a_text_that_is_too_long_is_cut_and_counted(tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +164,8 @@ def test_a_text_that_is_too_long_is_cut_and_counted(tokenizer, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("kind", "texts", "size", "words"),
-    [
-        ("wordpeice", ["a b"], 100, "Did you mean 'wordpiece'"),
-        ("unigram", [" ", ""], 100, "no text"),
-        ("unigram", ["a"], 9, "64"),
-        ("unigram", ["".join(map(chr, range(0x4E00, 0x4F00)))], 200, "200, .* 256 different .* at least 257"),
-    ],
+    ("texts", "size", "words"), [([" ", ""], 100, "no text"), (["a"], 9, "64")]
 )
-def test_what_cannot_be_trained_is_refused(kind: str, texts: list[str], size: int, words: str) -> None:
+def test_what_cannot_be_trained_is_refused(texts: list[str], size: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        train(kind, texts, size)
+        train(texts, size)

@@ -35,7 +35,7 @@ QUICK = {"epochs": 6, "batch_rows": 16, "learning_rate": 2e-3, "precision": "fp3
 
 def saved(folder: Path, width: int = 32) -> str:
     """The folder of an encoder of four layers with random weights, far apart, and a tokenizer of its own."""
-    tokenizer = train("wordpiece", [" ".join(WORDS)] * 3, 200)
+    tokenizer = train([" ".join(WORDS)] * 3, 200)
     torch.manual_seed(1)
     sizes = {"num_hidden_layers": 4, "hidden_size": width, "num_attention_heads": 2, "intermediate_size": 2 * width}
     words = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "initializer_range": 0.15}

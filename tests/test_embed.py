@@ -76,7 +76,7 @@ def embeddings(texts: list[str], encoder: Encoder, tokenizer: tokenization.PreTr
 def small() -> tuple[Encoder, tokenization.PreTrainedTokenizerFast]:
     """An encoder of random weights and a vocabulary of a few words, for what no real model is needed for."""
     words = ["the film was dull", "the staff were kind and the soup was hot", "never again"]
-    tokenizer = tokenization.train("wordpiece", words, 100)
+    tokenizer = tokenization.train(words, 100)
     sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": len(tokenizer)}
     torch.manual_seed(0)
     return Encoder(preset("minilm-l3", **sizes)).eval(), tokenizer
@@ -136,7 +136,7 @@ def test_progress_counts_every_text_once(small: tuple) -> None:
 
 
 def test_a_text_longer_than_a_batch_goes_alone() -> None:
-    tokenizer = tokenization.train("wordpiece", ["the film was dull"], 100)
+    tokenizer = tokenization.train(["the film was dull"], 100)
     sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": len(tokenizer)}
     encoder = Encoder(preset("modernbert-base", num_hidden_layers=2, pad_token_id=0, **sizes)).eval()
     many = ["dull " * 900, "the film", "the film was " * 300, "", "dull " * 1000]

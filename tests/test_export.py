@@ -180,7 +180,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = rtx("export", where / "data" / "runs" / run, "--int8", "--out", where / "graph8", home=where)
     assert done.returncode == 0, done.stderr
     texts = [f"{a} {b} film" for a in ("a fine", "the dull", "one slow") for b in ("warm", "cold", "loud")]
-    tokenizer = train("wordpiece", texts * 3, 64)
+    tokenizer = train(texts * 3, 64)
     sizes = TINY | {"vocab_size": len(tokenizer), "num_hidden_layers": 1, "max_seq_length": 32}
     encoder = filled(Encoder(preset("minilm-l3", **sizes)))
     folder.pretrained.save(encoder, where / "encoder", tokenizer)
@@ -424,7 +424,7 @@ def test_eight_bits_ask_for_texts(moved: Path, tmp_path: Path) -> None:
 @torch.inference_mode()
 def test_transformers_alone_opens_a_classifier_of_berts_layers(pooling: str, tmp_path: Path) -> None:
     """So does this package, with the same logits."""
-    tokenizer = train("wordpiece", ["a fine film and a dull one"], 64)
+    tokenizer = train(["a fine film and a dull one"], 64)
     config = preset("bert-tiny", **(TINY | {"vocab_size": len(tokenizer), "num_labels": 3, "pooling": pooling}))
     model = filled(EncoderForSequenceClassification(config))
     bert.save(model, tokenizer, ["no", "maybe", "yes"], tmp_path / "out")

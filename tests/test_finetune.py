@@ -47,7 +47,7 @@ def made(tmp_path_factory) -> tuple[Path, Path]:
         words = (FINE, DULL)[i % 2]
         rows.append((f"a {rng.choice(words)} film number {i} with a {rng.choice(words)} end", ("good", "bad")[i % 2]))
     (folder / "texts.csv").write_text("text,label\n" + "\n".join(f"{text},{label}" for text, label in rows))
-    tokenizer = tokenization.train("wordpiece", [text for text, _ in rows], 150)
+    tokenizer = tokenization.train([text for text, _ in rows], 150)
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "num_hidden_layers": 2}
     encoder = Encoder(preset("minilm-l3", vocab_size=len(tokenizer), max_position_embeddings=64, **sizes))

@@ -23,7 +23,7 @@ REPO = "sentence-transformers/all-MiniLM-L6-v2"
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("repo") / "encoder"
-    tokenizer = tokenization.train("wordpiece", ["the film was dull", "the staff were kind and the soup was hot"], 100)
+    tokenizer = tokenization.train(["the film was dull", "the staff were kind and the soup was hot"], 100)
     sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": len(tokenizer)}
     torch.manual_seed(0)
     pretrained.save(Encoder(preset("minilm-l3", **sizes)), folder, tokenizer)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from other_tokenizers import unigram_tokenizer
 
 from rtx.cli import main
 from rtxlib.data.tokenization import train
@@ -41,9 +42,9 @@ def rtx(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return 0
 
 
-def saved_run(folder: Path, kind: str = "wordpiece", **settings: object) -> Run:
+def saved_run(folder: Path, **settings: object) -> Run:
     """A run as the store has it, of a model that was never trained."""
-    tokenizer = train(kind, TEXTS, 70)
+    tokenizer = train(TEXTS, 70)
     model = build(
         "recurrent-1x2x32", vocab_size=len(tokenizer), num_labels=2, id2label={0: "bad", 1: "good"}, **settings
     )
@@ -280,7 +281,7 @@ def test_a_run_s_page_says_what_the_run_says(tmp_path, monkeypatch, browser, exa
     page.get_by_label("Your sentence").fill("Not a FINE film, dull!")
     page.wait_for_timeout(100)
     tokens = page.locator(".tokens input").evaluate_all("(all) => all.map((one) => one.value)")
-    tokenizer = train("wordpiece", TEXTS, 70)
+    tokenizer = train(TEXTS, 70)
     encoded = tokenizer("Not a FINE film, dull!", return_tensors="pt")
     # the page keeps an unknown word where the tokenizer has [UNK]
     known = [token if token in tokenizer.vocab else "[UNK]" for token in tokens]
@@ -308,8 +309,10 @@ def test_a_run_that_no_page_can_hold_is_refused_in_one_sentence(tmp_path: Path) 
     large = Run(run.key, run.spec, run.metrics | {"parameters": weights.LARGEST + 1}, run.path)
     with pytest.raises(InputError, match=f"at most {weights.LARGEST:,}"):
         weights.packed(large)
+    of_pieces = saved_run(tmp_path / "unigram")
+    unigram_tokenizer().save_pretrained(of_pieces.path)
     with pytest.raises(InputError, match="Unigram"):
-        weights.packed(saved_run(tmp_path / "unigram", kind="unigram"))
+        weights.packed(of_pieces)
 
 
 @pytest.mark.parametrize("field", [*weights.ABSENT, "residual", "norm_placement"])

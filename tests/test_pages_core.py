@@ -178,7 +178,7 @@ def halves() -> dict[str, Any]:
 def sentences() -> dict[str, Any]:
     """What the tokenizer makes of plain and of strange texts."""
     texts = ["the film was not dull at all .", "An unforgettable, well-acted café scene!", "<b>bold</b> & 3.5 stars"]
-    tokenizer = train("wordpiece", texts, 120)
+    tokenizer = train(texts, 120)
     strange = [
         *texts,
         "",

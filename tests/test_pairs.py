@@ -25,7 +25,7 @@ WORDS = ["the", "film", "was", "a", "quiet", "unhurried", "triumph", "nobody", "
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return train("wordpiece", [" ".join(WORDS)] * 3, 120)
+    return train([" ".join(WORDS)] * 3, 120)
 
 
 @pytest.fixture(scope="module")

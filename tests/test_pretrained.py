@@ -402,7 +402,7 @@ def test_sentence_transformers_opens_a_minilm_that_we_save(hub: str, tmp_path: P
 
 
 def test_an_exported_folder_carries_checksums_which_are_compared(tmp_path: Path) -> None:
-    tokenizer = tokenization.train("wordpiece", ["a fine film", "a dull film"] * 3, 70)
+    tokenizer = tokenization.train(["a fine film", "a dull film"] * 3, 70)
     ours = Encoder(preset("minilm-l3", **SIZES | {"vocab_size": len(tokenizer), "pad_token_id": 0}))
     saved = tmp_path / "saved"
     pretrained.save(ours, saved, tokenizer)
@@ -445,7 +445,7 @@ def test_a_stack_that_is_no_bert_is_not_saved_as_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["bert-tiny", "minilm-l3", "modernbert-base", "standard-2x64", "recurrent-2x2x64"])
 def test_auto_classes_and_pipeline_open_every_encoder(name: str, tmp_path: Path) -> None:
     texts = ["a fine film", "a dull film", "so dull , so long , so sad"]
-    tokenizer = tokenization.train("wordpiece", texts * 3, 100)
+    tokenizer = tokenization.train(texts * 3, 100)
     small = {"hidden_size": 64, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 48}
     changes = {} if name.startswith(("standard", "recurrent")) else small
     model = build(name, vocab_size=len(tokenizer), pad_token_id=0, num_labels=3, **changes).eval()

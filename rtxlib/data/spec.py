@@ -29,7 +29,7 @@ class DataSpec:
     strip_urls: bool = True
     squeeze_whitespace: bool = True
     uniform: bool = False  # leave a few lower-case words of each text, without punctuation or digits (clean.uniform)
-    # "bert", "wordpiece", "unigram", or a model's folder or Hub id; auto: bert for the Hub's data, else wordpiece
+    # "bert", "wordpiece", or a model's folder or Hub id; auto: bert for the Hub's data, else wordpiece
     tokenizer: str = "auto"
     vocab_size: int = 8000  # of a trained tokenizer, at most
     seed: int = 0  # of sampling, splits and the generator, not of training
@@ -74,7 +74,7 @@ def check(spec: DataSpec) -> None:
         raise InputError(f"No source '{spec.source}'; there are {known}.{nearest(str(spec.source), sources.NAMES)}")
     choices = {
         "lengths": ("all", "shortest", "longest"),
-        "tokenizer": ("auto", "bert", "wordpiece", "unigram", *([spec.tokenizer] if "/" in spec.tokenizer else [])),
+        "tokenizer": ("auto", "bert", "wordpiece", *([spec.tokenizer] if "/" in spec.tokenizer else [])),
         "task": sources.TASKS.get(spec.source, sources.ALL_TASKS),
         "domain": (None, *sources.DOMAINS),
     }

@@ -1,9 +1,8 @@
-"""Texts to token ids, with BERT's WordPiece from the Hub or with a WordPiece or Unigram vocabulary trained here."""
+"""Texts to token ids, with BERT's WordPiece from the Hub or with a WordPiece vocabulary trained here."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,7 @@ from rtxlib.data import sources
 from rtxlib.data.batching import Tokens
 from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, sides, texts_of
 from rtxlib.data.splits import by_length
-from rtxlib.errors import InputError, disk_full, nearest
+from rtxlib.errors import InputError, disk_full
 from rtxlib.hub import revision, unreachable
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ _BEGINNING = 16  # characters for each token that is kept: enough of a long text
 _CHUNK, _CHUNK_CHARACTERS = 4096, 1 << 23  # texts and characters encoded at once: bounds the memory of the encodings
 # Encoding takes time and memory in proportion to the characters of a text. A model reads 512 tokens at most.
 LONGEST_TEXT = 1_000_000  # characters of a text that are tokenised
-# The trainers of vocabularies take quadratic time in the length of a word, and Unigram's crashes beyond 100,000 characters.
+# The trainer of vocabularies takes quadratic time in the length of a word.
 LONGEST_WORD = 10_000  # characters of a word that a vocabulary is learnt from; real words have a few hundred at most
 
 
@@ -86,19 +85,18 @@ def choose(rows: Rows, spec: DataSpec, file: TokenizerFile | None) -> tuple[PreT
         if not spec.lowercase and normalizer and normalizer.normalize_str("A") == "a":
             rows.notes.append(f"{file.model} lower-cases all text, also with lowercase=False.")
         return tokenizer, f"{file.model} at {file.version[:12]}"
-    kind = "wordpiece" if spec.tokenizer == "auto" else spec.tokenizer
     texts = [text for column in rows.text_columns for text in rows.part("train")[column]]
-    tokenizer = train(kind, texts, spec.vocab_size, spec.lowercase)
+    tokenizer = train(texts, spec.vocab_size, spec.lowercase)
     if long := sum(_long_word(text, tokenizer.backend_tokenizer.normalizer) for text in texts):
         rows.notes.append(
             f"{long:,} training text{' holds' if long == 1 else 's hold'} a word of more than {LONGEST_WORD:,} characters; "
             "the vocabulary was learnt from the beginning of such words."
         )
-    described = f"{kind}, trained on the training split"
+    described = "wordpiece, trained on the training split"
     if wanted(spec):
         described += f", since {BERT} was out of reach"
         rows.notes.append(
-            f"The tokenizer of {BERT} could be had neither from the Hub nor from its cache; a {kind} "
+            f"The tokenizer of {BERT} could be had neither from the Hub nor from its cache; a WordPiece "
             f"vocabulary of {len(tokenizer):,} pieces was trained on the training split instead."
         )
     return tokenizer, described
@@ -150,20 +148,19 @@ def cut_texts(texts: Iterable[Text]) -> str:
 # ---------------------------------------- vocabularies
 
 
-def train(kind: str, texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreTrainedTokenizerFast:
-    """A vocabulary learnt from ``texts`` (the training split alone); the same set of texts gives the same vocabulary.
+def train(texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreTrainedTokenizerFast:
+    """A WordPiece vocabulary (Schuster and Nakajima 2012, as BERT uses it) learnt from the training texts.
+
+    The same set of texts gives the same vocabulary.
 
     Args:
-        kind: "wordpiece" (Schuster and Nakajima 2012, as BERT uses it) or "unigram" (Kudo 2018, as in SentencePiece)
         texts: the training texts
         vocab_size: at most this many pieces, the five special ones included
         lowercase: the tokenizer lower-cases what it encodes later
 
     Raises:
-        InputError: ``kind`` is unknown, the vocabulary is too small, or the texts hold nothing to learn from.
+        InputError: the vocabulary is too small, or the texts hold nothing to learn from.
     """
-    if kind not in _TRAINERS:
-        raise InputError(f"A tokenizer to train is 'wordpiece' or 'unigram', not '{kind}'.{nearest(kind, _TRAINERS)}")
     if vocab_size < 64:
         raise InputError(f"vocab_size is {vocab_size}; a vocabulary needs at least 64 pieces.")
     texts = sorted(set(texts))
@@ -173,16 +170,6 @@ def train(kind: str, texts: Iterable[str], vocab_size: int, lowercase: bool = Tr
         texts = [text.translate({ord(c): " " for c in counts.keys() - kept}) for text in texts]
     if not any(text.strip() for text in texts):
         raise InputError("There is no text to learn a vocabulary from.")
-    tokenizer = _TRAINERS[kind](texts, vocab_size, lowercase)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}",
-        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
-        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)],
-    )
-    return wrap(tokenizer)
-
-
-def _train_wordpiece(texts: list[str], vocab_size: int, lowercase: bool) -> Tokenizer:
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -197,46 +184,12 @@ def _train_wordpiece(texts: list[str], vocab_size: int, lowercase: bool) -> Toke
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.model = models.WordPiece(vocab=tokenizer.get_vocab(), unk_token=UNK)
-    return tokenizer
-
-
-def _train_unigram(texts: list[str], vocab_size: int, lowercase: bool) -> Tokenizer:
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *([normalizers.Lowercase()] if lowercase else [])])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Metaspace()
-    texts = _short_words(texts, tokenizer.normalizer)
-    trainer = trainers.UnigramTrainer(
-        vocab_size=vocab_size, special_tokens=list(SPECIAL), unk_token=UNK, show_progress=False
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}",
+        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)],
     )
-    try:
-        tokenizer.train_from_iterator(texts, trainer)
-    except Exception as error:  # tokenizers raises nothing narrower
-        letters = set("".join(tokenizer.normalizer.normalize_str(text) for text in texts)) - {" "}
-        if len(letters) < vocab_size:
-            raise
-        raise InputError(
-            f"vocab_size is {vocab_size}, but the texts have {len(letters)} different characters; ask for at least "
-            f"{len(letters) + 1} pieces, or for tokenizer='wordpiece'."
-        ) from error
-    # The trainer finds the same pieces each time, but sums their probabilities in random order. Three rounds of hard
-    # expectation-maximisation (segment, count, take logarithms) give scores that depend only on integer counts.
-    pieces = sorted(set(tokenizer.get_vocab()) - set(SPECIAL))
-    scores = dict.fromkeys(pieces, -10.0)
-    for _ in range(3):
-        vocabulary = [*((token, -100.0) for token in SPECIAL), *scores.items()]  # no text is split into special tokens
-        tokenizer.model = models.Unigram(vocabulary, unk_id=SPECIAL.index(UNK), byte_fallback=False)
-        found = Counter()
-        for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
-            found.update(encoding.tokens)
-        total = sum(found[piece] + 1 for piece in pieces)
-        scores = {piece: round(math.log((found[piece] + 1) / total), 6) for piece in pieces}
-    tokenizer.model = models.Unigram(
-        [*((token, -100.0) for token in SPECIAL), *sorted(scores.items(), key=lambda item: (-item[1], item[0]))],
-        unk_id=SPECIAL.index(UNK),
-        byte_fallback=False,
-    )
-    return tokenizer
+    return wrap(tokenizer)
 
 
 def _long_word(text: str, normalizer: normalizers.Normalizer) -> bool:
@@ -250,9 +203,6 @@ def _short_words(texts: list[str], normalizer: normalizers.Normalizer) -> list[s
     return [
         longer.sub(r"\1", normalizer.normalize_str(text)) if _long_word(text, normalizer) else text for text in texts
     ]
-
-
-_TRAINERS = {"wordpiece": _train_wordpiece, "unigram": _train_unigram}
 
 
 def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:

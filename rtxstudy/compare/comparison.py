@@ -150,7 +150,7 @@ class Comparison:
 
         if self.minilm:
             return tokenization.pretrained_tokenizer(pretrained.find(MINILM))
-        return tokenization.train("wordpiece", self.texts.whole(self.texts.rows("train")), 8000)
+        return tokenization.train(self.texts.whole(self.texts.rows("train")), 8000)
 
     @cached_property
     def lengths(self) -> pd.DataFrame:

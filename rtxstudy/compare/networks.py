@@ -60,7 +60,7 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_lengt
         chosen = tokenization.pretrained_tokenizer(pretrained.find(tokenizer))
     else:
         learnt = [text for column in data.text_columns for text in data.part("train")[column]]
-        chosen = tokenization.train(tokenizer, learnt, spec.vocab_size, spec.lowercase)
+        chosen = tokenization.train(learnt, spec.vocab_size, spec.lowercase)
     arrays = tokenization.tokenise(data, spec, chosen)
     told = {"source": texts.name, "revision": texts.fingerprint, "tokenizer": tokenizer, "notes": [], "revisions": {}}
     prepared.write(place, spec, data, arrays, chosen, told, pd.DataFrame(columns=audit.COLUMNS))

@@ -373,7 +373,7 @@ def encoder(folder: Path) -> None:
 import sys, torch
 from rtxlib.data import tokenization
 from rtxlib.models import Encoder, pretrained, preset
-tokenizer = tokenization.train("wordpiece", ["the film was dull", "the staff were kind and the soup was hot"], 100)
+tokenizer = tokenization.train(["the film was dull", "the staff were kind and the soup was hot"], 100)
 sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": len(tokenizer)}
 torch.manual_seed(0)
 pretrained.save(Encoder(preset("minilm-l3", **sizes)), sys.argv[1], tokenizer)
