@@ -22,22 +22,13 @@ from rtxlib.runs.store import Run
 
 
 def probabilities(run: Run, texts: Sequence[Text], **way: Any) -> np.ndarray:
-    """Probabilities (texts, labels) of texts, which are cleaned and cut as the run's training texts were.
-
-    A run on pairs takes pairs of texts. Standard error says how many texts are too long to be tokenised whole.
-
-    way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`.
-    """
-    return _probabilities(run, trained.cleaned(run, texts), **way)
+    """As :func:`rtxlib.runs.trained.probabilities`, also of a classifier that is no network."""
+    return opened(run)(texts, **way)
 
 
 def is_classifier(run: Run) -> bool:
     """Whether a run's folder holds a classifier that is no network (:mod:`rtx.classifiers`), as `rtx compare` leaves it."""
     return run.path is not None and (run.path / store.CLASSIFIER).is_file()
-
-
-def _probabilities(run: Run, cleaned: list[Text], **way: Any) -> np.ndarray:
-    return _answerer(run)(cleaned, **way)
 
 
 def opened(run: Run) -> Callable[..., np.ndarray]:
@@ -87,7 +78,7 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
     """
     numbers, names = _label_numbers(run, texts, labels), run.spec["label_names"]
     cleaned = trained.cleaned(run, texts)
-    p = _probabilities(run, cleaned)
+    p = _answerer(run)(cleaned)
     guesses = p.argmax(axis=1)
     found = seen.splits_of(run, cleaned)
     split = np.full(len(texts), "") if found is None else found

@@ -20,6 +20,7 @@ from rtx.classifiers.simple import Cascade, Majority
 from rtx.classifiers.words import WORD, WordCounts
 from rtxlib.data.tokenization import train
 from rtxlib.errors import InputError
+from rtxlib.runs import store
 
 GOOD, BAD, SO = ("fine", "lovely", "moving"), ("dull", "stale", "clumsy"), ("plain", "usual", "common")
 FILLER = ("film", "plot", "cast", "end", "start")
@@ -140,7 +141,7 @@ def test_a_cascade_asks_the_second_only_where_the_first_is_unsure(counted: WordC
 @pytest.mark.parametrize("broken", ["no file", "no JSON", "another kind", "no weights"])
 def test_a_damaged_folder_is_one_sentence(broken: str, counted: WordCounts, tmp_path: Path) -> None:
     kept(counted, tmp_path / "kept")
-    file = tmp_path / "kept" / folder.FILE
+    file = tmp_path / "kept" / store.CLASSIFIER
     match broken:
         case "no file":
             file.unlink()

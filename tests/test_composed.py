@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 from rtx.baselines.counting_words import NAME
-from rtx.use import probabilities
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import of_source
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
+from rtxlib.runs.trained import probabilities
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy import profiles, studies

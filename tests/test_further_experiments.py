@@ -17,7 +17,6 @@ import pytest
 import torch
 from statsmodels.stats.power import TTestPower
 
-from rtx.use import open_model
 from rtxlib import paths
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
@@ -27,6 +26,7 @@ from rtxlib.models.presets import preset
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.train import fresh_model, train_run
+from rtxlib.runs.trained import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
 from rtxstudy import not_run, profiles, published, readable, studies

@@ -108,16 +108,6 @@ def test_a_study_is_tuned_when_it_is_opened(untuned: None) -> None:
     assert told["seen"] == process.SETTINGS and told["released"] < 10
 
 
-@pytest.fixture
-def specs() -> dict[str, Any]:
-    """Two runs by their keys; their seeds are the keys."""
-    from rtxlib.data.spec import DataSpec
-    from rtxlib.runs.spec import RunSpec
-    from rtxlib.training.recipe import RECIPES
-
-    return {str(seed): RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"], seed) for seed in (0, 1)}
-
-
 def report(spec: Any, runs: Path, _: Any = None, patience: float = 0) -> SimpleNamespace:
     """Stands in for a training, and puts what it finds in its process into the run's metrics."""
     from rtxlib.runs import store
@@ -143,18 +133,30 @@ def metrics_of(runs: Path, keys: Iterable[str]) -> list[dict[str, Any]]:
     return [json.loads((runs / key / "metrics.json").read_text()) for key in keys]
 
 
-@glibc
-def test_worker_processes_are_tuned(
-    untuned: None, specs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rtx.executors import local
+WORKERS = """
+import json, os, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_process import metrics_of, report
+from rtx.executors import local
+from rtxlib.data.spec import DataSpec
+from rtxlib.runs.spec import RunSpec
+from rtxlib.training.recipe import RECIPES
+os.cpu_count = lambda: 2
+local.train_run = report
+specs = {{str(seed): RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"], seed) for seed in (0, 1)}}
+local.train_all(specs, Path({runs!r}), lambda line: None, {{}})
+print(json.dumps({{"parent": os.getpid(), "workers": metrics_of(Path({runs!r}), specs)}}))
+"""
 
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(local, "train_run", report)
-    local.train_all(specs, tmp_path, lambda line: None, {})
-    for told in metrics_of(tmp_path, specs):
-        assert told["process"] != os.getpid()
-        assert told["at_start"] == process.SETTINGS and told["released"] < 10
+
+@glibc
+def test_worker_processes_are_tuned(untuned: None, tmp_path: Path) -> None:
+    """In a process of its own, because workers are forked from one server a process, and other tests may have started it."""
+    told = told_by(WORKERS.format(tests=str(Path(__file__).parent), runs=str(tmp_path)))
+    for worker in told["workers"]:
+        assert worker["process"] != told["parent"]
+        assert worker["at_start"] == process.SETTINGS and worker["released"] < 10
 
 
 PARENT = """

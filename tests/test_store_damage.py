@@ -235,14 +235,14 @@ def test_files_of_a_run_that_do_not_fit_one_another_are_one_sentence(run, runs: 
 
 def test_a_run_that_is_swapped_while_it_is_opened_answers_nothing(run, runs: Path, tmp_path: Path, monkeypatch) -> None:
     """Otherwise the checksums of one run would be compared, and the weights of another be read."""
-    ours, other, opening = runs / run.key, shutil.copytree(runs / run.key, tmp_path / run.key), use.load_trained
+    ours, other, opening = runs / run.key, shutil.copytree(runs / run.key, tmp_path / run.key), trained.load_trained
 
     def swapped(folder: Path) -> object:
         ours.rename(tmp_path / "away")
         other.rename(ours)
         return opening(folder)
 
-    monkeypatch.setattr(use, "load_trained", swapped)
+    monkeypatch.setattr(trained, "load_trained", swapped)
     with pytest.raises(InputError, match="was changed while it was opened; give the same command again"):
         use.predict(store.find(runs, run.key), ["a film"])
     monkeypatch.undo()

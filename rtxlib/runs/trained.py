@@ -120,6 +120,11 @@ def answerer(run: Run) -> Callable[..., np.ndarray]:
     return answer
 
 
-def probabilities(run: Run, texts: Sequence[Text]) -> np.ndarray:
-    """Probabilities (texts, labels) of texts, which are cleaned and cut as the run's training texts were."""
-    return answerer(run)(cleaned(run, texts))
+def probabilities(run: Run, texts: Sequence[Text], **way: Any) -> np.ndarray:
+    """Probabilities (texts, labels) of texts, which are cleaned and cut as the run's training texts were.
+
+    A run on pairs takes pairs of texts. Standard error says how many texts are too long to be tokenised whole.
+
+    way: ``recurrent_depth`` or ``early_exit``, see :meth:`EncoderForSequenceClassification.forward`.
+    """
+    return answerer(run)(cleaned(run, texts), **way)

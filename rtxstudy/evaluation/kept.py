@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from rtx.use import open_model
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
+from rtxlib.runs.trained import open_model
 
 
 def measured_once(

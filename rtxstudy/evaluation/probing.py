@@ -19,13 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from transformers import PreTrainedTokenizerBase
 
-from rtx.use import open_run
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.runs.store import Run
+from rtxlib.runs.trained import open_run
 from rtxlib.training.predict import EVALUATION_TOKENS
 from rtxstudy.evaluation.behaviour import reading
 from rtxstudy.evaluation.pretraining import Embedder

@@ -139,7 +139,7 @@ def packed(run: Run) -> dict[str, Any]:
             f"Run {run.key} has {count:,} parameters, and a page holds at most {LARGEST:,}; choose a smaller run, for "
             "example one of the demo profile."
         )
-    from rtx.use import open_run
+    from rtxlib.runs.trained import open_run
 
     model, tokenizer = open_run(run)
     backend = tokenizer.backend_tokenizer
