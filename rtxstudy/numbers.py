@@ -68,3 +68,9 @@ def between(values: Iterable[float], spec: str) -> str:
 def counted(n: int, noun: str) -> str:
     """A count with its noun: "1 seed", "5 seeds"."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def megabytes(value: float) -> str:
+    """A size in units of 10⁶ bytes: "91 MB", "3.5 MB", "<0.1 MB"."""
+    digits = "<0.1" if value < 0.1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+    return f"{digits}{NBSP}MB"

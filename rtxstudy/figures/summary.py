@@ -15,6 +15,7 @@ from rtxstudy.figures.shared.notes import signed
 from rtxstudy.figures.shared.scales import Percent, logarithmic, wide
 from rtxstudy.figures.shared.style import WIDE, canvas, styled
 from rtxstudy.names import said, short
+from rtxstudy.numbers import megabytes
 
 PALE = "#b9b9b9"
 _CLEAR = "#0072b2"
@@ -62,13 +63,9 @@ def accuracy_for_cost(table: pd.DataFrame, title: str) -> Figure:
     ax.yaxis.set_major_formatter(Percent())
     ax.grid(True)
     ax.tick_params(length=0)
-    words = [f"{short(row.model)} · {_size(row.megabytes)}" for row in table.itertuples()]
+    words = [f"{short(row.model)} · {megabytes(row.megabytes)}" for row in table.itertuples()]
     place(ax, x, y, words, radii, [ink(colour) for colour in colours], segments=segments)
     return figure
-
-
-def _size(megabytes: float) -> str:
-    return f"{megabytes:.0f}\xa0MB" if megabytes >= 10 else f"{megabytes:.1f}\xa0MB"
 
 
 @styled

@@ -13,6 +13,7 @@ from rtxstudy.figures.shared.labels import at_line_ends, place, spread
 from rtxstudy.figures.shared.looks import DASHED, GREY, INK, OKABE, ink
 from rtxstudy.figures.shared.scales import Percent, grid, logarithmic, wide
 from rtxstudy.figures.shared.style import canvas, styled
+from rtxstudy.numbers import megabytes
 
 LARGEST, LEAST = 17.0, 3.5  # radius of the largest and of the least bubble, points
 _COLOURS = (  # a model has the colour of the first word that its name holds
@@ -88,7 +89,7 @@ def accuracy_against_time(
     segments += [((b, h), (b, k)) for b, h, k in zip(steps_x[1:], steps_y[:-1], steps_y[1:], strict=True)]
     ax.step(steps_x, steps_y, where="post", color="#8a8a8a", linewidth=1.1, zorder=1.6)
     ax.set_xlim(None, right)
-    words = [f"{model} · {_size(mb)}" for model, mb in zip(table["model"], table["mb"], strict=True)]
+    words = [f"{model} · {megabytes(mb)}" for model, mb in zip(table["model"], table["mb"], strict=True)]
     place(ax, x, y, words, radii, [ink(shade) for shade in colours], segments=segments)
     return figure
 
@@ -103,10 +104,6 @@ def _without_floor(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if at >= low - max(high - low, 0.05):
         return table, ""
     return others.reset_index(drop=True), f" The majority class lies below the figure, at {at:.0%}."
-
-
-def _size(mb: float) -> str:
-    return "<0.1 MB" if mb < 0.1 else f"{mb:.1f} MB" if mb < 10 else f"{mb:.0f} MB"
 
 
 @styled

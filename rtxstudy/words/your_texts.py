@@ -15,7 +15,7 @@ import pandas as pd
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
 from rtxstudy.compare.answer import Answer
-from rtxstudy.numbers import higher, interval, margin_points, number, signed
+from rtxstudy.numbers import higher, interval, margin_points, megabytes, number, signed
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
@@ -31,10 +31,6 @@ def score(value: float, n: int) -> str:
 
 def milliseconds(value: float) -> str:
     return f"{value:.2g} ms" if value < 10 else f"{value:,.0f} ms"
-
-
-def megabytes(value: float) -> str:
-    return "less than 0.1 MB" if value < 0.1 else f"{value:.2g} MB" if value < 10 else f"{value:,.0f} MB"
 
 
 def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
@@ -242,7 +238,7 @@ def shown_table(table: pd.DataFrame, answer: Answer) -> pd.DataFrame:
     columns |= {
         "score that decides": [f"{value:.3f}" for value in table["score"]],
         "ms a text": [f"{value:.2g}" if value < 10 else f"{value:.0f}" for value in table["ms"]],
-        "MB": [f"{value:.1f}" for value in table["mb"]],
+        "size": [megabytes(value) for value in table["mb"]],
         "trained on": [f"{int(value):,}" for value in table["rows"]],
         "learned": [
             "–" if row.model == "majority class" else "yes" if row.learned else "not shown"
