@@ -18,7 +18,7 @@ from rtxlib.data.batching import Tokens
 from rtxlib.data.corpus import packed
 from rtxlib.data.tokenization import special_ids
 from rtxlib.models import preset
-from rtxlib.models.masked import EncoderForMaskedLM
+from rtxlib.models.heads import EncoderForMaskedLM
 from rtxlib.training.device import pick_device, pick_precision
 from rtxlib.training.pretrainer import Pretrainer
 from rtxlib.training.recipe import recipe

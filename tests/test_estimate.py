@@ -14,7 +14,7 @@ from rtxlib.data.corpus import packed
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
-from rtxlib.models.masked import EncoderForMaskedLM
+from rtxlib.models.heads import EncoderForMaskedLM
 from rtxlib.runs.pretraining import Pretraining, config_of, pretrain
 from rtxlib.training.pretrainer import Pretrainer
 from rtxlib.training.recipe import recipe

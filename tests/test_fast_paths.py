@@ -20,7 +20,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib import process
 from rtxlib.data.batching import Tokens
-from rtxlib.models import attention, build, feedforward, norms
+from rtxlib.models import attention, build, layers
+from rtxlib.models.attention import rotary_angles
 from rtxlib.models.kernels import attention as attention_kernel
 from rtxlib.models.kernels import linear
 from rtxlib.models.kernels.attention import attend, attend_formula
@@ -29,7 +30,6 @@ from rtxlib.models.kernels.glu import glu, glu_formula
 from rtxlib.models.kernels.linear import Linear, prepacked
 from rtxlib.models.kernels.rms_norm import rms_norm, rms_norm_formula
 from rtxlib.models.kernels.rotation import rotate, rotate_formula
-from rtxlib.models.positions import rotary_angles
 from rtxlib.training import trainer
 from rtxlib.training.device import DTYPES, autocast
 from rtxlib.training.optimizer import make_optimizer
@@ -69,9 +69,9 @@ def rotate_in_format(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The formulas and torch's own operations in place of the kernels."""
     monkeypatch.setattr(linear, "_multiplies", lambda _: False)
-    monkeypatch.setattr(feedforward, "glu", glu_formula)
+    monkeypatch.setattr(layers, "glu", glu_formula)
     monkeypatch.setattr(attention, "rotate", rotate_in_format)
-    monkeypatch.setattr(norms.RMSNorm, "forward", nn.RMSNorm.forward)
+    monkeypatch.setattr(layers.RMSNorm, "forward", nn.RMSNorm.forward)
     monkeypatch.setattr(attention_kernel, "_plain_is_faster", lambda *_: False)
     monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
 
@@ -322,7 +322,7 @@ def test_rms_norm_and_both_its_gradients_are_torchs() -> None:
 
 def test_rms_norm_is_computed_in_full_precision_under_autocast() -> None:
     torch.manual_seed(0)
-    norm = norms.RMSNorm(32, eps=1e-6)
+    norm = layers.RMSNorm(32, eps=1e-6)
     x = torch.randn(4, 32).bfloat16().requires_grad_()
     gradient = torch.randn(4, 32)
     with torch.autocast("cpu", dtype=torch.bfloat16):

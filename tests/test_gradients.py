@@ -10,9 +10,8 @@ import torch
 from near import assert_near
 from test_recurrence import VARIANTS, small
 
-from rtxlib.models.masks import Views
+from rtxlib.models.attention import Views
 from rtxstudy.evaluation.gradients import (
-    _coefficients,
     gradients_by_parameter,
     gradients_by_pass,
     gradients_of_states,
@@ -178,10 +177,3 @@ def test_tokens_that_have_become_one_correlate_fully(batches: list) -> None:
     with torch.no_grad():
         model.encoder.stack.blocks[0][0].feedforward.output.bias[0] = 1e6  # and now on the same side
     assert states_by_pass(model, batches)["token_correlation"].iloc[-1] == pytest.approx(1)
-
-
-def test_a_form_without_coefficients_is_refused() -> None:
-    model = small()
-    model.encoder.stack.residual.form = "unknown"
-    with pytest.raises(ValueError, match="residual 'unknown'"):
-        _coefficients(model)

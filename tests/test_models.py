@@ -12,10 +12,9 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset
-from rtxlib.models.feedforward import FeedForward
+from rtxlib.models.attention import View, rotary_angles, sinusoidal_table
 from rtxlib.models.kernels.rotation import rotate
-from rtxlib.models.masks import View
-from rtxlib.models.positions import rotary_angles, sinusoidal_table
+from rtxlib.models.layers import FeedForward
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
 EXACTLY = 1e-10  # of two ways to compute one number in float64

@@ -23,8 +23,8 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
 from rtxlib.errors import InputError
 from rtxlib.models import preset
+from rtxlib.models.heads import EncoderForMaskedLM
 from rtxlib.models.kernels import vocabulary
-from rtxlib.models.masked import EncoderForMaskedLM
 from rtxlib.runs.pretraining import RECORD, Pretraining, pretrain
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run

@@ -10,8 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib.errors import InputError
 from rtxlib.models import build, preset
-from rtxlib.models.masks import View
-from rtxlib.models.positions import rotary_angles
+from rtxlib.models.attention import View, rotary_angles
 from rtxlib.models.trace import NO_TRACE, Trace
 from rtxlib.runs import cost
 

@@ -24,8 +24,7 @@ from transformers.initialization import no_init_weights
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, EncoderForSequenceClassification, ModelConfig, build, preset
-from rtxlib.models.masks import self_attention_view
-from rtxlib.models.positions import alibi_slopes
+from rtxlib.models.attention import alibi_slopes, self_attention_view
 from rtxlib.models.pretrained import assign
 from rtxlib.models.references import our_config, their_config
 

@@ -14,8 +14,8 @@ from transformers import AutoModel, AutoModelForSeq2SeqLM
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, EncoderDecoder, ModelConfig, preset
+from rtxlib.models.attention import sinusoidal_table
 from rtxlib.models.kernels.dropout import Dropout
-from rtxlib.models.positions import sinusoidal_table
 from rtxlib.models.seq2seq import Hypothesis, decode, penalty
 from rtxlib.models.trace import Trace
 

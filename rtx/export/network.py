@@ -10,10 +10,11 @@ import onnx
 from rtx.export import eight_bits
 from rtx.export.graph import Graph
 from rtx.export.parts import View, Weights, first, layer, linear, norm
+from rtxlib.models.attention import alibi_slopes
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.models.positions import alibi_slopes
+from rtxlib.models.residual import FORMS
 
 OUTPUT = {True: "logits", False: "embeddings"}  # of a classifier or not
 
@@ -73,7 +74,7 @@ class _Network:
         return self.graph.op("Mul", column, self.graph.constant(frequencies[None]))
 
     def _view(self, local: bool) -> View:
-        """:func:`rtxlib.models.masks.self_attention_view` as scores that are added."""
+        """:func:`rtxlib.models.attention.self_attention_view` as scores that are added."""
         graph, config, op = self.graph, self.config, self.graph.op
         seen = op("Cast", op("Unsqueeze", self.real, graph.whole([1, 2])), to=onnx.TensorProto.BOOL)  # (batch, 1, 1, length)
         distance = op("Abs", op("Sub", self.position, op("Unsqueeze", self.position, graph.whole([1]))))  # (length, length)
@@ -173,19 +174,19 @@ class _Network:
 
     def _joined(self, before: str, after: str, at: Weights, number: int, turn: str | None) -> str:
         """:class:`rtxlib.models.residual.PassResidual`."""
-        graph, form, op = self.graph, self.config.residual, self.graph.op
-        if form == "none" or (form == "from_second" and not number):
+        graph, form, op = self.graph, FORMS[self.config.residual], self.graph.op
+        if not form.joins(number):
             return after
-        if form == "learned":
+        if form.alpha == "learned":
             place = graph.whole(number) if turn is None else op("Add", self._trained(turn), graph.whole(1))
             alpha = op("Sigmoid", op("Gather", at.value("logit"), place, axis=0))
-        elif form == "gated":
+        elif form.alpha == "gate":
             alpha = op("Sigmoid", linear(op("Concat", before, after, axis=-1), at.sub("gate")))
         else:
             alpha = graph.constant(self.config.residual_scale)
-        if form in ("every", "from_second", "learned"):
-            return op("Add", after, op("Mul", before, alpha))
-        return op("Add", before, op("Mul", op("Sub", after, before), alpha))
+        if form.averages:
+            return op("Add", before, op("Mul", op("Sub", after, before), alpha))
+        return op("Add", after, op("Mul", before, alpha))
 
     def _pooled(self, h: str) -> str:
         """:meth:`rtxlib.models.encoder.Encoder.pool`, and for sentence embeddings the scaling to length one."""

@@ -65,7 +65,7 @@ def linear(x: str, at: Weights) -> str:
 
 
 def low_rank(x: str, at: Weights) -> str:
-    """:class:`rtxlib.models.relaxation.LowRank`: x·Aᵀ·Bᵀ + b."""
+    """:class:`rtxlib.models.recurrence.LowRank`: x·Aᵀ·Bᵀ + b."""
     narrow = at.graph.op("MatMul", x, at.value("a", matrix=True))
     return at.graph.op("Add", at.graph.op("MatMul", narrow, at.value("b", matrix=True)), at.value("bias"))
 
@@ -99,7 +99,7 @@ def activated(graph: Graph, x: str, config: ModelConfig) -> str:
 
 
 def feedforward(x: str, at: Weights, config: ModelConfig, own: Weights | None) -> str:
-    """:class:`rtxlib.models.feedforward.FeedForward`."""
+    """:class:`rtxlib.models.layers.FeedForward`."""
     inner = activated(at.graph, mapped(x, at, "input", own, "feedforward_input"), config)
     return mapped(inner, at, "output", own, "feedforward_output")
 

@@ -4,7 +4,7 @@
 ``AutoModelForSequenceClassification``, ``AutoModelForSeq2SeqLM`` and ``pipeline`` then open what these models save.
 
 config, presets              what a model is, and its names
-attention, feedforward, norms, positions, masks → layers → recurrence, residual → encoder → heads, seq2seq
+attention → layers → residual, recurrence → encoder → heads, seq2seq
 early_exit                   a text leaves the loop when its label is settled
 pretrained, references       checkpoints of BERT, MiniLM and ModernBERT, opened and saved
 kernels                      what is there for speed, beside the plain formulas

@@ -9,6 +9,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 from rtxlib.errors import InputError, nearest, shortened, shown
+from rtxlib.models.residual import FORMS
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "position": ("rotary", "learned", "sinusoidal", "alibi", "none"),
@@ -17,7 +18,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "feedforward": ("swiglu", "geglu", "gelu", "relu"),
     "pooling": ("cls", "mean", "pooler"),
     "block_sharing": ("shared", "unshared"),
-    "residual": ("none", "every", "from_second", "learned", "damped", "gated"),
+    "residual": tuple(FORMS),
     "depth_sampling": ("fixed", "uniform"),
     "output_initializer": ("plain", "depth_scaled"),
 }

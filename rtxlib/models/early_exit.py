@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from rtxlib.errors import InputError, nearest
+from rtxlib.models.attention import Views
 from rtxlib.models.encoder import Encoder
-from rtxlib.models.masks import Views
 
 CRITERIA = {
     "confidence": "the largest probability",  # Graves 2016; Schwartz et al. 2020

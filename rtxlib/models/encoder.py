@@ -16,14 +16,12 @@ from transformers import PreTrainedModel, initialization
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from rtxlib.errors import InputError
+from rtxlib.models.attention import Views, packed_positions, packed_view, self_attention_view, sinusoidal_table
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.kernels.linear import Linear
-from rtxlib.models.masks import Views, packed_positions, packed_view, self_attention_view
-from rtxlib.models.norms import make_norm
-from rtxlib.models.positions import sinusoidal_table
-from rtxlib.models.recurrence import RecurrentStack
-from rtxlib.models.relaxation import LowRank
+from rtxlib.models.layers import make_norm
+from rtxlib.models.recurrence import LowRank, RecurrentStack
 from rtxlib.models.residual import PassResidual
 from rtxlib.models.trace import Trace
 

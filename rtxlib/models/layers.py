@@ -1,16 +1,65 @@
-"""One layer: attention and feed-forward, each with a norm and a residual. A decoder layer also attends to the source."""
+"""One layer: attention and feed-forward, each with a norm and a residual. A decoder layer also attends to the source.
+
+The norms (RMSNorm, or torch's LayerNorm) and the feed-forward network (plain with two matrices, or gated with three) stand here.
+"""
 
 from __future__ import annotations
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rtxlib.models.attention import Attention
-from rtxlib.models.config import ModelConfig
-from rtxlib.models.feedforward import FeedForward
+from rtxlib.models.attention import SEES_ALL, Attention, View
+from rtxlib.models.config import GATED, ModelConfig
 from rtxlib.models.kernels.dropout import Dropout
-from rtxlib.models.masks import SEES_ALL, View
-from rtxlib.models.norms import make_norm
-from rtxlib.models.relaxation import PassParts
+from rtxlib.models.kernels.glu import glu
+from rtxlib.models.kernels.linear import Activation, Linear
+from rtxlib.models.kernels.rms_norm import rms_norm
+from rtxlib.models.recurrence import PassParts
+
+
+class RMSNorm(nn.RMSNorm):
+    """y = w ⊙ x / √(mean(x²) + ε) over the last axis (Zhang & Sennrich 2019)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, hidden) → (…, hidden)."""
+        return rms_norm(x, self.weight, self.eps)
+
+
+def make_norm(config: ModelConfig) -> nn.Module:
+    """The norm over the hidden dimension that ``config.norm`` names."""
+    if config.norm == "rmsnorm":
+        return RMSNorm(config.hidden_size, eps=config.norm_eps)
+    return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=config.norm_bias)
+
+
+ACTIVATIONS: dict[str, Activation] = {"swiglu": F.silu, "geglu": F.gelu, "gelu": F.gelu, "relu": F.relu}
+
+
+class FeedForward(nn.Module):
+    """W₂·act(W₁·x) (Vaswani et al. 2017), or gated W₃·(act(W₁·x) ⊙ W₂·x) (SwiGLU and GeGLU, Shazeer 2020).
+
+    The gate W₁ and the value W₂ are one matrix ``input`` (2·intermediate, hidden), gate first. ``activation_dropout``
+    acts between the activation and the last matrix.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gated = config.feedforward in GATED
+        self.activation = ACTIVATIONS[config.feedforward]
+        inner = config.resolved_intermediate_size
+        self.input = Linear(config.hidden_size, 2 * inner if self.gated else inner, bias=config.bias)
+        self.dropout = Dropout(config.activation_dropout)
+        self.output = Linear(inner, config.hidden_size, bias=config.bias)
+
+    def forward(self, x: Tensor, own: PassParts | None = None) -> Tensor:
+        """(…, hidden) → (…, hidden). own: what this pass adds to the two maps."""
+        if not hasattr(own, "feedforward_input"):
+            inner = glu(self.input(x), self.activation) if self.gated else self.input.activated(x, self.activation)
+            return self.output(self.dropout(inner))
+        inner = self.input(x) + own.feedforward_input(x)
+        inner = self.dropout(glu(inner, self.activation) if self.gated else self.activation(inner))
+        return self.output(inner) + own.feedforward_output(inner)
+
 
 # Under autocast a sub-layer's output is bf16 and the state is float32. `.to(x.dtype)` stands before each sum, because CPUs add
 # tensors of the same dtype faster.

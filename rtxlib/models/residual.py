@@ -1,76 +1,103 @@
 """The residual across passes: how a pass joins its output to the state it started from.
 
-To add a form:
-
-1. config.py: its word in ``CHOICES["residual"]``, and in ``_check_loop`` the values that it cannot have.
-2. Here: a row in the table, a case in ``forward``, and its parameters, if any, in ``__init__`` and ``reset_parameters``.
-3. ``forward_flops`` (runs/cost.py), if it multiplies matrices.
-4. ``_coefficients`` (rtxstudy/evaluation/gradients.py): how a pass weighs h and F(h), for the bound and the gain of the
-   gradient. ``forms`` (rtxstudy/studies/loop.py) and ``FORMS`` (rtxstudy/figures/shared/looks.py), if the study compares it and
-   draws it. ``configuration`` (rtxstudy/pages/weights.py) must
-   refuse it as long as the transformer page does not compute it.
-5. tests/test_recurrence.py: its formula in ``by_hand`` and its word in ``VARIANTS``, which other tests go through too.
+To add a form, add a record to :data:`FORMS`. The loop, its export and the bound on its gradient read it. A form that weighs
+h and F(h) in another way than by one α needs new fields of :class:`Form` and a case in :meth:`PassResidual.forward`. Then add
+its formula to ``by_hand`` and its word to ``VARIANTS`` in tests/test_recurrence.py, and to ``forms``
+(rtxstudy/studies/loop.py) if the study compares it.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 from transformers import initialization
 
-from rtxlib.models.config import ModelConfig
 from rtxlib.models.kernels.linear import Linear
+
+if TYPE_CHECKING:
+    from rtxlib.models.config import ModelConfig
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of the residual.
+
+    Attributes:
+        formula: the next state
+        averages: whether it is h + α·(F(h) − h), an average for α below 1; otherwise it is F(h) + α·h
+        alpha: "fixed" (``residual_scale``), "learned" (one number for each pass, which starts there), or "gate" (computed from h
+            and F(h), for each value)
+        begins: the first pass that has it, counted from 0; None: no pass has it, and the next state is F(h)
+    """
+
+    formula: str
+    averages: bool = False
+    alpha: Literal["fixed", "learned", "gate"] = "fixed"
+    begins: int | None = 0
+
+    def joins(self, pass_index: int) -> bool:
+        """Whether a pass, counted from 0, has this residual."""
+        return self.begins is not None and pass_index >= self.begins
+
+    def weights(self, alpha: float, pass_index: int) -> tuple[float, float]:
+        """(s, b) of h ← s·h + b·F(h) in a pass."""
+        if not self.joins(pass_index):
+            return 0.0, 1.0
+        return (1 - alpha, alpha) if self.averages else (alpha, 1.0)
+
+
+FORMS = {
+    "none": Form("h ← F(h)", begins=None),
+    "every": Form("h ← F(h) + α·h"),
+    "from_second": Form("h ← F(h) + α·h from the second pass on", begins=1),
+    "learned": Form("h ← F(h) + αₜ·h, with αₜ learned for each pass", alpha="learned"),
+    "damped": Form("h ← h + α·(F(h) − h)", averages=True),
+    "gated": Form("h ← g ⊙ F(h) + (1 − g) ⊙ h, with g = sigmoid(W·[h, F(h)] + b)", averages=True, alpha="gate"),
+}
 
 
 class PassResidual(nn.Module):
-    """h ← join(h, F(h)), where F is the block. ``config.residual`` names the form; α is ``residual_scale``.
-
-    ============= ============================== =====================================================================
-    form          next state                     meaning
-    ============= ============================== =====================================================================
-    none          F(h)                           only the block's own residuals carry the state
-    every         F(h) + α·h                     every pass
-    from_second   F(h), then F(h) + α·h          every pass but the first (default)
-    learned       F(h) + α_t·h                   α_t = sigmoid(a_t) is learned for each pass t and starts at α
-    damped        h + α·(F(h) − h)               a step of length α towards F(h)
-    gated         g ⊙ F(h) + (1 − g) ⊙ h         g = sigmoid(W·[h, F(h)] + b) for each value, about one half at the start
-    ============= ============================== =====================================================================
+    """h ← join(h, F(h)), where F is the block. ``config.residual`` names one of :data:`FORMS`; α is ``residual_scale``.
 
     F has residual connections inside, so F(h) ≈ h at the start. F(h) + α·h therefore multiplies the state by about 1 + α in
-    each pass. Damped and gated are averages of h and F(h), so the state grows only by what F adds to it.
+    each pass. Damped and gated are averages of h and F(h), so the state grows only by what F adds to it. The gate is about one
+    half at the start.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.form, self.alpha = config.residual, config.residual_scale
-        if self.form == "learned":
-            self.logit = nn.Parameter(torch.empty(config.recurrent_depth))  # a_t
-        if self.form == "gated":
+        self.form, self.start = FORMS[config.residual], config.residual_scale
+        if self.form.alpha == "learned":
+            self.logit = nn.Parameter(torch.empty(config.recurrent_depth))  # αₜ = sigmoid(logitₜ)
+        if self.form.alpha == "gate":
             self.gate = Linear(2 * config.hidden_size, config.hidden_size)
 
     def reset_parameters(self) -> None:
-        """Start at sigmoid(a_t) = α. The gate starts as every other linear map does."""
-        if self.form == "learned":
-            initialization.constant_(self.logit, math.log(self.alpha / (1 - self.alpha)))
+        """Start at αₜ = α. The gate starts as every other linear map does."""
+        if self.form.alpha == "learned":
+            initialization.constant_(self.logit, math.log(self.start / (1 - self.start)))
 
     def forward(self, before: Tensor, after: Tensor, pass_index: int) -> Tensor:
         """Join h (``before``) and F(h) (``after``), both (batch, length, hidden); pass_index counts from 0.
 
         Passes beyond the trained ones use the last learned α.
         """
-        match self.form:
-            case "none":
-                return after
-            case "every":
-                return after + self.alpha * before
-            case "from_second":
-                return after + self.alpha * before if pass_index > 0 else after
-            case "learned":
-                return after + self.logit[min(pass_index, len(self.logit) - 1)].sigmoid() * before
-            case "damped":
-                return torch.lerp(before, after, self.alpha)
-            case "gated":  # torch.lerp needs one dtype; under autocast the gate is bf16
-                gate = self.gate(torch.cat((before, after), dim=-1)).sigmoid()
-                return before + gate * (after - before)
+        if not self.form.joins(pass_index):
+            return after
+        alpha = self.start
+        if self.form.alpha == "learned":
+            alpha = self.logit[min(pass_index, len(self.logit) - 1)].sigmoid()
+        elif self.form.alpha == "gate":
+            alpha = self.gate(torch.cat((before, after), dim=-1)).sigmoid()
+        return before + alpha * (after - before) if self.form.averages else after + alpha * before
+
+    def weights(self, passes: int) -> list[tuple[float, float]]:
+        """(s, b) of h ← s·h + b·F(h) in each pass; NaN for a gate, whose weights depend on the state."""
+        alphas = [math.nan if self.form.alpha == "gate" else float(self.start)] * passes
+        if self.form.alpha == "learned":
+            alphas = self.logit.sigmoid().tolist()
+        return [self.form.weights(alpha, pass_index) for pass_index, alpha in enumerate(alphas)]

@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from rtxlib.errors import InputError
+from rtxlib.models.attention import padding_view, self_attention_view
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder, EncoderBase, check_length
 from rtxlib.models.kernels.linear import linear
-from rtxlib.models.layers import DecoderLayer
-from rtxlib.models.masks import padding_view, self_attention_view
-from rtxlib.models.norms import make_norm
+from rtxlib.models.layers import DecoderLayer, make_norm
 from rtxlib.models.trace import NO_TRACE, Trace
 
 

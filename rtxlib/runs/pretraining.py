@@ -22,7 +22,7 @@ from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.masked import EncoderForMaskedLM
+from rtxlib.models.heads import EncoderForMaskedLM
 from rtxlib.models.presets import preset
 from rtxlib.runs.keys import GENERATION, changed, hashed
 from rtxlib.runs.once import train_once

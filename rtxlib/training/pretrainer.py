@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rtxlib.data.batching import Tokens, batches, collate
-from rtxlib.models.masked import NOT_PREDICTED
+from rtxlib.models.heads import NOT_PREDICTED
 from rtxlib.training.device import autocast
 from rtxlib.training.trainer import Trainer
 
@@ -37,7 +37,7 @@ def hide(
 
 
 class Pretrainer(Trainer):
-    """Trains an :class:`rtxlib.models.masked.EncoderForMaskedLM` on packed rows (:func:`rtxlib.data.corpus.packed`).
+    """Trains an :class:`rtxlib.models.heads.EncoderForMaskedLM` on packed rows (:func:`rtxlib.data.corpus.packed`).
 
     Arguments as :class:`Trainer` takes them, and ``share``: the share of tokens that are hidden, drawn anew in every epoch.
     The curve's accuracy is that of the predicted tokens.

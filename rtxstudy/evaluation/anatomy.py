@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from rtxlib.errors import InputError, nearest
+from rtxlib.models.attention import self_attention_view
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.layers import EncoderLayer
-from rtxlib.models.masks import self_attention_view
 from rtxlib.models.presets import preset
 from rtxlib.models.references import REFERENCES
 from rtxlib.runs.cost import parameters

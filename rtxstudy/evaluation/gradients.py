@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -90,26 +89,6 @@ def gradients_by_pass(model: EncoderForSequenceClassification, batches: Sequence
     )
 
 
-def _coefficients(model: EncoderForSequenceClassification) -> list[tuple[float, float]]:
-    """(s, b) of each pass' residual h ← s·h + b·F(h); NaN for a gate, whose coefficients depend on the state."""
-    residual, passes = model.encoder.stack.residual, model.config.recurrent_depth
-    alpha = residual.alpha
-    match residual.form:
-        case "none":
-            return [(0.0, 1.0)] * passes
-        case "every":
-            return [(alpha, 1.0)] * passes
-        case "from_second":
-            return [(0.0, 1.0)] + [(alpha, 1.0)] * (passes - 1)
-        case "learned":
-            return [(a, 1.0) for a in residual.logit.sigmoid().tolist()]
-        case "damped":
-            return [(1 - alpha, alpha)] * passes
-        case "gated":
-            return [(math.nan, math.nan)] * passes
-    raise ValueError(f"The coefficients of the residual '{residual.form}' are not defined here.")
-
-
 def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequence[Batch]) -> pd.DataFrame:
     """The gradient of the loss that reaches the state after each pass, with two products that are said to predict it.
 
@@ -136,7 +115,7 @@ def gradients_of_states(model: EncoderForSequenceClassification, batches: Sequen
         norms = torch.stack([state.grad.flatten(1).norm(dim=1) for state in encoded.pass_states])  # (R + 1, B)
         ratios.append(norms / norms[-1])
     ratio = torch.cat(ratios, dim=1).double()
-    coefficients = np.array(_coefficients(model))  # (R, 2)
+    coefficients = np.array(model.encoder.stack.residual.weights(model.config.recurrent_depth))  # (R, 2)
     after = [coefficients[t:] for t in range(len(coefficients) + 1)]  # of the passes after t
     return pd.DataFrame(
         {

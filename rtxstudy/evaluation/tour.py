@@ -14,12 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rtxlib.models.attention import alibi_slopes, rotary_angles
 from rtxlib.models.config import CHOICES, ModelConfig
 from rtxlib.models.encoder import Encoder
-from rtxlib.models.feedforward import FeedForward
 from rtxlib.models.kernels.rotation import rotate
-from rtxlib.models.layers import make_norm
-from rtxlib.models.positions import alibi_slopes, rotary_angles
+from rtxlib.models.layers import FeedForward, make_norm
 from rtxlib.models.presets import build
 from rtxlib.runs.cost import Batch
 from rtxstudy.evaluation.gradients import pass_gradients

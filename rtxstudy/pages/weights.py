@@ -14,8 +14,7 @@ from rtxlib.errors import InputError
 from rtxlib.models.attention import Attention
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder, EncoderBase
-from rtxlib.models.feedforward import FeedForward
-from rtxlib.models.layers import DecoderLayer, EncoderLayer
+from rtxlib.models.layers import DecoderLayer, EncoderLayer, FeedForward
 from rtxlib.runs.store import Run
 
 LARGEST = 6_000_000  # parameters; at 16 bits each they make a page of 16 MB, which a browser still opens
@@ -75,7 +74,7 @@ def _walk(model: EncoderBase, encoder: Encoder) -> Iterator[tuple[str, Tensor]]:
     for number, block in enumerate(encoder.stack.blocks):
         for index, layer in enumerate(block):
             yield from _layer(f"encoder/{number}/{index}", layer)
-    if encoder.stack.residual.form == "learned":
+    if encoder.config.residual == "learned":
         yield "loop/alpha", encoder.stack.residual.logit.data.sigmoid()
     yield from _norm("encoder/norm", encoder.final_norm)
     if hasattr(model, "decoder"):

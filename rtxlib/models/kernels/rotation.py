@@ -11,7 +11,7 @@ from torch import Tensor
 def rotate_formula(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """(x₁, x₂) → (x₁·cos − x₂·sin, x₂·cos + x₁·sin) for each pair of dimensions (Su et al. 2021).
 
-    x: (B, H, T, D). cos, sin: (T, D), from :func:`rtxlib.models.positions.rotary_angles`. The two members of a pair lie
+    x: (B, H, T, D). cos, sin: (T, D), from :func:`rtxlib.models.attention.rotary_angles`. The two members of a pair lie
     D/2 apart. The paper pairs neighbours instead; the two layouts differ by one permutation of the dimensions, which
     changes no product of a query with a key.
     """
