@@ -21,10 +21,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from rtxlib import process
 from rtxlib.data.batching import Tokens
 from rtxlib.models import attention, build, layers
-from rtxlib.models.attention import rotary_angles
-from rtxlib.models.kernels import attention as attention_kernel
+from rtxlib.models.attention import attend, attend_formula, rotary_angles
 from rtxlib.models.kernels import linear
-from rtxlib.models.kernels.attention import attend, attend_formula
 from rtxlib.models.kernels.dropout import Dropout, dropout_mask
 from rtxlib.models.kernels.glu import glu, glu_formula
 from rtxlib.models.kernels.linear import Linear, prepacked
@@ -72,13 +70,13 @@ def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "glu", glu_formula)
     monkeypatch.setattr(attention, "rotate", rotate_in_format)
     monkeypatch.setattr(layers.RMSNorm, "forward", nn.RMSNorm.forward)
-    monkeypatch.setattr(attention_kernel, "_plain_is_faster", lambda *_: False)
+    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: False)
     monkeypatch.setattr(Dropout, "forward", nn.Dropout.forward)
 
 
 def make_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels everywhere, including where torch's fused attention is usually chosen."""
-    monkeypatch.setattr(attention_kernel, "_plain_is_faster", lambda *_: True)
+    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: True)
 
 
 def batch(rows: int, length: int) -> dict[str, Tensor]:
@@ -158,7 +156,7 @@ def test_attention_and_its_gradients_are_those_of_the_formula(
     way: str, hides: str, keys: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Masks as models make them: one row for all queries, or numbers for each head and a longer sequence."""
-    monkeypatch.setattr(attention_kernel, "_plain_is_faster", lambda *_: way == "plain")
+    monkeypatch.setattr(attention, "_plain_is_faster", lambda *_: way == "plain")
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 4, length, 8, dtype=torch.float64, requires_grad=True) for length in (5, keys, keys))
     given, mask = None, None

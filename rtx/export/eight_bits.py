@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from rtx.export.graph import Graph
 from rtxlib.models.kernels.linear import Linear
-from rtxlib.models.recurrence import MATRICES
+from rtxlib.models.layers import MATRICES
 
 # Weights take seven of the eight bits. Processors without VNNI add two products in sixteen bits, where larger weights overflow.
 _MOST = 63

@@ -65,7 +65,7 @@ def linear(x: str, at: Weights) -> str:
 
 
 def low_rank(x: str, at: Weights) -> str:
-    """:class:`rtxlib.models.recurrence.LowRank`: x·Aᵀ·Bᵀ + b."""
+    """:class:`rtxlib.models.layers.LowRank`: x·Aᵀ·Bᵀ + b."""
     narrow = at.graph.op("MatMul", x, at.value("a", matrix=True))
     return at.graph.op("Add", at.graph.op("MatMul", narrow, at.value("b", matrix=True)), at.value("bias"))
 

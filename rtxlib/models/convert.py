@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast
 from rtxlib.errors import InputError, nearest
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder
-from rtxlib.models.recurrence import MATRICES, NORMS
+from rtxlib.models.layers import MATRICES, NORMS
 
 STARTS = ("lower", "spread", "average")
 

@@ -20,8 +20,8 @@ from rtxlib.models.attention import Views, packed_positions, packed_view, self_a
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.kernels.dropout import Dropout
 from rtxlib.models.kernels.linear import Linear
-from rtxlib.models.layers import make_norm
-from rtxlib.models.recurrence import LowRank, RecurrentStack
+from rtxlib.models.layers import LowRank, make_norm
+from rtxlib.models.recurrence import RecurrentStack
 from rtxlib.models.residual import PassResidual
 from rtxlib.models.trace import Trace
 

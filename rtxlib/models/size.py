@@ -11,8 +11,7 @@ from torch import nn
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Embeddings
-from rtxlib.models.layers import EncoderLayer, make_norm
-from rtxlib.models.recurrence import PassParts
+from rtxlib.models.layers import EncoderLayer, PassParts, make_norm
 from rtxlib.models.residual import PassResidual
 from rtxlib.process import available_memory, short_of_memory
 

@@ -1,6 +1,6 @@
 """Code that is there for speed. tests/test_fast_paths.py compares each kernel with its formula.
 
-``rms_norm``, ``rotate``, ``glu`` and ``attend`` have the formula beside them, as ``rms_norm_formula`` and so on. ``linear`` is
+``rms_norm``, ``rotate`` and ``glu`` have the formula beside them, as ``rms_norm_formula`` and so on. ``linear`` is
 compared with torch's ``F.linear``. ``dropout`` is compared with its definition: the share of zeros, and the factor of the rest.
 
 ============ =========================== ============================================================
@@ -10,7 +10,6 @@ linear       ``linear``, ``Linear``      x·Wᵀ + b
 rms_norm     ``rms_norm``                w ⊙ x / √(mean(x²) + ε)
 rotation     ``rotate``                  each pair of dimensions turned by the angle of its position
 glu          ``glu``                     act(gate) ⊙ value
-attention    ``attend``                  softmax(Q·Kᵀ / √D + mask)·V
 dropout      ``dropout``, ``Dropout``    x ⊙ mask / (1 − p)
 ============ =========================== ============================================================
 
