@@ -23,11 +23,17 @@ from rtxlib.data.batching import Tokens
 from rtxlib.models import attention, build, layers
 from rtxlib.models.attention import attend, attend_formula, rotary_angles
 from rtxlib.models.kernels import linear
-from rtxlib.models.kernels.dropout import Dropout, dropout_mask
-from rtxlib.models.kernels.glu import glu, glu_formula
+from rtxlib.models.kernels.elementwise import (
+    Dropout,
+    dropout_mask,
+    glu,
+    glu_formula,
+    rms_norm,
+    rms_norm_formula,
+    rotate,
+    rotate_formula,
+)
 from rtxlib.models.kernels.linear import Linear, prepacked
-from rtxlib.models.kernels.rms_norm import rms_norm, rms_norm_formula
-from rtxlib.models.kernels.rotation import rotate, rotate_formula
 from rtxlib.training import trainer
 from rtxlib.training.device import DTYPES, autocast
 from rtxlib.training.optimizer import make_optimizer

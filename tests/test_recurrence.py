@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from rtxlib.errors import InputError
 from rtxlib.models import build, preset
 from rtxlib.models.attention import View, rotary_angles
-from rtxlib.models.trace import NO_TRACE, Trace
+from rtxlib.models.layers import NO_TRACE, Trace
 from rtxlib.runs import cost
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}

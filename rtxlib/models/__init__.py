@@ -8,7 +8,6 @@ attention → layers → residual, recurrence → encoder → heads, seq2seq
 early_exit                   a text leaves the loop when its label is settled
 pretrained, references       checkpoints of BERT, MiniLM and ModernBERT, opened and saved
 kernels                      what is there for speed, beside the plain formulas
-trace                        states and attention weights, recorded for callers who ask
 """
 
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification

@@ -18,12 +18,11 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from rtxlib.errors import InputError
 from rtxlib.models.attention import Views, packed_positions, packed_view, self_attention_view, sinusoidal_table
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.kernels.dropout import Dropout
+from rtxlib.models.kernels.elementwise import Dropout
 from rtxlib.models.kernels.linear import Linear
-from rtxlib.models.layers import LowRank, make_norm
+from rtxlib.models.layers import LowRank, Trace, make_norm
 from rtxlib.models.recurrence import RecurrentStack
 from rtxlib.models.residual import PassResidual
-from rtxlib.models.trace import Trace
 
 
 class Embeddings(nn.Module):

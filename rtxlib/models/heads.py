@@ -16,7 +16,7 @@ from rtxlib.models.attention import Views
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.early_exit import EarlyExit, classify_with_exits
 from rtxlib.models.encoder import Encoder, EncoderBase
-from rtxlib.models.kernels.dropout import Dropout
+from rtxlib.models.kernels.elementwise import Dropout
 from rtxlib.models.kernels.linear import Linear, linear
 from rtxlib.models.kernels.vocabulary import vocabulary_loss
 

@@ -13,10 +13,37 @@ from transformers import initialization
 
 from rtxlib.models.attention import SEES_ALL, Attention, View
 from rtxlib.models.config import GATED, ModelConfig
-from rtxlib.models.kernels.dropout import Dropout
-from rtxlib.models.kernels.glu import glu
+from rtxlib.models.kernels.elementwise import Dropout, glu, rms_norm
 from rtxlib.models.kernels.linear import Activation, Linear, linear
-from rtxlib.models.kernels.rms_norm import rms_norm
+
+
+class Trace:
+    """Lists that a forward pass appends to. A list that nobody asked for is None, and nothing is kept alive for it.
+
+    With ``states``:
+        states: the embedding, and the state (batch, length, hidden) after each layer. For the last layer of a pass it is
+            the state after the residual across passes.
+        pass_states: the state that enters the loop, and the state after each pass.
+    With ``attentions``, which makes attention eager:
+        attentions: the self-attention weights of each layer (batch, heads, queries, keys).
+        cross_attentions: the weights of each decoder layer's attention to the source.
+    """
+
+    def __init__(self, states: bool | None = False, attentions: bool | None = False) -> None:
+        self.states: list[Tensor] | None = [] if states else None
+        self.pass_states: list[Tensor] | None = [] if states else None
+        self.attentions: list[Tensor] | None = [] if attentions else None
+        self.cross_attentions: list[Tensor] | None = [] if attentions else None
+
+    def add(self, **tensors: Tensor) -> None:
+        """Append each tensor to the list of its name, if that list was asked for."""
+        for name, tensor in tensors.items():
+            wanted = getattr(self, name)
+            if wanted is not None:
+                wanted.append(tensor)
+
+
+NO_TRACE = Trace()
 
 
 class RMSNorm(nn.RMSNorm):

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from rtxlib.errors import InputError
 from rtxlib.models.attention import SEES_ALL, Views
 from rtxlib.models.config import ModelConfig, check_depth
-from rtxlib.models.layers import EncoderLayer, PassParts, make_norm
+from rtxlib.models.layers import NO_TRACE, EncoderLayer, PassParts, Trace, make_norm
 from rtxlib.models.residual import PassResidual
-from rtxlib.models.trace import NO_TRACE, Trace
 
 _NO_MASKS = Views(SEES_ALL)
 

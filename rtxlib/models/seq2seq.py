@@ -14,8 +14,7 @@ from rtxlib.models.attention import padding_view, self_attention_view
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Encoder, EncoderBase, check_length
 from rtxlib.models.kernels.linear import linear
-from rtxlib.models.layers import DecoderLayer, make_norm
-from rtxlib.models.trace import NO_TRACE, Trace
+from rtxlib.models.layers import NO_TRACE, DecoderLayer, Trace, make_norm
 
 
 class EncoderDecoder(EncoderBase):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from rtxlib.models.attention import alibi_slopes, rotary_angles
 from rtxlib.models.config import CHOICES, ModelConfig
 from rtxlib.models.encoder import Encoder
-from rtxlib.models.kernels.rotation import rotate
+from rtxlib.models.kernels.elementwise import rotate
 from rtxlib.models.layers import FeedForward, make_norm
 from rtxlib.models.presets import build
 from rtxlib.runs.cost import Batch

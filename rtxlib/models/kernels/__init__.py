@@ -7,10 +7,10 @@ compared with torch's ``F.linear``. ``dropout`` is compared with its definition:
 module       kernel                      formula
 ============ =========================== ============================================================
 linear       ``linear``, ``Linear``      x·Wᵀ + b
-rms_norm     ``rms_norm``                w ⊙ x / √(mean(x²) + ε)
-rotation     ``rotate``                  each pair of dimensions turned by the angle of its position
-glu          ``glu``                     act(gate) ⊙ value
-dropout      ``dropout``, ``Dropout``    x ⊙ mask / (1 − p)
+elementwise  ``rms_norm``                w ⊙ x / √(mean(x²) + ε)
+             ``rotate``                  each pair of dimensions turned by the angle of its position
+             ``glu``                     act(gate) ⊙ value
+             ``dropout``, ``Dropout``    x ⊙ mask / (1 − p)
 ============ =========================== ============================================================
 
 A model part calls the kernel by its name. The kernel decides from the device, the number format and whether gradients are
