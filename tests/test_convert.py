@@ -73,7 +73,7 @@ def test_a_window_is_repeated_or_passed_in_damped_steps(six: Encoder) -> None:
     assert torch.equal(states(repeat_window(six, 2, 2, 1, damped=True)), states(six))
     for damped in (False, True):
         with torch.no_grad():
-            h, view = six.embeddings(IDS), six.views(IDS.shape[1], None, IDS.device).full
+            h, view = six.embeddings(IDS), six.context(IDS.shape[1], None, IDS.device).full
             for number, layer in enumerate(six.stack.blocks[0]):
                 if number == 2:
                     for _ in range(3):

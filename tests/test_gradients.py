@@ -10,7 +10,7 @@ import torch
 from near import assert_near
 from test_recurrence import VARIANTS, small
 
-from rtxlib.models.attention import Views
+from rtxlib.models.layers import Context
 from rtxstudy.evaluation.gradients import (
     gradients_by_parameter,
     gradients_by_pass,
@@ -78,10 +78,10 @@ def test_gradients_of_states_are_what_finite_differences_say(batches: list) -> N
     states = model.encoder(batch["input_ids"], output_hidden_states=True).pass_states
 
     def loss(h: torch.Tensor, start: int) -> float:
-        stack, full = model.encoder.stack, model.encoder.views(3, None, h.device).full
-        views = Views(full._replace(rotary=tuple(x.double() for x in full.rotary)))
+        stack, full = model.encoder.stack, model.encoder.context(3, None, h.device).full
+        context = Context(full._replace(rotary=tuple(x.double() for x in full.rotary)))
         for number in range(start, 3):
-            h = stack.finish(h, stack.begin(h, h, number, views), number, views)
+            h = stack.finish(h, stack.begin(h, h, number, context), number, context)
         return torch.nn.functional.cross_entropy(model.classify(h), batch["labels"], reduction="none")
 
     step, norms = 1e-6, []

@@ -526,7 +526,7 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
         with log.open("a") as file:
             share = ray.get_runtime_context().get_assigned_resources()["GPU"]
             file.write(f"{spec.seed} {share} {os.getpid()}\n")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while spec.seed and len(log.read_text().splitlines()) < 3 and time.monotonic() < deadline:
             time.sleep(0.05)  # the two others must run at the same time
         assert time.monotonic() < deadline
@@ -547,8 +547,10 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
     node = add_node(nodes, num_cpus=2, num_gpus=1)
     hooked(hook)
     missing = {spec.key("f"): spec for spec in seeds(0, 1, 2)}
-    cluster.train_all(missing, paths.runs_dir(), lambda line: None)
-    nodes.remove_node(node)
+    try:
+        cluster.train_all(missing, paths.runs_dir(), lambda line: None)
+    finally:  # other tests run on this cluster
+        nodes.remove_node(node)
     lines = [line.split() for line in log.read_text().splitlines()]
     assert len({process for _, _, process in lines}) == 3  # no worker stays with a CUDA context on the GPU of the next
     assert {seed: float(share) for seed, share, _ in lines} == {

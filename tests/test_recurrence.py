@@ -10,8 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib.errors import InputError
 from rtxlib.models import build, preset
-from rtxlib.models.attention import View, rotary_angles
-from rtxlib.models.layers import NO_TRACE, Trace
+from rtxlib.models.attention import SEES_ALL, View, rotary_angles
+from rtxlib.models.layers import NO_TRACE, Context, Trace
 from rtxlib.runs import cost
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
@@ -224,8 +224,8 @@ def test_without_sharing_and_residual_it_is_a_deeper_standard_encoder_also_with_
 def test_a_trace_records_what_was_asked_for_and_nothing_else() -> None:
     stack, h = small("recurrent-2x3x64", prelude_layers=1).encoder.stack, torch.randn(2, 5, 64, dtype=torch.float64)
     states, attentions = Trace(states=True), Trace(attentions=True)
-    last = stack(h, trace=states)
-    assert_near(stack(h, trace=attentions), last, EXACTLY)
+    last = stack(h, Context(SEES_ALL, trace=states))
+    assert_near(stack(h, Context(SEES_ALL, trace=attentions)), last, EXACTLY)
     assert len(states.states) == 7 and len(states.pass_states) == 4 and states.attentions is None
     assert states.states[-1] is states.pass_states[-1] is last
     assert len(attentions.attentions) == 7 and attentions.states is attentions.pass_states is None

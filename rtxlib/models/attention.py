@@ -127,19 +127,25 @@ class View(NamedTuple):
     to the scores. None: every token sees every token.
     rotary: cosine and sine of the positions' angles, each (length, head_dim). None: no rotation.
     groups: the groups of texts of a packed row. A text sees only itself. None: a row is one text.
+    queries: how many positions of each text, from the first, the layer computes; None: all.
+    eager: whether the attention weights are built and returned.
     """
 
     mask: Tensor | None = None
     rotary: tuple[Tensor, Tensor] | None = None
     groups: tuple[Group, ...] | None = None
+    queries: int | None = None
+    eager: bool = False
 
-    def first(self, x: Tensor, queries: int) -> Tensor:
-        """The first ``queries`` tokens of each text: (batch, length, hidden) → (batch, queries, hidden).
+    def asking(self, x: Tensor) -> Tensor:
+        """The positions that are computed: (batch, length, hidden) → (batch, queries, hidden).
 
         A packed row (1, total, hidden) has one first token for each text: (1, texts, hidden), and ``queries`` is 1.
         """
+        if self.queries is None:
+            return x
         if self.groups is None:
-            return x[:, :queries]
+            return x[:, : self.queries]
         return x if x.shape[1] == sum(group.texts for group in self.groups) else x[:, self.starts(x.device)]
 
     def starts(self, device: torch.device) -> Tensor:
@@ -175,13 +181,6 @@ class Group(NamedTuple):
         """The states of their tokens end to end: (texts, length, d) → (tokens, d)."""
         x = x.flatten(0, 1)
         return x if self.places is None else x.index_select(0, self.places)
-
-
-class Views(NamedTuple):
-    """What the layers of an encoder see: ``full`` is for global layers, ``local`` for layers with a window (None: no such)."""
-
-    full: View
-    local: View | None = None
 
 
 SEES_ALL = View()
@@ -286,35 +285,32 @@ class Attention(nn.Module):
         self,
         x: Tensor,
         view: View = SEES_ALL,
-        queries: int | None = None,
-        eager: bool = False,
         memory: Tensor | None = None,
         own: PassParts | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from the first ``queries`` positions of x (all by default) to every position of x, or of ``memory``.
+        """Attend from the positions that ``view`` asks for (all by default) to every position of x, or of ``memory``.
 
-        x: (batch, length, hidden). memory: (batch, memory length, hidden). view: mask and rotary angles.
-        Cross-attention has no rotation. own: what this pass adds to the projections. Returns the output (batch, queries,
-        hidden), and with ``eager`` the weights (batch, heads, queries, keys), otherwise None. x may be a packed row
-        (1, total, hidden); with ``queries=1`` its output then holds the first token of each text (1, texts, hidden).
+        x: (batch, length, hidden). memory: (batch, memory length, hidden). view: what is seen; cross-attention has no
+        rotation. own: what this pass adds to the projections. Returns the output (batch, queries, hidden), and where the view
+        is eager the weights (batch, heads, queries, keys), otherwise None. x may be a packed row (1, total, hidden); with one
+        query its output then holds the first token of each text (1, texts, hidden).
         """
-        asking = x if queries is None else view.first(x, queries)
-        q, k, v = self._project(asking, x if memory is None else memory, own)  # (B, T, d)
+        q, k, v = self._project(view.asking(x), x if memory is None else memory, own)  # (B, T, d)
         if view.groups is None:
-            attended, weights = self._attend(q, k, v, view, eager)
+            attended, weights = self._attend(q, k, v, view)
         else:
-            attended, weights = self._attend_in_groups(q, k, v, view.groups, queries), None
+            attended, weights = self._attend_in_groups(q, k, v, view.groups, view.queries), None
         out = self.output(attended)
-        return (out + own.attention_output(attended) if hasattr(own, "attention_output") else out), weights
+        return (out + own.attention_output(attended) if own and own.attention_output else out), weights
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, eager: bool = False) -> tuple[Tensor, Tensor | None]:
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, view: View) -> tuple[Tensor, Tensor | None]:
         """Attention of texts that stand one in a row: (B, queries, d) and (B, T, d) twice → (B, queries, d) and the weights."""
         q, k, v = self._split(q), self._split(k), self._split(v)  # (B, H, T, D)
         if view.rotary is not None:
             cos, sin = view.rotary  # (T, D)
             queries = q.shape[-2]
             q, k = rotate(q, cos[:queries], sin[:queries]), rotate(k, cos, sin)
-        attended, weights = attend(q, k, v, view.mask, self.dropout.p if self.training else 0.0, eager)
+        attended, weights = attend(q, k, v, view.mask, self.dropout.p if self.training else 0.0, view.eager)
         return attended.transpose(1, 2).flatten(2), weights  # (B, H, T, D) → (B, T, d)
 
     def _attend_in_groups(
@@ -335,7 +331,7 @@ class Attention(nn.Module):
 
     def _project(self, asking: Tensor, seen: Tensor, own: PassParts | None) -> tuple[Tensor, Tensor, Tensor]:
         """Q of the states that ask, K and V of the states that are seen, each (B, T, d)."""
-        added = getattr(own, "qkv", None)
+        added = own and own.qkv
         if asking is seen:
             qkv = self.qkv(seen)
             q, k, v = (qkv if added is None else qkv + added(seen)).chunk(3, dim=-1)

@@ -173,13 +173,13 @@ def _mean(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
 def _take(own: nn.Module, shared: nn.Module, replaced: nn.Module) -> None:
     """Start what a pass has of its own at the layer it replaces: its norms, and what sharing takes from its matrices."""
     for name in NORMS:
-        if hasattr(own, name):
-            getattr(own, name).load_state_dict(getattr(replaced, name).state_dict())
+        if (norm := getattr(own, name)) is not None:
+            norm.load_state_dict(getattr(replaced, name).state_dict())
     for name, path in MATRICES.items():
-        if hasattr(own, name):
+        if (addition := getattr(own, name)) is not None:
             wanted, has = replaced.get_submodule(path), shared.get_submodule(path)
             bias = torch.zeros(len(wanted.weight)) if wanted.bias is None else wanted.bias - has.bias
-            getattr(own, name).approximate(wanted.weight - has.weight, bias)
+            addition.approximate(wanted.weight - has.weight, bias)
 
 
 @torch.no_grad()

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from rtxlib.errors import InputError, nearest
-from rtxlib.models.attention import Views
 from rtxlib.models.encoder import Encoder
+from rtxlib.models.layers import Context
 
 CRITERIA = {
     "confidence": "the largest probability",  # Graves 2016; Schwartz et al. 2020
@@ -72,7 +72,7 @@ class Settling:
 @torch.no_grad()
 def classify_with_exits(
     encoder: Encoder,
-    decode: Callable[[Tensor, Tensor | None, Views], Tensor],
+    decode: Callable[[Tensor, Tensor | None, Context], Tensor],
     input_ids: Tensor,
     attention_mask: Tensor | None,
     rule: EarlyExit,
@@ -92,15 +92,15 @@ def classify_with_exits(
     stack = encoder.stack
     passes = stack.check_passes(passes)
     cls_first = encoder.config.reads_cls and not stack.coda
-    views = encoder.views(input_ids.shape[1], attention_mask, input_ids.device)
-    h = entered = stack.through(stack.prelude, encoder.embeddings(input_ids, token_type_ids), views)
+    context = encoder.context(input_ids.shape[1], attention_mask, input_ids.device)
+    h = entered = stack.through(stack.prelude, encoder.embeddings(input_ids, token_type_ids), context)
     place = torch.arange(len(h), device=h.device)  # in the batch, of each text that is still in the loop
     logits, taken = None, torch.full_like(place, passes)
     settling = Settling(rule.criterion, passes, encoder.summary(h, attention_mask))
     for pass_index in range(passes):
-        before, x = h, stack.begin(h, entered, pass_index, views)
-        h = stack.finish(before, x, pass_index, views, 1 if cls_first else None)
-        found = decode(h, attention_mask, views)
+        before, x = h, stack.begin(h, entered, pass_index, context)
+        h = stack.finish(before, x, pass_index, context._replace(queries=1 if cls_first else None))
+        found = decode(h, attention_mask, context)
         if logits is None:
             logits = found.new_empty(len(place), found.shape[1])
         logits[place] = found
@@ -119,7 +119,7 @@ def classify_with_exits(
                 attention_mask = None if attention_mask[:, :length].all() else attention_mask[:, :length]
             place, entered, before, x, h = place[rows], *(state[rows, :length] for state in (entered, before, x, h))
             settling.keep(rows)
-            views = encoder.views(length, attention_mask, h.device)
+            context = encoder.context(length, attention_mask, h.device)
         if cls_first:
-            h = stack.finish(before, x, pass_index, views)
+            h = stack.finish(before, x, pass_index, context)
     return logits, taken

@@ -16,11 +16,11 @@ from transformers import PreTrainedModel, initialization
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from rtxlib.errors import InputError
-from rtxlib.models.attention import Views, packed_positions, packed_view, self_attention_view, sinusoidal_table
+from rtxlib.models.attention import packed_positions, packed_view, self_attention_view, sinusoidal_table
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.kernels.elementwise import Dropout
 from rtxlib.models.kernels.linear import Linear
-from rtxlib.models.layers import LowRank, Trace, make_norm
+from rtxlib.models.layers import NO_TRACE, Context, LowRank, Trace, make_norm
 from rtxlib.models.recurrence import RecurrentStack
 from rtxlib.models.residual import PassResidual
 
@@ -150,19 +150,19 @@ class Encoder(EncoderBase):
         ``max_position_embeddings``, or if attention weights of a packed row are asked for.
         """
         config = self.config
+        trace, device = Trace(output_hidden_states, output_attentions), input_ids.device
         if offsets is None:
-            positions, views = None, self.views(input_ids.shape[1], attention_mask, input_ids.device)
+            positions, context = None, self.context(input_ids.shape[1], attention_mask, device, trace)
         elif output_attentions:
             raise InputError("A packed row has no attention weights to show; pad the texts instead of packing them.")
         else:
-            positions, views = packed_positions(offsets, input_ids.device), self.packed_views(offsets, input_ids.device)
-        trace = Trace(output_hidden_states, output_attentions)
+            positions, context = packed_positions(offsets, device), self.packed_context(offsets, device, trace)
         h = self.embeddings(input_ids, token_type_ids, positions)
         trace.add(states=h)
         if recurrent_depth is None and self.training and config.depth_sampling == "uniform":
             recurrent_depth = int(torch.randint(1, config.recurrent_depth + 1, ()))
-        h = self.final_norm(self.stack(h, views, queries, recurrent_depth, trace))
-        firsts = h[:, 0] if offsets is None else views.full.first(h, 1)[0]  # [CLS] of each text
+        h = self.final_norm(self.stack(h, context._replace(queries=queries), recurrent_depth))
+        firsts = h[:, 0] if offsets is None else context.full._replace(queries=1).asking(h)[0]  # [CLS] of each text
         output = EncoderOutput(
             last_hidden_state=h,
             pooler_output=self.pooler(firsts).tanh() if config.pooler else None,
@@ -172,23 +172,25 @@ class Encoder(EncoderBase):
         )
         return output if return_dict is not False else output.to_tuple()
 
-    def views(self, length: int, attention_mask: Tensor | None, device: torch.device) -> Views:
+    def context(
+        self, length: int, attention_mask: Tensor | None, device: torch.device, trace: Trace = NO_TRACE
+    ) -> Context:
         """What the layers see of texts padded to ``length``. attention_mask: (batch, length); None: every token is real.
 
         Raises InputError if ``length`` is above ``max_position_embeddings``.
         """
         config = self.config
         check_length(length, config)
-        full = self_attention_view(config, length, attention_mask, device)
-        if config.local_attention is None:
-            return Views(full)
-        return Views(full, self_attention_view(config, length, attention_mask, device, local=True))
+        full, local = self_attention_view(config, length, attention_mask, device), None
+        if config.local_attention is not None:
+            local = self_attention_view(config, length, attention_mask, device, local=True)
+        return Context(full, local, trace=trace, eager=config._attn_implementation == "eager")
 
-    def packed_views(self, offsets: Sequence[int], device: torch.device) -> Views:
+    def packed_context(self, offsets: Sequence[int], device: torch.device, trace: Trace) -> Context:
         """What the layers see of a packed row. Raises InputError if a text is longer than ``max_position_embeddings``."""
         check_length(max(end - start for start, end in pairwise(offsets)), self.config)
         local = packed_view(self.config, offsets, device, local=True) if self.config.local_attention is not None else None
-        return Views(packed_view(self.config, offsets, device), local)
+        return Context(packed_view(self.config, offsets, device), local, trace=trace)
 
     def pool(
         self, states: Tensor, attention_mask: Tensor | None = None, offsets: Sequence[int] | None = None

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import MaskedLMOutput, SequenceClassifierOutput
 
 from rtxlib.errors import InputError
-from rtxlib.models.attention import Views
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.early_exit import EarlyExit, classify_with_exits
 from rtxlib.models.encoder import Encoder, EncoderBase
 from rtxlib.models.kernels.elementwise import Dropout
 from rtxlib.models.kernels.linear import Linear, linear
 from rtxlib.models.kernels.vocabulary import vocabulary_loss
+from rtxlib.models.layers import Context
 
 
 @dataclass
@@ -92,14 +92,14 @@ class EncoderForSequenceClassification(EncoderBase):
         output = ClassifierOutput(_loss(logits, labels), logits, encoded.hidden_states, encoded.attentions)
         return output if return_dict is not False else output.to_tuple()
 
-    def decode(self, h: Tensor, attention_mask: Tensor | None, views: Views) -> Tensor:
+    def decode(self, h: Tensor, attention_mask: Tensor | None, context: Context) -> Tensor:
         """Logits (batch, num_labels) from the loop's state after any pass (batch, length, hidden).
 
-        The state goes through coda, final norm and read-out. views: what the coda's layers see (:meth:`Encoder.views`). A
+        The state goes through coda, final norm and read-out. context: what the coda's layers see (:meth:`Encoder.context`). A
         state cut to [CLS] is allowed if there is no coda.
         """
         stack = self.encoder.stack
-        h = stack.through(stack.coda, h, views, 1 if self.config.reads_cls else None)
+        h = stack.through(stack.coda, h, context._replace(queries=1 if self.config.reads_cls else None))
         return self.classify(self.encoder.final_norm(h), attention_mask)
 
     def classify(

@@ -6,6 +6,8 @@ pass of a shared block may have of its own (norms, and an addition of low rank t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -46,6 +48,37 @@ class Trace:
 NO_TRACE = Trace()
 
 
+class Context(NamedTuple):
+    """What travels with a state through the layers of an encoder.
+
+    full: what global layers see. local: what layers with a window see; None: there are none. queries: how many positions of each
+    text the last layer computes; None: all. trace: what is recorded. eager: whether layers build their attention weights; they
+    do in any case where the trace records them.
+    """
+
+    full: View
+    local: View | None = None
+    queries: int | None = None
+    trace: Trace = NO_TRACE
+    eager: bool = False
+
+    @property
+    def inside(self) -> Context:
+        """The same for layers that are not the last one."""
+        return self._replace(queries=None)
+
+    def view(self, layer: EncoderLayer) -> View:
+        """What a layer sees, and what it computes."""
+        view = self.local if layer.local else self.full
+        return view._replace(queries=self.queries, eager=self.eager or self.trace.attentions is not None)
+
+    def run(self, layer: EncoderLayer, h: Tensor, own: PassParts | None = None) -> Tensor:
+        """One layer; its attention weights go to the trace. own: what this pass has of its own."""
+        h, weights = layer(h, self.view(layer), own)
+        self.trace.add(attentions=weights)
+        return h
+
+
 class RMSNorm(nn.RMSNorm):
     """y = w ⊙ x / √(mean(x²) + ε) over the last axis (Zhang & Sennrich 2019)."""
 
@@ -82,7 +115,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, own: PassParts | None = None) -> Tensor:
         """(…, hidden) → (…, hidden). own: what this pass adds to the two maps."""
-        if not hasattr(own, "feedforward_input"):
+        if not (own and own.feedforward_input):
             inner = glu(self.input(x), self.activation) if self.gated else self.input.activated(x, self.activation)
             return self.output(self.dropout(inner))
         inner = self.input(x) + own.feedforward_input(x)
@@ -138,19 +171,16 @@ class PassParts(nn.Module):
     """What one layer of the block has of its own in one pass (Relaxed Recursive Transformers, Bae et al. 2024).
 
     ``pass_norms`` gives it two norms that replace the shared ones. ``pass_rank`` gives it a :class:`LowRank` addition to
-    each of its four maps.
+    each of its four maps. What it does not have is None.
     """
 
     def __init__(self, config: ModelConfig, layer: nn.Module) -> None:
         super().__init__()
-        if config.pass_norms:
-            for name in NORMS:
-                setattr(self, name, make_norm(config))
-        if config.pass_rank:
-            for name, shared in MATRICES.items():
-                of = layer.get_submodule(shared)
-                addition = LowRank(of.in_features, of.out_features, config.pass_rank, config.initializer_range)
-                setattr(self, name, addition)
+        for name in NORMS:
+            setattr(self, name, make_norm(config) if config.pass_norms else None)
+        for name, shared in MATRICES.items():
+            of, rank, std = layer.get_submodule(shared), config.pass_rank, config.initializer_range
+            setattr(self, name, LowRank(of.in_features, of.out_features, rank, std) if rank else None)
 
 
 class EncoderLayer(nn.Module):
@@ -176,29 +206,22 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
-        self,
-        x: Tensor,
-        view: View = SEES_ALL,
-        queries: int | None = None,
-        eager: bool = False,
-        own: PassParts | None = None,
+        self, x: Tensor, view: View = SEES_ALL, own: PassParts | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """(batch, length, hidden) → (batch, queries, hidden) and, with ``eager``, the attention weights.
+        """(batch, length, hidden) → (batch, queries, hidden) and, where the view is eager, the attention weights.
 
-        Arguments are those of :meth:`Attention.forward`. ``queries`` below the length computes only the first positions: a
-        [CLS] read-out needs no more of the last layer. own: what this pass has of its own.
+        A view with fewer queries than the length computes only the first positions: a read-out of [CLS] needs no more of the
+        last layer. own: what this pass has of its own.
         """
-        attention_norm = getattr(own, "attention_norm", self.attention_norm)
-        feedforward_norm = getattr(own, "feedforward_norm", self.feedforward_norm)
+        attention_norm = (own and own.attention_norm) or self.attention_norm
+        feedforward_norm = (own and own.feedforward_norm) or self.feedforward_norm
         if self.pre_norm:
-            attended, weights = self.attention(attention_norm(x), view, queries, eager, own=own)
-            x = x if queries is None else view.first(x, queries)
-            x = x + self.dropout(self.attention_out_norm(attended.to(x.dtype)))
+            attended, weights = self.attention(attention_norm(x), view, own=own)
+            x = view.asking(x) + self.dropout(self.attention_out_norm(attended.to(x.dtype)))
             fed = self.feedforward(feedforward_norm(x), own)
             return x + self.dropout(self.feedforward_out_norm(fed.to(x.dtype))), weights
-        attended, weights = self.attention(x, view, queries, eager, own=own)
-        x = x if queries is None else view.first(x, queries)
-        x = attention_norm(x + self.dropout(attended.to(x.dtype)))
+        attended, weights = self.attention(x, view, own=own)
+        x = attention_norm(view.asking(x) + self.dropout(attended.to(x.dtype)))
         return feedforward_norm(x + self.dropout(self.feedforward(x, own).to(x.dtype))), weights
 
 
@@ -217,24 +240,24 @@ class DecoderLayer(nn.Module):
         self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
-        self, x: Tensor, memory: Tensor, view: View, memory_view: View, eager: bool = False
+        self, x: Tensor, memory: Tensor, view: View, memory_view: View
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """(batch, length, hidden) and memory (batch, source length, hidden) → (batch, length, hidden).
 
-        view: what the target's tokens see of each other; memory_view: what they see of the source. With ``eager`` it also
+        view: what the target's tokens see of each other; memory_view: what they see of the source. Where they are eager it also
         returns the weights of self-attention (batch, heads, length, length) and of cross-attention (batch, heads, length,
         source length), otherwise None twice.
         """
         if self.pre_norm:
-            attended, weights = self.attention(self.attention_norm(x), view, eager=eager)
+            attended, weights = self.attention(self.attention_norm(x), view)
             x = x + self.dropout(attended.to(x.dtype))
             asking = self.cross_attention_norm(x)
-            seen, cross_weights = self.cross_attention(asking, memory_view, eager=eager, memory=memory)
+            seen, cross_weights = self.cross_attention(asking, memory_view, memory)
             x = x + self.dropout(seen.to(x.dtype))
             fed = self.feedforward(self.feedforward_norm(x))
             return x + self.dropout(fed.to(x.dtype)), weights, cross_weights
-        attended, weights = self.attention(x, view, eager=eager)
+        attended, weights = self.attention(x, view)
         x = self.attention_norm(x + self.dropout(attended.to(x.dtype)))
-        seen, cross_weights = self.cross_attention(x, memory_view, eager=eager, memory=memory)
+        seen, cross_weights = self.cross_attention(x, memory_view, memory)
         x = self.cross_attention_norm(x + self.dropout(seen.to(x.dtype)))
         return self.feedforward_norm(x + self.dropout(self.feedforward(x).to(x.dtype))), weights, cross_weights

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from rtxlib.errors import InputError
-from rtxlib.models.attention import SEES_ALL, Views
+from rtxlib.models.attention import SEES_ALL
 from rtxlib.models.config import ModelConfig, check_depth
-from rtxlib.models.layers import NO_TRACE, EncoderLayer, PassParts, Trace, make_norm
+from rtxlib.models.layers import Context, EncoderLayer, PassParts, make_norm
 from rtxlib.models.residual import PassResidual
 
-_NO_MASKS = Views(SEES_ALL)
+_SEES_ALL = Context(SEES_ALL)
 
 
 class RecurrentStack(nn.Module):
@@ -59,59 +59,41 @@ class RecurrentStack(nn.Module):
                 for part in (layer.attention, layer.feedforward):
                     part.output.initial_std = config.initializer_range / (2 * config.effective_depth) ** 0.5
 
-    def forward(
-        self,
-        h: Tensor,
-        views: Views = _NO_MASKS,
-        queries: int | None = None,
-        passes: int | None = None,
-        trace: Trace = NO_TRACE,
-    ) -> Tensor:
+    def forward(self, h: Tensor, context: Context = _SEES_ALL, passes: int | None = None) -> Tensor:
         """Run prelude, ``passes`` passes (R by default) and coda on h (batch, length, hidden): (batch, queries, hidden).
 
-        views: what the layers see; by default every token sees every token. queries: the last layer computes only the
-        first ``queries`` positions. trace: what is recorded on the way; its ``attentions`` make attention eager.
-        Raises InputError for fewer than 1 pass, more than R if the passes share no weights, or more than anybody would wait for.
+        context: what the layers see and record; by default every token sees every token. Raises InputError for fewer than 1
+        pass, more than R if the passes share no weights, or more than anybody would wait for.
         """
-        passes = self.check_passes(passes)
-        h = entered = self.through(self.prelude, h, views, trace=trace)
-        trace.add(pass_states=h)
+        passes, inside = self.check_passes(passes), context.inside
+        h = entered = self.through(self.prelude, h, inside)
+        context.trace.add(pass_states=h)
         for pass_index in range(passes):
             ends_here = pass_index == passes - 1 and not self.coda
-            x = self.begin(h, entered, pass_index, views, trace)
-            h = self.finish(h, x, pass_index, views, queries if ends_here else None, trace)
-            trace.add(pass_states=h)
-        return self.through(self.coda, h, views, queries, trace)
+            x = self.begin(h, entered, pass_index, inside)
+            h = self.finish(h, x, pass_index, context if ends_here else inside)
+            context.trace.add(pass_states=h)
+        return self.through(self.coda, h, context)
 
-    def begin(self, h: Tensor, entered: Tensor, pass_index: int, views: Views, trace: Trace = NO_TRACE) -> Tensor:
+    def begin(self, h: Tensor, entered: Tensor, pass_index: int, context: Context) -> Tensor:
         """Run a pass up to, not including, the block's last layer: (batch, length, hidden).
 
         :meth:`finish` runs that layer. Early exit runs it for [CLS] first.
         h: the state before the pass. entered: the state that entered the loop. pass_index counts from 0.
         """
-        x = self.prepare(h, entered, pass_index, views, trace)
-        block = self.blocks[pass_index % len(self.blocks)]
-        return self.through(block[:-1], x, views, trace=trace, of_pass=self._of_pass(pass_index))
+        block, own = self._block(pass_index)
+        return self.through(block[:-1], self.prepare(h, entered, pass_index, context), context, own)
 
-    def finish(
-        self,
-        before: Tensor,
-        x: Tensor,
-        pass_index: int,
-        views: Views,
-        queries: int | None = None,
-        trace: Trace = NO_TRACE,
-    ) -> Tensor:
+    def finish(self, before: Tensor, x: Tensor, pass_index: int, context: Context) -> Tensor:
         """The last layer of a pass on x and the join with ``before``: the next state (batch, queries, hidden)."""
-        block = self.blocks[pass_index % len(self.blocks)]
-        own = self._of_pass(pass_index)
-        after = self._run(block[-1], x, views, queries, trace, own and own[-1])
-        before = before if queries is None else views.full.first(before, queries)
+        block, own = self._block(pass_index)
+        after = context.run(block[-1], x, own[-1])
+        before = context.full._replace(queries=context.queries).asking(before)
         h = self.loop_norm(self.residual(before, after, pass_index))
-        trace.add(states=h)
+        context.trace.add(states=h)
         return h
 
-    def prepare(self, h: Tensor, entered: Tensor, pass_index: int, views: Views, trace: Trace = NO_TRACE) -> Tensor:
+    def prepare(self, h: Tensor, entered: Tensor, pass_index: int, context: Context) -> Tensor:
         """What a pass reads: the state, and what the configuration adds to it before a pass; (batch, length, hidden)."""
         config = self.config
         trained = min(pass_index, config.recurrent_depth - 1)  # passes after R reuse the parameters of pass R
@@ -121,45 +103,29 @@ class RecurrentStack(nn.Module):
             h = h + self.iteration.weight[trained]
         if config.conditioning_size is not None and pass_index > 0:
             # The first pass has no conditioning layer, so the second pass uses layer 0.
-            h, _ = self.conditioning[trained - 1](h, views.full, eager=self._eager(trace))
+            light = self.conditioning[trained - 1]
+            h, _ = light(h, context.inside.view(light))
         return h
 
     def through(
-        self,
-        layers: Sequence[EncoderLayer],
-        h: Tensor,
-        views: Views,
-        queries: int | None = None,
-        trace: Trace = NO_TRACE,
-        of_pass: Sequence[PassParts] | None = None,
+        self, layers: Sequence[EncoderLayer], h: Tensor, context: Context, own: Sequence[PassParts | None] | None = None
     ) -> Tensor:
-        """h (batch, length, hidden) through these layers; the last computes only the first ``queries`` positions.
+        """h (batch, length, hidden) through these layers; the last computes only the positions that the context asks for.
 
-        of_pass: what each layer of the block has of its own in this pass.
+        own: what each layer of the block has of its own in this pass.
         """
         for number, layer in enumerate(layers):
             last = number == len(layers) - 1
-            h = self._run(layer, h, views, queries if last else None, trace, of_pass and of_pass[number])
-            trace.add(states=h)
+            h = (context if last else context.inside).run(layer, h, own and own[number])
+            context.trace.add(states=h)
         return h
 
-    def _of_pass(self, pass_index: int) -> nn.ModuleList | None:
-        """What the layers of the block have of their own in a pass. Passes after R reuse the parts of pass R."""
+    def _block(self, pass_index: int) -> tuple[nn.ModuleList, Sequence[PassParts | None]]:
+        """The layers of a pass, and what each has of its own in it. Passes after R reuse the parts of pass R."""
+        block = self.blocks[pass_index % len(self.blocks)]
         if not (self.config.pass_norms or self.config.pass_rank):
-            return None
-        return self.of_pass[min(pass_index, len(self.of_pass) - 1)]
-
-    def _run(
-        self, layer: EncoderLayer, h: Tensor, views: Views, queries: int | None, trace: Trace, own: PassParts | None
-    ) -> Tensor:
-        """One layer with the view of its kind; its attention weights go to the trace."""
-        h, weights = layer(h, views.local if layer.local else views.full, queries, self._eager(trace), own)
-        trace.add(attentions=weights)
-        return h
-
-    def _eager(self, trace: Trace) -> bool:
-        """Whether layers build their attention weights."""
-        return trace.attentions is not None or self.config._attn_implementation == "eager"
+            return block, [None] * len(block)
+        return block, self.of_pass[min(pass_index, len(self.of_pass) - 1)]
 
     def check_passes(self, passes: int | None) -> int:
         """The number of passes asked for; R for None. Raises InputError if the stack cannot be passed so often."""

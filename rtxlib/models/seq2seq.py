@@ -96,10 +96,10 @@ class EncoderDecoder(EncoderBase):
         eager = trace.attentions is not None or config._attn_implementation == "eager"
         h = self.encoder.embeddings(decoder_input_ids)  # (B, T, d)
         trace.add(states=h)
-        past = self_attention_view(config, length, decoder_attention_mask, h.device, causal=True)
-        source = padding_view(attention_mask)
+        past = self_attention_view(config, length, decoder_attention_mask, h.device, causal=True)._replace(eager=eager)
+        source = padding_view(attention_mask)._replace(eager=eager)
         for layer in self.decoder:
-            h, weights, cross_weights = layer(h, memory, past, source, eager)
+            h, weights, cross_weights = layer(h, memory, past, source)
             trace.add(states=h, attentions=weights, cross_attentions=cross_weights)
         return self.final_norm(h)
 

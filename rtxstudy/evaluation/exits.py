@@ -51,8 +51,8 @@ def decode_passes(
         moved = inputs(batch, model.device)
         ids, mask = moved["input_ids"], moved["attention_mask"]
         states = encoder(**moved, recurrent_depth=passes, output_hidden_states=True).pass_states
-        views = encoder.views(ids.shape[1], mask, ids.device)
-        found = [model.decode(h, mask, views).float() for h in states[1:]]
+        context = encoder.context(ids.shape[1], mask, ids.device)
+        found = [model.decode(h, mask, context).float() for h in states[1:]]
         pooled = [encoder.summary(h, mask) for h in states]
         logits.append(torch.stack(found, dim=1))
         for criterion, of_batches in scores.items():

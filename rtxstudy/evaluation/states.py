@@ -48,8 +48,8 @@ def states_by_pass(
         ids, mask, labels = batch["input_ids"], batch["attention_mask"], batch["labels"]
         out = encoder(ids, mask, output_attentions=True, output_hidden_states=True, recurrent_depth=passes)
         real = (torch.ones_like(ids) if mask is None else mask).double()  # (B, T)
-        views = encoder.views(ids.shape[1], mask, ids.device)
-        logits = [model.decode(h, mask, views).double() for h in out.pass_states[1:]]
+        context = encoder.context(ids.shape[1], mask, ids.device)
+        logits = [model.decode(h, mask, context).double() for h in out.pass_states[1:]]
         settled = logits[min(config.recurrent_depth, passes) - 1].argmax(dim=1)
         for t, state in enumerate(out.pass_states):
             h = state.double()

@@ -163,8 +163,8 @@ def learn(model: EncoderBase, steps: int, rate: float, loss: Callable[[], Tensor
 def after_each_pass(model: EncoderForSequenceClassification, ids: Tensor, mask: Tensor | None = None) -> list[Tensor]:
     """The logits (texts, labels) after each pass. ids: (texts, length); mask: the same shape, 0 at padding."""
     states = model.encoder(ids, mask, output_hidden_states=True).pass_states[1:]
-    views = model.encoder.views(ids.shape[1], mask, ids.device)
-    return [model.decode(state, mask, views) for state in states]
+    context = model.encoder.context(ids.shape[1], mask, ids.device)
+    return [model.decode(state, mask, context) for state in states]
 
 
 def sentiment(seed: int, sizes: dict[str, int] = SENTIMENT) -> dict[str, Any]:
