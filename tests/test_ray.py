@@ -514,6 +514,13 @@ def test_two_drivers_on_one_store_train_each_run_once(home: Path, nodes) -> None
     assert [ended(file.read_text()) for file in said] == [3, 3]
 
 
+@pytest.mark.parametrize("package", ["rtx", "rtxlib.runs", "rtxstudy"])
+def test_a_node_without_our_packages_is_told_in_a_sentence(package: str) -> None:
+    """A worker first imports what it is to run, and that is in any of the three."""
+    assert cluster.reason(RuntimeError(f"ModuleNotFoundError: No module named '{package}'")) == executors.NOT_ON_A_NODE
+    assert cluster.reason(RuntimeError("No module named 'rtxother'")) != executors.NOT_ON_A_NODE
+
+
 def test_gpus_are_shared_by_what_the_first_run_measured(
     home: Path, nodes, hooked: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

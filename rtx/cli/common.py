@@ -29,7 +29,7 @@ class Commands(click.Group):
 
 
 class Rtx(Commands):
-    """The commands of rtxlib, and those that other packages add through the entry-point group "rtx.commands"."""
+    """The commands of this package, and those that other packages add through the entry-point group "rtx.commands"."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *entry_points(group="rtx.commands").names})

@@ -209,8 +209,8 @@ def reason(error: Exception) -> str:
             f"its worker was lost {RETRIES + 1} times, most likely because memory ran out; what was trained is kept, and "
             "the same command goes on from there."
         )
-    if "No module named 'rtxlib" in str(error):
-        return "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
+    if executors.lacks_us(error):
+        return executors.NOT_ON_A_NODE
     return f"{type(cause).__name__}: {executors.first_line(cause)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 from importlib.util import find_spec
 from typing import Any
@@ -14,6 +15,7 @@ from rtxlib.errors import InputError, nearest, shortened
 NAMES = ("local", "ray")
 ANSWER_SECONDS = 10.0  # to wait for the first answer of a cluster
 OBJECT_STORE = 100 * 2**20  # bytes; driver and workers exchange only small objects
+NOT_ON_A_NODE = "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
 
 
 def known(name: str | None = None) -> str:
@@ -56,6 +58,11 @@ def connect(most_threads: int) -> None:
             f"There is no Ray cluster to work with at RAY_ADDRESS={address} ({first_line(error)}); start one with "
             "`ray start --head`, or unset RAY_ADDRESS to use this machine alone."
         ) from error
+
+
+def lacks_us(error: BaseException) -> bool:
+    """Whether a worker failed because a package of this project is missing on its node; then :data:`NOT_ON_A_NODE` says so."""
+    return re.search(r"No module named '(rtx|rtxlib|rtxstudy)\b", str(error)) is not None
 
 
 def first_line(error: BaseException) -> str:

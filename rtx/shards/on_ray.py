@@ -34,11 +34,9 @@ def outcomes(job: Job, names: Sequence[str], workers: int | None) -> Iterator[Ou
         for row in _dataset(job, names, workers).iter_rows():
             yield Outcome(row["name"], int(row["rows"]), row["error"], bool(row["fatal"]))
     except ray.exceptions.RayError as error:
-        if "No module named 'rtxlib" not in str(error):
+        if not executors.lacks_us(error):
             raise
-        raise InputError(
-            "rtxlib cannot be imported on a node of the cluster; install it on all of them, in the same version."
-        ) from error
+        raise InputError(executors.NOT_ON_A_NODE) from error
     finally:
         if started_here:
             ray.shutdown()

@@ -123,10 +123,6 @@ class FeedForward(nn.Module):
         return self.output(inner) + own.feedforward_output(inner)
 
 
-# Under autocast a sub-layer's output is bf16 and the state is float32. `.to(x.dtype)` stands before each sum, because CPUs add
-# tensors of the same dtype faster.
-
-
 NORMS = ("attention_norm", "feedforward_norm")  # of a layer
 MATRICES = {  # our name for the addition -> the layer's map that it is added to
     "qkv": "attention.qkv",
@@ -181,6 +177,10 @@ class PassParts(nn.Module):
         for name, shared in MATRICES.items():
             of, rank, std = layer.get_submodule(shared), config.pass_rank, config.initializer_range
             setattr(self, name, LowRank(of.in_features, of.out_features, rank, std) if rank else None)
+
+
+# Under autocast a sub-layer's output is bf16 and the state is float32. `.to(x.dtype)` stands before each sum, because CPUs add
+# tensors of the same dtype faster.
 
 
 class EncoderLayer(nn.Module):

@@ -88,8 +88,7 @@ class RecurrentStack(nn.Module):
         """The last layer of a pass on x and the join with ``before``: the next state (batch, queries, hidden)."""
         block, own = self._block(pass_index)
         after = context.run(block[-1], x, own[-1])
-        before = context.full._replace(queries=context.queries).asking(before)
-        h = self.loop_norm(self.residual(before, after, pass_index))
+        h = self.loop_norm(self.residual(context.view(block[-1]).asking(before), after, pass_index))
         context.trace.add(states=h)
         return h
 

@@ -27,14 +27,12 @@ class Form:
     """A form of the residual.
 
     Attributes:
-        formula: the next state
         averages: whether it is h + α·(F(h) − h), an average for α below 1; otherwise it is F(h) + α·h
         alpha: "fixed" (``residual_scale``), "learned" (one number for each pass, which starts there), or "gate" (computed from h
             and F(h), for each value)
         begins: the first pass that has it, counted from 0; None: no pass has it, and the next state is F(h)
     """
 
-    formula: str
     averages: bool = False
     alpha: Literal["fixed", "learned", "gate"] = "fixed"
     begins: int | None = 0
@@ -51,12 +49,12 @@ class Form:
 
 
 FORMS = {
-    "none": Form("h ← F(h)", begins=None),
-    "every": Form("h ← F(h) + α·h"),
-    "from_second": Form("h ← F(h) + α·h from the second pass on", begins=1),
-    "learned": Form("h ← F(h) + αₜ·h, with αₜ learned for each pass", alpha="learned"),
-    "damped": Form("h ← h + α·(F(h) − h)", averages=True),
-    "gated": Form("h ← g ⊙ F(h) + (1 − g) ⊙ h, with g = sigmoid(W·[h, F(h)] + b)", averages=True, alpha="gate"),
+    "none": Form(begins=None),  # h ← F(h)
+    "every": Form(),  # h ← F(h) + α·h
+    "from_second": Form(begins=1),  # h ← F(h) + α·h from the second pass on
+    "learned": Form(alpha="learned"),  # h ← F(h) + αₜ·h
+    "damped": Form(averages=True),  # h ← h + α·(F(h) − h)
+    "gated": Form(averages=True, alpha="gate"),  # h ← g ⊙ F(h) + (1 − g) ⊙ h, with g = sigmoid(W·[h, F(h)] + b)
 }
 
 

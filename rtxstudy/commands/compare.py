@@ -159,6 +159,7 @@ def _quiet_watch(progress: Any) -> Any:
 
 def _summary(answer: Answer) -> str:
     """The answer in a few lines."""
+    from rtxstudy.numbers import megabytes
     from rtxstudy.words.your_texts import timed
 
     lines = [f"texts: the column '{answer.text_column}'; labels: the column '{answer.label_column}'"]
@@ -168,7 +169,7 @@ def _summary(answer: Answer) -> str:
         learned = "" if row["learned"] or row["model"] == "majority class" else "   has not learned"
         lines.append(
             f"{marked} {row['model']:22} {row['test_score']:.3f} ({row['test_low']:.3f} to {row['test_high']:.3f})  "
-            f"{row['ms']:8.2f} ms {row['mb']:8.1f} MB{learned}"
+            f"{row['ms']:8.2f} ms {megabytes(row['mb']):>11}{learned}"
         )
     lines += [re.sub(r"[*`]+", "", part) for part in answer.verdict]
     lines += [f"report   {answer.report}"] + ([f"model    {answer.model}"] if answer.model else [])

@@ -25,6 +25,7 @@ from rtxlib.runs.keys import hashed
 from rtxstudy.compare.candidates import MAX_LENGTH, WHAT
 from rtxstudy.compare.rows import CLEANING
 from rtxstudy.compare.texts import Texts
+from rtxstudy.numbers import megabytes
 
 _CARD = """---
 pipeline_tag: text-classification
@@ -156,7 +157,7 @@ def _card(texts: Texts, chosen: Chosen, shown: str) -> str:
         "mean absolute error on them": f"{row['test_mae']:.2f}" if np.isfinite(row.get("test_mae", np.nan)) else None,
         "training texts": f"{int(row['rows']):,}",
         "time for one text": f"{row['ms']:.2g} ms",
-        "size": f"{row['mb']:.1f} MB",
+        "size": megabytes(row["mb"]),
     }
     model = getattr(chosen.classifier, "model", None)
     plain_transformers = ""
