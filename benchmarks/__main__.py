@@ -27,8 +27,8 @@ from benchmarks.measure import Row, verdict
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
 from rtxlib.runs import store
-from rtxstudy.figures import growth as figures
 from rtxstudy.figures.save import save
+from rtxstudy.questions.deployment import growth_figures
 from rtxstudy.report import provenance
 
 ROOMS = ("training", "finetuning", "pretraining", "prediction", "runtimes", "embedding", "growth", "command", "pages")
@@ -40,8 +40,8 @@ def rows_of(room: str, rounds: int, short: bool) -> Iterator[Row]:
         yield from importlib.import_module(f"benchmarks.{room}").rows(rounds, short)
         return
     for measured, draw, stem, alt in (
-        (growth.time_rows, figures.time_by_work, "time_by_work", "Time of a training step against units of work"),
-        (growth.memory_rows, figures.memory_by_length, "memory_by_length", "Memory against the length of a text"),
+        (growth.time_rows, growth_figures.time_by_work, "time_by_work", "Time of a training step against units of work"),
+        (growth.memory_rows, growth_figures.memory_by_length, "memory_by_length", "Memory against the length of a text"),
     ):
         tables = []
         for row, table in measured(rounds):

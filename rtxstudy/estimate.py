@@ -30,9 +30,9 @@ from rtxlib.runs.train import fresh_model, model_config
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
 from rtxlib.training.step_rows import StepRows
 from rtxstudy import published
-from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.recipe_search import of_round
+from rtxstudy.finished import Runs
 from rtxstudy.profiles import Profile
+from rtxstudy.questions.recipes.recipe_search import of_round
 from rtxstudy.studies import STUDIES, finals, first_round
 
 FORWARD_AND_BACKWARD = 3  # a backward pass costs twice the forward one

@@ -18,7 +18,7 @@ from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run
 from rtxstudy import published
 from rtxstudy.estimate import training_flops
-from rtxstudy.evaluation.finished import Runs
+from rtxstudy.finished import Runs
 from rtxstudy.profiles import Profile
 from rtxstudy.studies import STUDIES, finals, first_round
 

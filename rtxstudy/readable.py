@@ -66,7 +66,7 @@ MEANS = {  # column of a summary → its readable name and its format
 
 
 def means(summary: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.statistics.summarise`. Its intervals are cut at 0 and 1.
+    """A readable table of :func:`rtxstudy.statistics.summarise`. Its intervals are cut at 0 and 1.
 
     The columns in :data:`MEANS` and :data:`COSTS` are renamed and formatted, missing values are shown as –. Other columns stay.
     """
@@ -78,7 +78,7 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def glance(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.glance.worth_their_cost`: what each model reaches and costs."""
+    """A readable table of :func:`rtxstudy.questions.summary.glance.worth_their_cost`: what each model reaches and costs."""
     spread = ["" if pd.isna(sd) else f" ± {100 * sd:.1f}" for sd in table["sd"]]
     return pd.DataFrame(
         {
@@ -135,7 +135,7 @@ def spam(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def blocks(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.comparisons.over_blocks`, in percentage points."""
+    """A readable table of :func:`rtxstudy.comparisons.over_blocks`, in percentage points."""
     return pd.DataFrame(
         {
             "first − second": [f"{row.passes} passes − {row.against}" for row in table.itertuples()],
@@ -161,7 +161,7 @@ def forms(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of rows of :func:`rtxstudy.evaluation.comparisons.compare`, in percentage points.
+    """A readable table of rows of :func:`rtxstudy.comparisons.compare`, in percentage points.
 
     "p (Holm)" is adjusted for the number of rows (Holm 1979). The smallest detectable difference is
     the smallest difference that its seeds and texts would show four times in five.
@@ -183,7 +183,7 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     return table[shown]
 
 
-CONVERSIONS = {  # column of rtxstudy.evaluation.depth_gain.conversions → its readable name and its format
+CONVERSIONS = {  # column of rtxstudy.questions.depth_gain.gains.conversions → its readable name and its format
     "beside": ("what else", "{}"),
     "val_accuracy": ("validation accuracy", percent),
     "val_loss": ("loss (nats)", "{:.4f}"),
@@ -216,7 +216,7 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-ARMS = {  # column of rtxstudy.evaluation.depth_gain.arms → its readable name and its format
+ARMS = {  # column of rtxstudy.questions.depth_gain.gains.arms → its readable name and its format
     "matthews": ("Matthews", "{:.3f}"),
     "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
 }
@@ -231,7 +231,7 @@ def arms_of_depth(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.small_vocabulary.against_whole`: loops whose token table is cut."""
+    """The loops whose token table is cut, of :func:`~rtxstudy.questions.deployment.small_vocabulary.against_whole`."""
     return pd.DataFrame(
         [
             {
@@ -248,7 +248,7 @@ def small_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-DEPLOYED = {  # column of rtxstudy.evaluation.deployed.compared → its readable name and its format
+DEPLOYED = {  # column of rtxstudy.questions.deployment.deployed.compared → its readable name and its format
     "accuracy": ("accuracy", percent),
     "megabytes": ("megabytes", "{:.1f}"),
     "ms_one": ("one text (ms)", "{:.2f}"),
@@ -264,12 +264,12 @@ def deployed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.converted_embeddings.means`: one row per model, one column per panel."""
+    """Of :func:`~rtxstudy.questions.pretrained.converted_embeddings.means`: one row per model, one column per panel."""
     wide = table.pivot(index="model", columns="panel", values="mean")
     return wide.loc[table["model"].unique(), table["panel"].unique()].map(percent)
 
 
-EXITS = {  # column of rtxstudy.evaluation.bounded_exits.against_all_passes → its readable name and its format
+EXITS = {  # column of rtxstudy.questions.early_exit.bounded_exits.against_all_passes → its readable name and its format
     "passes": ("passes", "{:.2f}"),
     "accuracy": ("accuracy", percent),
     "risk": ("risk (%)", lambda risk: f"{100 * risk:.2f}"),
@@ -289,7 +289,7 @@ def bounded_exits(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def exits(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.exits.exit_differences`: three rules beside fixed passes.
+    """A readable table of :func:`rtxstudy.questions.early_exit.exits.exit_differences`: three rules beside fixed passes.
 
     The last column is the smallest fixed number of passes that is as accurate as the exit on the test texts.
     """
@@ -316,7 +316,7 @@ def _differences(table: pd.DataFrame) -> list[str]:
     return [with_ends(*each) for each in zip(table["difference"], table["low"], table["high"], strict=True)]
 
 
-PRETRAININGS = {  # column of rtxstudy.evaluation.depth_gain.pretrainings → its readable name and its format
+PRETRAININGS = {  # column of rtxstudy.questions.depth_gain.gains.pretrainings → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
     "non_embedding_parameters": ("… outside the token table", "{:,.0f}"),
     "pretraining_words": ("words of the texts", "{:,.0f}"),
@@ -333,7 +333,7 @@ def pretrainings(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def own_text(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of :func:`rtxstudy.evaluation.depth_gain.own_text_gains`."""
+    """A readable table of :func:`rtxstudy.questions.depth_gain.gains.own_text_gains`."""
     return pd.DataFrame(
         [
             {
@@ -350,7 +350,7 @@ def own_text(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-TRIALS = {  # column of rtxstudy.evaluation.recipe_search.trials → its readable name and its format
+TRIALS = {  # column of rtxstudy.questions.recipes.recipe_search.trials → its readable name and its format
     "val_accuracy": ("validation accuracy", percent),
     "standard_error": ("± standard error", "{:.3f}"),
     "val_loss": ("loss (nats)", "{:.3f}"),
@@ -371,7 +371,7 @@ def trials(table: pd.DataFrame) -> pd.DataFrame:
     return _written(ordered[["arm", "round", "trial", "recipe", "changes", "seed", *TRIALS, "then"]], TRIALS)
 
 
-CONVERGENCE = {  # column of rtxstudy.evaluation.convergence.convergence → its readable name and its format
+CONVERGENCE = {  # column of rtxstudy.questions.accuracy.convergence.convergence → its readable name and its format
     "best": ("best validation accuracy", percent),
     "steps": ("steps until near it", "{:,.0f}"),
     "epochs": ("epochs", "{:.2f}"),
@@ -388,7 +388,7 @@ def convergence(table: pd.DataFrame) -> pd.DataFrame:
     return _written(table[["data", "model", "recipe", *CONVERGENCE]], CONVERGENCE)
 
 
-STOPPING = {  # column of rtxstudy.evaluation.convergence.stopping → its readable name and its format
+STOPPING = {  # column of rtxstudy.questions.accuracy.convergence.stopping → its readable name and its format
     "planned": ("most epochs", "{:g}"),
     "patience": ("patience (evaluations)", "{:.0f}"),
     "least": ("trained, from (epochs)", "{:.2f}"),

@@ -28,7 +28,7 @@ from rtxlib.errors import InputError
 from rtxlib.process import tune
 from rtxstudy import names, published
 from rtxstudy.claims import Claim, sentences
-from rtxstudy.evaluation.finished import Runs
+from rtxstudy.finished import Runs
 from rtxstudy.live import Live
 from rtxstudy.report import provenance
 
@@ -192,7 +192,7 @@ class Study:
         return found
 
     def measure(self, what: Callable[[Run, Prepared | None, Path], pd.DataFrame], runs: Runs) -> pd.DataFrame:
-        """A table of :mod:`rtxstudy.evaluation.measured` for every run, one below the other.
+        """A table of :mod:`rtxstudy.measured` for every run, one below the other.
 
         Each is measured once on the run's weights and kept beside them; a redraw reads the published ones.
         """

@@ -12,9 +12,9 @@ from torch import nn
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset
-from rtxstudy.evaluation import retrieval
-from rtxstudy.evaluation.anatomy import anatomy, claims
-from rtxstudy.evaluation.behaviour import norms_by_layer, reach
+from rtxstudy.questions.anatomy.anatomy import anatomy, claims
+from rtxstudy.questions.pretrained import retrieval
+from rtxstudy.questions.pretrained.behaviour import norms_by_layer, reach
 
 SMALL = {"vocab_size": 60, "hidden_size": 48, "num_attention_heads": 4, "pad_token_id": 0}
 

@@ -22,7 +22,7 @@ from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.process import SETTINGS
 from rtxlib.runs.cost import parameters
-from rtxstudy.figures import growth as figures
+from rtxstudy.questions.deployment import growth_figures
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = json.loads((ROOT / "reports" / "benchmarks.json").read_text())["rows"]
@@ -113,8 +113,8 @@ def test_memory_grows_with_a_long_text_and_not_with_its_square() -> None:
 def test_the_figures_show_the_committed_fits_and_refuse_what_is_missing() -> None:
     folder = ROOT / "figures" / "benchmarks"
     for draw, stem, words in (
-        (figures.time_by_work, "time_by_work", "ms a unit"),
-        (figures.memory_by_length, "memory_by_length", "N^"),
+        (growth_figures.time_by_work, "time_by_work", "ms a unit"),
+        (growth_figures.memory_by_length, "memory_by_length", "N^"),
     ):
         table = pd.read_csv(folder / f"{stem}.csv")
         drawn = draw(table)

@@ -8,9 +8,9 @@ from test_figures import on_its_page
 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, build, preset
-from rtxstudy.evaluation.blueprints import blueprint, blueprints
-from rtxstudy.evaluation.shapes import trace
-from rtxstudy.figures import blueprints as draw
+from rtxstudy.questions.anatomy import blueprint_figures
+from rtxstudy.questions.anatomy.blueprints import blueprint, blueprints
+from rtxstudy.questions.anatomy.shapes import trace
 
 NAMES = {"BERT": "bert-base", "MiniLM": "minilm-l6", "ModernBERT": "modernbert-base"}
 
@@ -41,18 +41,18 @@ def test_the_place_of_a_norm_and_the_kinds_of_layers_are_read_from_the_modules()
 
 def test_the_drawing_shows_each_part_of_each_encoder_and_overlaps_nothing() -> None:
     table = blueprints(NAMES)
-    _, texts = on_its_page(lambda: draw.blueprints(table))
+    _, texts = on_its_page(lambda: blueprint_figures.blueprints(table))
     shown = " ".join(text.get_text() for text in texts).replace("\n", " ")
     shown = shown.replace("\xa0", " ")
     assert all(name in shown for name in NAMES) and "109.5 M" in shown and "22 layers" in shown
     assert all(part.replace("\xa0", " ") in shown for part in table["words"])
     loops = {name: name for name in ("standard-2x32", "recurrent-1x2x32", "recurrent-1x3x32")}
-    _, texts = on_its_page(lambda: draw.blueprints(blueprints(loops, vocab_size=400)))
+    _, texts = on_its_page(lambda: blueprint_figures.blueprints(blueprints(loops, vocab_size=400)))
     assert any("1\xa0layer, 3\xa0passes" in text.get_text() for text in texts)
     with pytest.raises(InputError, match="room for 3 encoders, not 4"):
-        draw.blueprints(blueprints(NAMES | {"another": "bert-tiny"}))
+        blueprint_figures.blueprints(blueprints(NAMES | {"another": "bert-tiny"}))
     with pytest.raises(InputError, match="'words'"):
-        draw.blueprints(table.drop(columns="words"))
+        blueprint_figures.blueprints(table.drop(columns="words"))
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "recurrent-1x3x64", "minilm-l3", "modernbert-base"])

@@ -10,10 +10,9 @@ import pytest
 
 from rtxstudy import published
 from rtxstudy.claims import sentences
-from rtxstudy.evaluation import claims
-from rtxstudy.evaluation.claims import FAILS, HOLDS, OPEN, UNMEASURED, Claim, Measured
-from rtxstudy.evaluation.proposal import proposal
-from rtxstudy.questions import proposal as promises
+from rtxstudy.questions.proposal import proposal_claims, proposal_measured
+from rtxstudy.questions.proposal.proposal import proposal
+from rtxstudy.questions.proposal.proposal_measured import FAILS, HOLDS, OPEN, UNMEASURED, Claim, Measured
 
 STANDARD, RECURRENT, WIDE = "standard-6x384", "recurrent-3x2x256", "standard-6x256"
 PROPOSAL = proposal(STANDARD, RECURRENT, WIDE, 2, "sst2", 0.01)
@@ -46,7 +45,7 @@ def tables(**compared: tuple[str, str, float, float, int]) -> dict[str, pd.DataF
 
 def found(given: dict[str, pd.DataFrame], part: str) -> dict:
     """The only row whose claim, or what is measured, has these words."""
-    table = claims.claims(PROPOSAL, given)
+    table = proposal_measured.claims(PROPOSAL, given)
     (row,) = table[table["claim"].str.contains(part) | table["how"].str.contains(part)].to_dict("records")
     return row
 
@@ -65,7 +64,7 @@ def found(given: dict[str, pd.DataFrame], part: str) -> dict:
 )
 def test_a_claim_is_a_region_and_the_whole_interval_decides(measured: Measured | None, says: str) -> None:
     claim = Claim("It gains a point.", "somewhere", "", "points", 0.01, np.inf, lambda _: measured)
-    assert claims.outcome(claim, measured) == says
+    assert proposal_measured.outcome(claim, measured) == says
 
 
 def test_sizes_are_read_from_the_runs() -> None:
@@ -80,7 +79,7 @@ def test_each_claim_about_parameters_is_measured_with_the_token_table_and_withou
     """A loop with half of the layers' parameters does not have half of all parameters, because the token table is not halved."""
     given = tables()
     given["runs"]["parameters"] += 6e6
-    table = claims.claims(PROPOSAL, given)
+    table = proposal_measured.claims(PROPOSAL, given)
     own = table[table["claim"].str.contains("parameters")]
     assert own.groupby("claim").size().eq(2).all() and own["claim"].nunique() == 4
     share = table[table["claim"].str.contains("one R-th")].set_index("how")
@@ -88,7 +87,7 @@ def test_each_claim_about_parameters_is_measured_with_the_token_table_and_withou
 
 
 def test_the_region_of_a_claim_is_shown_beside_its_outcome() -> None:
-    written = promises.readable(claims.claims(PROPOSAL, tables()))
+    written = proposal_claims.readable(proposal_measured.claims(PROPOSAL, tables()))
     assert list(written)[:2] == ["claim", "outcome"]
     true_if = dict(zip(written["what is measured"], written["counts as true if"], strict=True))
     assert true_if[f"parameters of {RECURRENT}"] == "3.23 to 3.57 million"
@@ -139,20 +138,20 @@ def test_the_claim_about_performance_is_of_the_headline_data() -> None:
 def test_the_table_and_the_sentences_say_what_was_measured() -> None:
     given = tables(recurrent=("sst2", f"{RECURRENT} − {STANDARD}", -0.02, -0.012, 5))
     given["tour_norm_times"] = pd.DataFrame({"norm": ["rmsnorm", "layernorm"], "ms": [1.5, 1.0]})
-    table = claims.claims(PROPOSAL, given)
-    written = promises.readable(table).set_index("claim")
+    table = proposal_measured.claims(PROPOSAL, given)
+    written = proposal_claims.readable(table).set_index("claim")
     assert len(written) == table["claim"].nunique() <= 15  # each claim once
     assert written.loc[written["outcome"] == UNMEASURED, "measured"].eq("–").all()
     assert "−1.6 points (−2.0 to −1.2, 5 seeds × 872 texts)" in set(written["measured"])
     assert written.loc["RMSNorm computes faster than LayerNorm.", "measured"] == "1.50"
-    (sentence,) = sentences(promises.summary(table))
+    (sentence,) = sentences(proposal_claims.summary(table))
     assert sentence.startswith(f"Of {len(written)} claims ")
 
 
 def test_a_claim_on_parameters_has_one_row_with_both_counts() -> None:
     given = tables()
     given["runs"]["parameters"] += 6e6
-    written = promises.readable(claims.claims(PROPOSAL, given)).set_index("claim")
+    written = proposal_claims.readable(proposal_measured.claims(PROPOSAL, given)).set_index("claim")
     row = written.loc["The baseline has about 9.8 million parameters."]
     assert row["outcome"] == f"{FAILS}; without the token table {HOLDS}"
     assert row["measured"] == "15.70 million; without the token table 9.70 million"
@@ -161,7 +160,7 @@ def test_a_claim_on_parameters_has_one_row_with_both_counts() -> None:
 def test_the_committed_tables_measure_what_they_can() -> None:
     """The components were not trained when this was written, so nothing is asked of them here."""
     given = published.findings(Path(__file__).resolve().parents[1] / "data/results/full")
-    table = claims.claims(PROPOSAL, given).set_index("how")
+    table = proposal_measured.claims(PROPOSAL, given).set_index("how")
     assert table.loc[f"parameters of {STANDARD}", "value"] == pytest.approx(25.9, abs=0.1)
     assert table.loc[f"parameters outside the token table of {RECURRENT} over those of {WIDE}", "outcome"] == HOLDS
     assert table.loc[f"parameters of {RECURRENT} over those of {WIDE}", "outcome"] == FAILS

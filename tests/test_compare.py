@@ -58,8 +58,8 @@ from rtxstudy.compare.choice import Joined, Limits
 from rtxstudy.compare.comparison import Comparison, Options
 from rtxstudy.compare.rows import MOST_ROWS, Columns
 from rtxstudy.compare.texts import Texts, open_texts
+from rtxstudy.questions.your_texts import model_sentences, text_sentences
 from rtxstudy.report import notebooks
-from rtxstudy.words import your_data, your_texts
 
 NOTEBOOK = Path(__file__).resolve().parents[1] / "notebooks" / "10_your_texts.ipynb"
 GOOD, BAD = ("fine", "lovely", "moving"), ("dull", "stale", "clumsy")
@@ -281,7 +281,7 @@ def test_what_is_odd_about_texts_is_found_and_said(csv) -> None:
     kinds = set(table["kind"])
     assert {"repeated", "two labels", "word", "id", "garbled", "markup", "cut"} <= kinds
     assert table.set_index("kind").loc["word", "what"].startswith("forwarded|bad|no|")
-    said = your_data.oddities(table)
+    said = text_sentences.oddities(table)
     assert "of the label bad|no and" in said.replace("\\", "")
     assert said.count("\n- ") + 1 == len(table) and "<script" not in said and "&lt;" in said
 
@@ -922,25 +922,25 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
 def test_a_model_that_learned_nothing_is_never_recommended() -> None:
     found = judged({"standard-2x128": 0.5}, 400)
     answer = Answer(take=None, why=found.why, n_test=400, majority_score=0.5)
-    assert "Take none of these models" in your_texts.verdict(found.table, answer, 0.01)[0]
+    assert "Take none of these models" in model_sentences.verdict(found.table, answer, 0.01)[0]
     able = judged({"standard-2x128": 0.5, WORDS: 0.1}, 400)
     answer = dataclasses.replace(
         answer, take=able.taken, why=able.why, what="counts", best=able.best, counting_words_score=0.9
     )
-    said = " ".join(your_texts.verdict(able.table, answer, 0.01))
+    said = " ".join(model_sentences.verdict(able.table, answer, 0.01))
     assert (
         f"Take **{WORDS}**" in said
         and "**standard-2x128** is **not shown to be better than the most frequent label**" in said
     )
-    untried = " ".join(your_texts.verdict(able.table, dataclasses.replace(answer, not_tried=["a", "b", "c"]), 0.01))
+    untried = " ".join(model_sentences.verdict(able.table, dataclasses.replace(answer, not_tried=["a", "b", "c"]), 0.01))
     partly = dataclasses.replace(answer, partial={"MiniLM fine-tuned": 455}, train_texts=7290)
-    assert "**MiniLM fine-tuned** (455)" in " ".join(your_texts.verdict(able.table, partly, 0.01))
+    assert "**MiniLM fine-tuned** (455)" in " ".join(model_sentences.verdict(able.table, partly, 0.01))
     assert "no time for" not in said and "no time for **a**, **b** and **c**, which were not tried. One of them" in untried
     sized = dataclasses.replace(answer, n_judged=100, n_labelled=1000, take=able.table["model"].iloc[-1])
     unsettled = able.table.assign(mb=[1.0] * (len(able.table) - 1) + [2.0])
     for needed, told in ((30.0, "About 300 more labelled texts would tell."), (1000.0, "Many times more labelled texts")):
-        assert told in your_texts._unsettled(unsettled.assign(needed=needed), sized, 0.01)[0]
-    shown = your_texts.shown_table(able.table, answer)
+        assert told in model_sentences._unsettled(unsettled.assign(needed=needed), sized, 0.01)[0]
+    shown = model_sentences.shown_table(able.table, answer)
     assert dict(zip(shown["model"], shown["learned"], strict=True))["standard-2x128"] == "not shown"
 
 
@@ -958,4 +958,4 @@ def test_mistakes_and_doubtful_labels_are_rows_to_read() -> None:
     assert further.mistakes(found, right, found.rows("test")).empty
     bins = further.calibration(found, right, found.rows("test"))
     assert bins["rows"].sum() == 200 and bins["accuracy"].eq(1).all()
-    assert "less sure" in your_texts.calibration(bins, WORDS)
+    assert "less sure" in model_sentences.calibration(bins, WORDS)

@@ -21,14 +21,13 @@ from rtxlib.runs.train import train_run
 from rtxlib.runs.trained import probabilities
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
-from rtxstudy import profiles, studies
-from rtxstudy.evaluation import composed, measured
-from rtxstudy.evaluation.depth_gain import depth_gain, kept
-from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import by_cluster, mean_difference
-from rtxstudy.figures import composed as draw
+from rtxstudy import measured, profiles, studies
+from rtxstudy.finished import Runs
 from rtxstudy.profiles import ComposedTask
+from rtxstudy.questions.composed import composed_figures, composed_tables
+from rtxstudy.questions.depth_gain.gains import depth_gain, kept
 from rtxstudy.report.levels import levels
+from rtxstudy.statistics import by_cluster, mean_difference
 
 
 def clustered(rng: np.random.Generator, seeds: int, mean: float) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +97,7 @@ def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_depth_pays_where_steps_need_it_and_the_words_say_so(tables) -> None:
     arms, texts = tables
-    steps, gains = composed.by_steps(arms, texts), composed.gains_by_steps(arms, texts)
+    steps, gains = composed_tables.by_steps(arms, texts), composed_tables.gains_by_steps(arms, texts)
     assert steps["n_items"].eq(400).all() and len(steps) == 9 and steps["low"].lt(steps["mean"]).all()
     assert (gains["depth_low"] > 0).tolist() == [False, True, True]
     assert gains.loc[1, "kept_low"] > 0.3 and np.isnan(gains.loc[0, "kept"])
@@ -107,13 +106,14 @@ def test_depth_pays_where_steps_need_it_and_the_words_say_so(tables) -> None:
 def test_the_row_of_a_task_has_clusters_of_sentences(tables) -> None:
     arms, texts = tables
     counting = pd.DataFrame({"model": [NAME], "accuracy": [0.5], "validation_accuracy": [0.5], "correct": [np.arange(1200) % 2]})
-    (row,) = composed.gains(arms, texts, {"p": counting}).to_dict("records")
+    (row,) = composed_tables.gains(arms, texts, {"p": counting}).to_dict("records")
     plain = depth_gain(*arms["p"])
     assert row["depth_gain"] == pytest.approx(plain["depth_gain"]) and row["kept"] == pytest.approx(plain["kept"])
     assert row["depth_high"] - row["depth_low"] != pytest.approx(plain["depth_high"] - plain["depth_low"], rel=1e-3)
     assert row["n_items"] == 1200
     assert row["deep_words_low"] > 0 and row["words"] == 0.5
-    assert composed.gains({}, None, {}).empty and composed.by_steps({}, None).empty and composed.gains_by_steps({}, None).empty
+    tables = composed_tables.gains({}, None, {}), composed_tables.by_steps({}, None), composed_tables.gains_by_steps({}, None)
+    assert all(table.empty for table in tables)
 
 
 def test_the_share_kept_is_covered_with_clusters() -> None:
@@ -131,8 +131,8 @@ def test_the_share_kept_is_covered_with_clusters() -> None:
 def test_two_judgements_agree_as_often_as_the_bound_says() -> None:
     rng = np.random.default_rng(4)
     right = rng.random((2, 200_000)) < 0.8
-    assert composed.same_bound(0.8) == pytest.approx((right[0] == right[1]).mean(), abs=0.005)
-    assert composed.same_bound(0.5) == 0.5 and composed.same_bound(1.0) == 1.0
+    assert composed_tables.same_bound(0.8) == pytest.approx((right[0] == right[1]).mean(), abs=0.005)
+    assert composed_tables.same_bound(0.5) == 0.5 and composed_tables.same_bound(1.0) == 1.0
 
 
 def further(better: bool) -> pd.DataFrame:
@@ -146,23 +146,23 @@ def further(better: bool) -> pd.DataFrame:
 
 
 def test_more_passes_that_follow_more_steps_are_seen() -> None:
-    table = composed.by_passes(further(better=True))
+    table = composed_tables.by_passes(further(better=True))
     assert len(table) == 12 and set(table["n_items"]) == {200} and set(table["n_sentences"]) == {100}
 
 
 def test_figures_draw_every_arm_and_every_number_of_passes(tables) -> None:
     arms, texts = tables
-    steps = composed.by_steps(arms, texts)
-    figure = draw.accuracy_by_steps(steps, pd.DataFrame([{"data": "p", "accuracy": 0.5}]))
+    steps = composed_tables.by_steps(arms, texts)
+    figure = composed_figures.accuracy_by_steps(steps, pd.DataFrame([{"data": "p", "accuracy": 0.5}]))
     assert {text.get_text() for text in figure.axes[0].texts} >= {"deep", "shallow", "loop", "counting words"}
     with pytest.raises(InputError, match="no level of counting words"):
-        draw.accuracy_by_steps(steps, pd.DataFrame([{"data": "q", "accuracy": 0.5}]))
-    table = composed.by_passes(further(better=True))
-    figure = draw.accuracy_by_passes(table)
+        composed_figures.accuracy_by_steps(steps, pd.DataFrame([{"data": "q", "accuracy": 0.5}]))
+    table = composed_tables.by_passes(further(better=True))
+    figure = composed_figures.accuracy_by_passes(table)
     assert {text.get_text() for text in figure.axes[0].texts} >= {"R = 1", "R = 4", "trained up to 2 steps"}
     many = pd.concat([table.assign(passes=passes) for passes in range(1, 10)]).drop_duplicates(["steps", "passes"])
     with pytest.raises(InputError, match="8 numbers of passes"):
-        draw.accuracy_by_passes(many)
+        composed_figures.accuracy_by_passes(many)
 
 
 POINTER = of_source("composed", task="pointer", rows=240, depth=2, items=4)

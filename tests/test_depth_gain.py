@@ -20,14 +20,14 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy import Study, naming, profiles, readable, studies
-from rtxstudy.evaluation import converted_embeddings
-from rtxstudy.evaluation.converted_embeddings import differences, means
-from rtxstudy.evaluation.depth_gain import beside_words, conversions, kept, own_text_gains
-from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.pretraining import Embedder
-from rtxstudy.evaluation.verdicts import counted, judged
-from rtxstudy.figures.depth_gain import depth_gains
-from rtxstudy.questions import depth_gain as where
+from rtxstudy.finished import Runs
+from rtxstudy.questions.depth_gain import depth_claims
+from rtxstudy.questions.depth_gain.depth_figures import depth_gains
+from rtxstudy.questions.depth_gain.gains import beside_words, conversions, kept, own_text_gains
+from rtxstudy.questions.depth_gain.verdicts import counted, judged
+from rtxstudy.questions.pretrained import converted_embeddings
+from rtxstudy.questions.pretrained.converted_embeddings import differences, means
+from rtxstudy.questions.pretrained.similar_texts import Embedder
 
 BASE = {"layers": 3, "passes": 2, "start": "lower"}
 
@@ -140,7 +140,7 @@ def test_the_dot_plot_draws_every_row_sorted_and_names_those_it_leaves_out() -> 
             gains(data="idle", learned=False),
         ]
     )
-    figure = depth_gains(where.shown(table), "A title")
+    figure = depth_gains(depth_claims.shown(table), "A title")
     names_of = [[label.get_text() for label in ax.get_yticklabels()] for ax in figure.axes]
     assert names_of == [["far · from nothing"], ["x · from nothing", "small · from nothing"]]  # a scale of its own for "far"
     faces = [[line.get_markerfacecolor() for line in ax.lines if line.get_marker() in ("o", "D")] for ax in figure.axes]
@@ -152,7 +152,7 @@ def test_the_dot_plot_draws_every_row_sorted_and_names_those_it_leaves_out() -> 
 
 def test_the_dot_plot_of_a_single_row_has_room_for_its_words() -> None:
     """The demo has one row. Without room matplotlib warns that the axes collapsed, and draws over the head of the figure."""
-    figure = depth_gains(where.shown(pd.DataFrame([gains()])), "A title")
+    figure = depth_gains(depth_claims.shown(pd.DataFrame([gains()])), "A title")
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="constrained_layout not applied")
         FigureCanvasAgg(figure).draw()
@@ -295,7 +295,7 @@ def test_a_wide_interval_is_cut_by_the_frame_and_the_figure_says_so() -> None:
     ends = {"depth_gain": 0.01, "depth_low": 0.0, "depth_high": 0.02, "loop_gain": 0.0, "loop_low": -0.01, "loop_high": 0.01}
     narrow = pd.DataFrame([gains(**ends)])
     wide = pd.concat([narrow, narrow.assign(data="b", loop_low=-0.4, loop_high=0.4)])
-    drawn = [depth_gains(where.shown(table), "A title") for table in (narrow, wide)]
+    drawn = [depth_gains(depth_claims.shown(table), "A title") for table in (narrow, wide)]
     notes = [" ".join(text.get_text() for text in figure.texts).replace("\n", " ") for figure in drawn]
     assert ["cut at the frame" in note for note in notes] == [False, True]
     low, high = drawn[1].axes[0].get_xlim()

@@ -14,7 +14,7 @@ from rtx.baselines import counting_words as classical
 from rtxlib.errors import InputError
 from rtxlib.models.presets import build, preset
 from rtxlib.runs import cost, metrics
-from rtxstudy.evaluation import pareto, statistics
+from rtxstudy import pareto, statistics
 
 # --- metrics
 

@@ -11,11 +11,11 @@ import pytest
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxstudy import profiles, published, readable, studies
-from rtxstudy.evaluation import bounded_exits
-from rtxstudy.evaluation.exit_risk import certified, check_bound, controlled, exit_losses
-from rtxstudy.evaluation.exits import Decoded, leave
-from rtxstudy.evaluation.finished import Runs
+from rtxstudy.finished import Runs
 from rtxstudy.numbers import percent
+from rtxstudy.questions.early_exit import bounded_exits
+from rtxstudy.questions.early_exit.exit_risk import certified, check_bound, controlled, exit_losses
+from rtxstudy.questions.early_exit.exits import Decoded, leave
 
 FULL = Path(__file__).resolve().parents[1] / "data" / "results" / "full"
 THRESHOLDS = np.append(np.linspace(0.3, 1.0, 71), 1.01)

@@ -14,7 +14,7 @@ from test_recurrence import logits, small
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit
 from rtxstudy import readable
-from rtxstudy.evaluation import exits
+from rtxstudy.questions.early_exit import exits
 
 
 @pytest.fixture

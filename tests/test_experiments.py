@@ -33,9 +33,8 @@ from rtxlib.models import EncoderForSequenceClassification, build
 from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
-from rtxstudy import profiles, published, readable, studies
-from rtxstudy.evaluation import comparisons
-from rtxstudy.evaluation.finished import Runs
+from rtxstudy import comparisons, profiles, published, readable, studies
+from rtxstudy.finished import Runs
 
 DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)

@@ -19,11 +19,15 @@ from matplotlib.text import Text
 
 from rtxlib.errors import InputError
 from rtxlib.runs.metrics import confusion_counts
-from rtxstudy.evaluation.pareto import frontier
-from rtxstudy.evaluation.statistics import summarise
-from rtxstudy.figures import accuracy, data, domains, gradients, interactive, save, sensitivity, tradeoff, training
-from rtxstudy.figures import format_control as draw_control
-from rtxstudy.figures.shared import labels, looks, notes, style, wrapping
+from rtxstudy.figures import labels, looks, notes, save, style, wrapping
+from rtxstudy.pareto import frontier
+from rtxstudy.questions.accuracy import accuracy_figures as accuracy
+from rtxstudy.questions.accuracy import interactive_figures, tradeoff_figures, training_figures
+from rtxstudy.questions.audit import audit_figures as data
+from rtxstudy.questions.domains import domain_figures, format_figures
+from rtxstudy.questions.gradients import gradient_figures
+from rtxstudy.questions.sizes import size_figures
+from rtxstudy.statistics import summarise
 
 TWO = ["standard-6x384", "recurrent-3x2x256"]
 TWELVE = [
@@ -163,28 +167,28 @@ CASES = [
     ("label_balance", data.label_balance, BALANCE),
     ("overlap", data.overlap, AUDIT),
     ("filter_funnel", data.filter_funnel, FUNNEL),
-    ("training_curves", training.training_curves, curves_of(TWO, 3)),
-    ("training_curves, one seed, twelve", training.training_curves, curves_of(TWELVE, 1)),
+    ("training_curves", training_figures.training_curves, curves_of(TWO, 3)),
+    ("training_curves, one seed, twelve", training_figures.training_curves, curves_of(TWELVE, 1)),
     ("accuracy_intervals", accuracy.accuracy_intervals, runs_of(TWELVE, 5)),
     ("accuracy_intervals, two data", accuracy.accuracy_intervals, runs_of(TWO, 3, ("sst2", "yelp"))),
     ("accuracy_intervals, one seed", accuracy.accuracy_intervals, runs_of(TWO, 1)),
     ("paired_differences", accuracy.paired_differences, DIFFERENCES),
     ("confusion", accuracy.confusion, confusion_of(TWO, ["movies", "local business", "online shopping"])),
     ("confusion, one", accuracy.confusion, confusion_of(TWO[:1], ["negative", "positive"])),
-    ("bubble", tradeoff.bubble, summary_of(TWO, 3)),
-    ("bubble, twelve, one seed", tradeoff.bubble, summary_of(TWELVE, 1)),
-    ("pareto_frontier", tradeoff.pareto_frontier, summary_of(TWELVE, 3)),
-    ("accuracy_per_million", tradeoff.accuracy_per_million, summary_of(TWELVE, 3)),
-    ("latency_against_flops", tradeoff.latency_against_flops, summary_of(TWELVE, 3)),
-    ("data_size", sensitivity.data_size, at(summary_of(TWO, 3), "train_rows", (600, 3000, 6000))),
-    ("text_length", sensitivity.text_length, at(summary_of(TWELVE, 1), "lengths", ("longest", "all", "shortest"))),
-    ("longer_texts", sensitivity.longer_texts, at(summary_of(TWO, 3), "read", (64, 128, 256))),
-    ("grid_heat_map", sensitivity.grid_heat_map, grid_of((1, 2, 4), 3)),
-    ("gradient_by_pass", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64", "x unshared"], 3)),
-    ("gradient_by_pass, one seed", gradients.gradient_by_pass, gradients_of(["recurrent-1x4x64"], 1)),
-    ("format_control", draw_control.format_control, control_of()),
-    ("transfer", domains.transfer, at(summary_of(TWO, 3).assign(trained_on="sst2"), "tested_on", ("sst2", "yelp"))),
-    ("cross_domain", domains.cross_domain, crossed([*TWO, "tf-idf + logistic regression"], 3)),
+    ("bubble", tradeoff_figures.bubble, summary_of(TWO, 3)),
+    ("bubble, twelve, one seed", tradeoff_figures.bubble, summary_of(TWELVE, 1)),
+    ("pareto_frontier", tradeoff_figures.pareto_frontier, summary_of(TWELVE, 3)),
+    ("accuracy_per_million", tradeoff_figures.accuracy_per_million, summary_of(TWELVE, 3)),
+    ("latency_against_flops", tradeoff_figures.latency_against_flops, summary_of(TWELVE, 3)),
+    ("data_size", size_figures.data_size, at(summary_of(TWO, 3), "train_rows", (600, 3000, 6000))),
+    ("text_length", size_figures.text_length, at(summary_of(TWELVE, 1), "lengths", ("longest", "all", "shortest"))),
+    ("longer_texts", size_figures.longer_texts, at(summary_of(TWO, 3), "read", (64, 128, 256))),
+    ("grid_heat_map", size_figures.grid_heat_map, grid_of((1, 2, 4), 3)),
+    ("gradient_by_pass", gradient_figures.gradient_by_pass, gradients_of(["recurrent-1x4x64", "x unshared"], 3)),
+    ("gradient_by_pass, one seed", gradient_figures.gradient_by_pass, gradients_of(["recurrent-1x4x64"], 1)),
+    ("format_control", format_figures.format_control, control_of()),
+    ("transfer", domain_figures.transfer, at(summary_of(TWO, 3).assign(trained_on="sst2"), "tested_on", ("sst2", "yelp"))),
+    ("cross_domain", domain_figures.cross_domain, crossed([*TWO, "tf-idf + logistic regression"], 3)),
 ]
 IDS = [case[0] for case in CASES]
 
@@ -256,22 +260,22 @@ NEEDED = {
     data.label_balance: ("split", "label_name", "rows"),
     data.overlap: ("check", "left", "right", "rows", "share"),
     data.filter_funnel: ("step", "rows_in", "rows_changed", "rows_out"),
-    training.training_curves: ("model", "seed", "epoch", "train_loss", "val_loss", "val_accuracy"),
+    training_figures.training_curves: ("model", "seed", "epoch", "train_loss", "val_loss", "val_accuracy"),
     accuracy.accuracy_intervals: ("model", "seed", "accuracy"),
     accuracy.paired_differences: ("comparison", "difference", "low", "high", "n_seeds", "n_items"),
     accuracy.confusion: ("truth", "prediction", "rows"),
-    tradeoff.bubble: ("model", "mean", "low", "high", "n", "parameters", "ms_median"),
-    tradeoff.pareto_frontier: ("model", "mean", "low", "high", "n", "ms_median"),
-    tradeoff.accuracy_per_million: ("model", "mean", "low", "high", "n", "parameters", "non_embedding_parameters"),
-    tradeoff.latency_against_flops: ("model", "forward_flops", "ms_median"),
-    sensitivity.data_size: ("model", "train_rows", "mean", "low", "high", "n"),
-    sensitivity.text_length: ("model", "lengths", "mean", "low", "high", "n"),
-    sensitivity.longer_texts: ("model", "read", "mean", "low", "high", "n"),
-    sensitivity.grid_heat_map: ("hidden_size", "num_hidden_layers", "recurrent_depth", "mean", "n"),
-    gradients.gradient_by_pass: ("model", "seed", "iteration", "norm", "share"),
-    domains.transfer: ("model", "trained_on", "tested_on", "mean", "low", "high", "n"),
-    domains.cross_domain: ("model", "trained_on", "tested_on", "mean", "n"),
-    draw_control.format_control: ("of", "input", "accuracy", "low", "high", "n_test", "words"),
+    tradeoff_figures.bubble: ("model", "mean", "low", "high", "n", "parameters", "ms_median"),
+    tradeoff_figures.pareto_frontier: ("model", "mean", "low", "high", "n", "ms_median"),
+    tradeoff_figures.accuracy_per_million: ("model", "mean", "low", "high", "n", "parameters", "non_embedding_parameters"),
+    tradeoff_figures.latency_against_flops: ("model", "forward_flops", "ms_median"),
+    size_figures.data_size: ("model", "train_rows", "mean", "low", "high", "n"),
+    size_figures.text_length: ("model", "lengths", "mean", "low", "high", "n"),
+    size_figures.longer_texts: ("model", "read", "mean", "low", "high", "n"),
+    size_figures.grid_heat_map: ("hidden_size", "num_hidden_layers", "recurrent_depth", "mean", "n"),
+    gradient_figures.gradient_by_pass: ("model", "seed", "iteration", "norm", "share"),
+    domain_figures.transfer: ("model", "trained_on", "tested_on", "mean", "low", "high", "n"),
+    domain_figures.cross_domain: ("model", "trained_on", "tested_on", "mean", "n"),
+    format_figures.format_control: ("of", "input", "accuracy", "low", "high", "n_test", "words"),
 }
 
 
@@ -287,7 +291,8 @@ def test_an_empty_table_and_a_missing_column_are_refused_by_name(function):
 
 def test_a_model_that_stands_twice_is_refused_rather_than_drawn_over_itself():
     table = summary_of(TWO, 3)
-    for function in (tradeoff.bubble, tradeoff.pareto_frontier, tradeoff.accuracy_per_million, interactive.bubble):
+    drawn = [tradeoff_figures.bubble, tradeoff_figures.pareto_frontier, tradeoff_figures.accuracy_per_million]
+    for function in (*drawn, interactive_figures.bubble):
         with pytest.raises(InputError, match="'standard-6x384' twice"):
             function(pd.concat([table, table.iloc[:1]]))
     with pytest.raises(InputError, match="occurs twice"):
@@ -349,7 +354,7 @@ def test_baselines_without_data_join_the_only_data_there_are_and_a_far_one_is_na
 
 def test_bubbles_have_areas_in_proportion_to_parameters():
     table = summary_of(TWELVE, 3)
-    disc = tradeoff.bubble(table).axes[0].collections[0]
+    disc = tradeoff_figures.bubble(table).axes[0].collections[0]
     assert np.allclose(disc.get_sizes() / table["parameters"], disc.get_sizes()[0] / table["parameters"][0])
     assert np.allclose(disc.get_offsets(), table[["ms_median", "mean"]])
 
@@ -357,7 +362,7 @@ def test_bubbles_have_areas_in_proportion_to_parameters():
 def test_models_on_the_frontier_are_solid_and_all_others_hollow():
     table = summary_of(TWELVE, 3)
     best = table[frontier(table, ["ms_median"], ["mean"])]
-    marks = [line for line in tradeoff.pareto_frontier(table).axes[0].get_lines() if len(line.get_xdata()) == 1]
+    marks = [line for line in tradeoff_figures.pareto_frontier(table).axes[0].get_lines() if len(line.get_xdata()) == 1]
     solid = sorted(line.get_xdata()[0] for line in marks if to_hex(line.get_markerfacecolor()) != "#ffffff")
     assert np.allclose(solid, sorted(best["ms_median"])) and len(marks) == len(table) > len(solid)
 
@@ -365,10 +370,10 @@ def test_models_on_the_frontier_are_solid_and_all_others_hollow():
 def test_a_model_without_a_cost_is_left_out_and_named():
     table = summary_of(TWELVE, 3)
     table.loc[table["model"].str.startswith("tf-idf"), "ms_median"] = np.nan
-    words = " ".join(text.get_text().replace("\n", " ") for text in tradeoff.bubble(table).texts)
+    words = " ".join(text.get_text().replace("\n", " ") for text in tradeoff_figures.bubble(table).texts)
     assert "Not shown, for want of a cost: TF-IDF." in words
     with pytest.raises(InputError, match="no model with a value above zero"):
-        tradeoff.bubble(table.assign(ms_median=np.nan))
+        tradeoff_figures.bubble(table.assign(ms_median=np.nan))
 
 
 def test_parts_of_a_check_are_segments_of_its_bar_and_no_lines_of_their_own():
@@ -417,7 +422,7 @@ def test_saving_twice_gives_the_same_bytes_and_the_html_carries_the_alt_text(mos
     table = summary_of(TWO, 3)
     shown = [
         save.save(
-            tradeoff.bubble(table), "bubble", table, tmp_path / folder, alt='Two models, "one" <small>', caption="n = 3"
+            tradeoff_figures.bubble(table), "bubble", table, tmp_path / folder, alt='Two models, "one" <small>', caption="n = 3"
         )
         for folder in ("one", "two")
     ]
@@ -467,7 +472,7 @@ def test_a_figure_without_alt_text_or_with_a_path_for_a_name_is_refused(tmp_path
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_the_interactive_bubble_tells_every_number_on_hover_and_asks_for_nothing_from_the_network(seeds):
     table = summary_of(TWELVE, seeds)
-    figure = interactive.bubble(table)
+    figure = interactive_figures.bubble(table)
     hover = [words for trace in figure.data if trace.hovertext for words in trace.hovertext]
     assert len(hover) == len(table) and all("million parameters" in words and "GFLOP" in words for words in hover)
     assert all(("[" in words) == (seeds > 1 and "tf-idf" not in words) for words in hover)

@@ -9,8 +9,8 @@ from matplotlib.colors import to_hex
 from test_figures import on_its_page, texts_of
 
 from rtxlib.errors import InputError
-from rtxstudy.figures import embeddings
 from rtxstudy.names import said
+from rtxstudy.questions.pretrained import embedding_figures
 
 SENTENCES = [
     "The film is a quiet triumph, tender and funny.",
@@ -72,23 +72,23 @@ FLAT = [0.47, 0.58, 0.57, 0.57, 0.61, 0.56, 0.42]
 NORMS = lengths(**{"all-MiniLM-L6-v2": FLAT, "ModernBERT-base": np.geomspace(0.9, 40, 23), "bert-base": [0.8] * 13})
 
 CASES = {
-    "heat map, six": lambda: embeddings.similarity_heatmap(similar(6)),
-    "heat map, two": lambda: embeddings.similarity_heatmap(similar(2, 0), ["a", "b"]),
-    "heat map, twelve in groups": lambda: embeddings.similarity_heatmap(similar(12), grouped(12)),
-    "heat map, twelve, none negative": lambda: embeddings.similarity_heatmap(similar(12, 0), grouped(12)),
-    "heat map, as many as there may be": lambda: embeddings.similarity_heatmap(similar(36), grouped(36)),
-    "retrieval": lambda: embeddings.retrieval(precisions((1, 10), ("same domain", "same sentiment"))),
-    "retrieval, long names": lambda: embeddings.retrieval(
+    "heat map, six": lambda: embedding_figures.similarity_heatmap(similar(6)),
+    "heat map, two": lambda: embedding_figures.similarity_heatmap(similar(2, 0), ["a", "b"]),
+    "heat map, twelve in groups": lambda: embedding_figures.similarity_heatmap(similar(12), grouped(12)),
+    "heat map, twelve, none negative": lambda: embedding_figures.similarity_heatmap(similar(12, 0), grouped(12)),
+    "heat map, as many as there may be": lambda: embedding_figures.similarity_heatmap(similar(36), grouped(36)),
+    "retrieval": lambda: embedding_figures.retrieval(precisions((1, 10), ("same domain", "same sentiment"))),
+    "retrieval, long names": lambda: embedding_figures.retrieval(
         precisions(
             (1, 10), ("the same domain · my own reviews of 2023 and some more of 2024", "the same sentiment · sst2")
         )
     ),
-    "retrieval, one k": lambda: embeddings.retrieval(precisions((10,), ("same domain",))),
-    "reach, two models": lambda: embeddings.attention_reach(side_by_side()),
-    "reach, two layers": lambda: embeddings.attention_reach(reaching(192, 2, 128)),
-    "reach, one": lambda: embeddings.attention_reach(reaching(30, 6)),
-    "norms": lambda: embeddings.norms_by_layer(NORMS),
-    "norms, one": lambda: embeddings.norms_by_layer(lengths(**{"all-MiniLM-L6-v2": FLAT})),
+    "retrieval, one k": lambda: embedding_figures.retrieval(precisions((10,), ("same domain",))),
+    "reach, two models": lambda: embedding_figures.attention_reach(side_by_side()),
+    "reach, two layers": lambda: embedding_figures.attention_reach(reaching(192, 2, 128)),
+    "reach, one": lambda: embedding_figures.attention_reach(reaching(30, 6)),
+    "norms": lambda: embedding_figures.norms_by_layer(NORMS),
+    "norms, one": lambda: embedding_figures.norms_by_layer(lengths(**{"all-MiniLM-L6-v2": FLAT})),
 }
 
 
@@ -105,22 +105,22 @@ def test_a_figure_asks_a_question_fits_its_page_and_overlaps_no_text(draw) -> No
 def test_up_to_twelve_sentences_have_their_values_written_and_more_have_none() -> None:
     table = similar(12)
     table.iloc[0, 1] = -0.004  # neither −.00 nor −0
-    written = [text.get_text() for text in embeddings.similarity_heatmap(table).axes[0].texts]
+    written = [text.get_text() for text in embedding_figures.similarity_heatmap(table).axes[0].texts]
     expected = [f"{value:.2f}".replace("0.", ".").replace("-", "−") for value in table.to_numpy().flat]
     assert len(written) == 144
     assert written == [{"1.00": "1", "−.00": ".00"}.get(word, word) for word in expected]
-    assert not embeddings.similarity_heatmap(similar(13)).axes[0].texts
+    assert not embedding_figures.similarity_heatmap(similar(13)).axes[0].texts
 
 
 def test_values_stay_within_their_cells() -> None:
-    figure = embeddings.similarity_heatmap(similar(12, -1), grouped(12))
+    figure = embedding_figures.similarity_heatmap(similar(12, -1), grouped(12))
     ax = figure.axes[0]
     cells = [box for text, box in texts_of(figure) if text in ax.texts]
     assert max(box[2] - box[0] for box in cells) <= ax.get_window_extent().width / 12
 
 
 def test_a_value_has_one_colour_in_every_figure_and_the_scale_shows_red_only_where_it_is_needed() -> None:
-    both, above = (embeddings.similarity_heatmap(table) for table in (similar(6, -1), similar(6, 0)))
+    both, above = (embedding_figures.similarity_heatmap(table) for table in (similar(6, -1), similar(6, 0)))
     for figure in (both, above):
         mesh = figure.axes[0].collections[0]
         assert mesh.get_clim() == (-1, 1) and to_hex(mesh.cmap(mesh.norm(0.0))) == "#f6f7f7"
@@ -128,7 +128,7 @@ def test_a_value_has_one_colour_in_every_figure_and_the_scale_shows_red_only_whe
 
 
 def test_sentences_are_cut_at_words_and_dollars_are_no_formula() -> None:
-    ticks = embeddings.similarity_heatmap(similar(6)).axes[0].get_yticklabels()
+    ticks = embedding_figures.similarity_heatmap(similar(6)).axes[0].get_yticklabels()
     labels = [text.get_text() for text in ticks]
     assert not any(text.get_parse_math() for text in ticks)
     assert [label.split("\u2007")[1 if i < 9 else 0] for i, label in enumerate(labels)] == list("123456")
@@ -141,7 +141,7 @@ def test_sentences_are_cut_at_words_and_dollars_are_no_formula() -> None:
 
 def test_each_sentence_carries_the_mark_of_its_group() -> None:
     names = ["b", "a", "b", "c", "c", "a"]
-    figure = embeddings.similarity_heatmap(similar(6), names)
+    figure = embedding_figures.similarity_heatmap(similar(6), names)
     marks = [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
     key = {handle.get_label(): handle for handle in figure.legends[0].legend_handles}
     assert list(key) == ["b", "a", "c"] and len({handle.get_marker() for handle in key.values()}) == 3
@@ -164,7 +164,7 @@ def test_each_sentence_carries_the_mark_of_its_group() -> None:
 )
 def test_a_heat_map_that_would_mislead_is_refused(table: pd.DataFrame, groups: list[str] | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        embeddings.similarity_heatmap(table, groups)
+        embedding_figures.similarity_heatmap(table, groups)
 
 
 # ---------------------------------------- retrieval
@@ -172,7 +172,7 @@ def test_a_heat_map_that_would_mislead_is_refused(table: pd.DataFrame, groups: l
 
 def test_marks_stand_at_the_means_in_the_order_of_k_and_chance_is_a_line() -> None:
     table = precisions((10, 1), ("domain", "sentiment"))
-    for ax, (_, part) in zip(embeddings.retrieval(table).axes, table.groupby("panel", sort=False), strict=True):
+    for ax, (_, part) in zip(embedding_figures.retrieval(table).axes, table.groupby("panel", sort=False), strict=True):
         shown = part[part["model"] != "chance"].sort_values("k", kind="stable")
         marks = [line.get_xdata()[0] for line in ax.get_lines() if len(line.get_xdata()) == 1]
         assert marks == shown["mean"].tolist()
@@ -188,7 +188,7 @@ def test_marks_stand_at_the_means_in_the_order_of_k_and_chance_is_a_line() -> No
 def test_without_chance_the_note_speaks_of_none() -> None:
     table = precisions((5,), ("domain",))
     notes = [
-        figure.texts[1].get_text() for figure in map(embeddings.retrieval, (table, table[table["model"] != "chance"]))
+        figure.texts[1].get_text() for figure in map(embedding_figures.retrieval, (table, table[table["model"] != "chance"]))
     ]
     assert "chance" in notes[0] and "chance" not in notes[1] and "5 nearest" in notes[1]
 
@@ -197,7 +197,7 @@ def test_without_chance_the_note_speaks_of_none() -> None:
 
 
 def test_layers_that_see_alike_share_a_panel_and_the_picture_is_the_table() -> None:
-    figure = embeddings.attention_reach(side_by_side())
+    figure = embedding_figures.attention_reach(side_by_side())
     titles = [ax.get_title(loc="left").replace("\n", " ").replace("\xa0", " ") for ax in figure.axes]
     assert titles == [
         "all-MiniLM-L6-v2 6 layers: 1 to 6",
@@ -213,24 +213,24 @@ def test_runs_apart_are_drawn_apart_and_rows_are_those_that_look() -> None:
     table = pd.DataFrame(
         [(1, 1, 1, 1), (1, 1, 3, 3), (1, 2, 2, 3), (1, 3, 3, 3)], columns=["layer", "token", "first", "last"]
     )
-    picture = embeddings.attention_reach(table).axes[0].get_images()[0].get_array()
+    picture = embedding_figures.attention_reach(table).axes[0].get_images()[0].get_array()
     assert picture.tolist() == [[True, False, True], [False, True, True], [False, False, True]]
 
 
 def test_lines_are_the_norms_and_the_axis_turns_logarithmic_when_they_span_much() -> None:
-    ax = embeddings.norms_by_layer(NORMS.sample(frac=1, random_state=0)).axes[0]
+    ax = embedding_figures.norms_by_layer(NORMS.sample(frac=1, random_state=0)).axes[0]
     drawn = {tuple(line.get_ydata()) for line in ax.get_lines()}
     assert drawn == {tuple(part["norm"]) for _, part in NORMS.groupby("model")}
     assert {note.get_text() for note in ax.texts} >= {said(model) for model in NORMS["model"]}
     assert ax.get_yscale() == "log"
-    flat = embeddings.norms_by_layer(lengths(**{"all-MiniLM-L6-v2": FLAT})).axes[0]
+    flat = embedding_figures.norms_by_layer(lengths(**{"all-MiniLM-L6-v2": FLAT})).axes[0]
     assert flat.get_yscale() == "linear" and flat.get_ylim()[0] == 0
 
 
 NEEDED = {
-    embeddings.retrieval: (precisions((5,), ("domain",)), ("model", "k", "panel", "mean", "low", "high", "n")),
-    embeddings.attention_reach: (reaching(9, 2), ("layer", "token", "first", "last")),
-    embeddings.norms_by_layer: (NORMS, ("model", "layer", "norm")),
+    embedding_figures.retrieval: (precisions((5,), ("domain",)), ("model", "k", "panel", "mean", "low", "high", "n")),
+    embedding_figures.attention_reach: (reaching(9, 2), ("layer", "token", "first", "last")),
+    embedding_figures.norms_by_layer: (NORMS, ("model", "layer", "norm")),
 }
 
 
@@ -247,8 +247,8 @@ def test_an_empty_table_and_a_missing_column_are_refused_by_name(function) -> No
 def test_what_stands_twice_or_is_chance_alone_is_refused() -> None:
     table = precisions((5,), ("domain",))
     with pytest.raises(InputError, match="domain, all-MiniLM-L6-v2, 5' twice"):
-        embeddings.retrieval(pd.concat([table, table.iloc[:1]]))
+        embedding_figures.retrieval(pd.concat([table, table.iloc[:1]]))
     with pytest.raises(InputError, match="empty"):
-        embeddings.retrieval(table[table["model"] == "chance"])
+        embedding_figures.retrieval(table[table["model"] == "chance"])
     with pytest.raises(InputError, match="all-MiniLM-L6-v2, 0' twice"):
-        embeddings.norms_by_layer(pd.concat([NORMS, NORMS.iloc[:1]]))
+        embedding_figures.norms_by_layer(pd.concat([NORMS, NORMS.iloc[:1]]))

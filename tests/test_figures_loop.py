@@ -12,8 +12,11 @@ from matplotlib.axes import Axes
 from test_figures import on_its_page, refuses
 
 from rtxlib.errors import InputError
-from rtxstudy.figures import depth, exits, gradients, loop
-from rtxstudy.figures.shared import looks, notes
+from rtxstudy.figures import looks, notes
+from rtxstudy.questions.early_exit import exit_figures
+from rtxstudy.questions.forms import loop_figures
+from rtxstudy.questions.gradients import gradient_figures
+from rtxstudy.questions.passes import worth_figures
 
 SHARED, UNSHARED, STANDARD = "recurrent-3x2x256", "recurrent-3x2x256 unshared", "standard-4x384"
 MANY = [SHARED, UNSHARED, STANDARD, "recurrent-1x4x64", "recurrent-1x6x64", "standard-6x64", "recurrent-2x3x128 gated"]
@@ -142,43 +145,45 @@ CERTAIN = read_out(["sst2"], [SHARED], 3).assign(accuracy=0.999)
 
 # what is drawn: the figure function, its table, and what else it takes
 CASES = {
-    "gradient_by_layer": (gradients.gradient_by_layer, by_layer([STANDARD, SHARED, UNSHARED], 3), {}),
-    "gradient_by_layer, one": (gradients.gradient_by_layer, by_layer([SHARED], 1), {}),
-    "gradient_by_layer, many": (gradients.gradient_by_layer, by_layer(MANY, 2), {}),
-    "gradient_bound": (gradients.gradient_bound, bounds([SHARED], 3), {}),
-    "gradient_bound, one seed": (gradients.gradient_bound, bounds([SHARED, UNSHARED], 1), {}),
-    "gradient_bound, many": (gradients.gradient_bound, bounds([f"{SHARED} and a word or two", *MANY[3:]], 3), {}),
-    "states_by_pass": (loop.states_by_pass, states([SHARED, UNSHARED, STANDARD], 3), {}),
-    "states_by_pass, one seed": (loop.states_by_pass, states([SHARED], 1), {}),
-    "states_by_pass, kin": (loop.states_by_pass, states([f"{SHARED} {form}" for form in FORMS[:4]], 3), {}),
-    "stability": (loop.stability, growth(FORMS, 3), {"alpha": 0.5, "trained_depth": 4}),
-    "stability, overflown": (loop.stability, OVERFLOWN, {"alpha": 0.5, "trained_depth": 4}),
-    "stability, one": (loop.stability, growth(["damped"], 1, ("trained",)), {"alpha": 0.5, "trained_depth": 1}),
-    "accuracy_by_pass": (depth.accuracy_by_pass, read_out(["a", "b"], MANY[:3], 3), {"trained_depth": 4}),
-    "accuracy_by_pass, many": (depth.accuracy_by_pass, read_out(["a"], MANY, 1), {"trained_depth": 4}),
-    "accuracy_by_pass, near 100": (depth.accuracy_by_pass, CERTAIN, {"trained_depth": 4}),
-    "composition": (depth.composition, composed([1, 2, 4, 8], 3), {}),
-    "composition, one seed": (depth.composition, composed([2, 8], 1), {}),
-    "worth": (depth.worth, errors(["sst2", "yelp"], 3), {"fits": fitted(["sst2", "yelp"])}),
-    "worth, one seed": (depth.worth, errors(["sst2"], 1), {"fits": fitted(["sst2"], np.nan, np.nan, np.nan)}),
-    "exits": (exits.exits, leaving(3), {}),
-    "exits, one seed": (exits.exits, leaving(1), {}),
-    "worth, three data": (depth.worth, errors(["a", "b", "c"], 3), {"fits": fitted(["a", "b", "c"])}),
-    "exits, three data": (exits.exits, with_data(leaving(3), "sst2", "yelp", "amazon"), {}),
-    "exits, two data": (exits.exits, with_data(leaving(3), "sst2", "yelp"), {}),
-    "bounded_exits": (exits.bounded_exits, bounded(), {}),
-    "bounded_exits, two data": (exits.bounded_exits, with_data(bounded(), "mnli", "cola"), {}),
+    "gradient_by_layer": (gradient_figures.gradient_by_layer, by_layer([STANDARD, SHARED, UNSHARED], 3), {}),
+    "gradient_by_layer, one": (gradient_figures.gradient_by_layer, by_layer([SHARED], 1), {}),
+    "gradient_by_layer, many": (gradient_figures.gradient_by_layer, by_layer(MANY, 2), {}),
+    "gradient_bound": (gradient_figures.gradient_bound, bounds([SHARED], 3), {}),
+    "gradient_bound, one seed": (gradient_figures.gradient_bound, bounds([SHARED, UNSHARED], 1), {}),
+    "gradient_bound, many": (gradient_figures.gradient_bound, bounds([f"{SHARED} and a word or two", *MANY[3:]], 3), {}),
+    "states_by_pass": (loop_figures.states_by_pass, states([SHARED, UNSHARED, STANDARD], 3), {}),
+    "states_by_pass, one seed": (loop_figures.states_by_pass, states([SHARED], 1), {}),
+    "states_by_pass, kin": (loop_figures.states_by_pass, states([f"{SHARED} {form}" for form in FORMS[:4]], 3), {}),
+    "stability": (loop_figures.stability, growth(FORMS, 3), {"alpha": 0.5, "trained_depth": 4}),
+    "stability, overflown": (loop_figures.stability, OVERFLOWN, {"alpha": 0.5, "trained_depth": 4}),
+    "stability, one": (loop_figures.stability, growth(["damped"], 1, ("trained",)), {"alpha": 0.5, "trained_depth": 1}),
+    "accuracy_by_pass": (worth_figures.accuracy_by_pass, read_out(["a", "b"], MANY[:3], 3), {"trained_depth": 4}),
+    "accuracy_by_pass, many": (worth_figures.accuracy_by_pass, read_out(["a"], MANY, 1), {"trained_depth": 4}),
+    "accuracy_by_pass, near 100": (worth_figures.accuracy_by_pass, CERTAIN, {"trained_depth": 4}),
+    "composition": (worth_figures.composition, composed([1, 2, 4, 8], 3), {}),
+    "composition, one seed": (worth_figures.composition, composed([2, 8], 1), {}),
+    "worth": (worth_figures.worth, errors(["sst2", "yelp"], 3), {"fits": fitted(["sst2", "yelp"])}),
+    "worth, one seed": (worth_figures.worth, errors(["sst2"], 1), {"fits": fitted(["sst2"], np.nan, np.nan, np.nan)}),
+    "exits": (exit_figures.exits, leaving(3), {}),
+    "exits, one seed": (exit_figures.exits, leaving(1), {}),
+    "worth, three data": (worth_figures.worth, errors(["a", "b", "c"], 3), {"fits": fitted(["a", "b", "c"])}),
+    "exits, three data": (exit_figures.exits, with_data(leaving(3), "sst2", "yelp", "amazon"), {}),
+    "exits, two data": (exit_figures.exits, with_data(leaving(3), "sst2", "yelp"), {}),
+    "bounded_exits": (exit_figures.bounded_exits, bounded(), {}),
+    "bounded_exits, two data": (exit_figures.bounded_exits, with_data(bounded(), "mnli", "cola"), {}),
 }
 NEEDED = {
-    gradients.gradient_by_layer: ("model", "seed", "depth", "iteration", "norm"),
-    gradients.gradient_bound: ("model", "seed", "iteration", "ratio", "least", "bound", "gain"),
-    loop.states_by_pass: ("model", "seed", "iteration", *MEASURES),
-    loop.stability: ("form", "weights", "seed", "iteration", "norm"),
-    depth.accuracy_by_pass: ("data", "model", "seed", "iteration", "accuracy"),
-    depth.composition: ("arm", "iterations", "layers", "depth", "seed", "accuracy"),
-    depth.worth: ("data", "model", "layers", "iterations", "seed", "error"),
-    exits.exits: ("model", "seed", "criterion", "setting", "passes", "ms_per_text", "accuracy", "chosen"),
-    exits.bounded_exits: ("data", "model", "way", "criterion", "bound", "passes", "ms_per_text", "accuracy", "low", "at_most"),
+    gradient_figures.gradient_by_layer: ("model", "seed", "depth", "iteration", "norm"),
+    gradient_figures.gradient_bound: ("model", "seed", "iteration", "ratio", "least", "bound", "gain"),
+    loop_figures.states_by_pass: ("model", "seed", "iteration", *MEASURES),
+    loop_figures.stability: ("form", "weights", "seed", "iteration", "norm"),
+    worth_figures.accuracy_by_pass: ("data", "model", "seed", "iteration", "accuracy"),
+    worth_figures.composition: ("arm", "iterations", "layers", "depth", "seed", "accuracy"),
+    worth_figures.worth: ("data", "model", "layers", "iterations", "seed", "error"),
+    exit_figures.exits: ("model", "seed", "criterion", "setting", "passes", "ms_per_text", "accuracy", "chosen"),
+    exit_figures.bounded_exits: (
+        "data", "model", "way", "criterion", "bound", "passes", "ms_per_text", "accuracy", "low", "at_most"
+    ),
 }
 
 
@@ -215,7 +220,7 @@ def test_an_empty_table_a_missing_column_and_a_run_that_stands_twice_are_refused
 
 def test_gradients_by_layer_are_means_in_order_and_later_layers_of_a_pass_are_hollow() -> None:
     table = by_layer([STANDARD, SHARED], 3)
-    ax = gradients.gradient_by_layer(table.sample(frac=1, random_state=0)).axes[0]
+    ax = gradient_figures.gradient_by_layer(table.sample(frac=1, random_state=0)).axes[0]
     for _, runs in table.groupby("model"):
         means = runs.groupby("depth")["norm"].mean()
         assert drawn(ax, means.index.to_numpy(), means.to_numpy(), aside=0)
@@ -223,7 +228,7 @@ def test_gradients_by_layer_are_means_in_order_and_later_layers_of_a_pass_are_ho
     hollow = [line.get_xdata() for line in ax.get_lines() if line.get_markerfacecolor() == "white"]
     assert sorted(np.concatenate(hollow)) == [2, 3, 5, 6]
     assert "hollow" in words_of(ax.figure)
-    assert "hollow" not in words_of(gradients.gradient_by_layer(by_layer([STANDARD], 1)))
+    assert "hollow" not in words_of(gradient_figures.gradient_by_layer(by_layer([STANDARD], 1)))
 
 
 def drawn_points(ax: Axes, x: pd.Series, y: pd.Series) -> bool:
@@ -238,7 +243,7 @@ def drawn_points(ax: Axes, x: pd.Series, y: pd.Series) -> bool:
 
 def test_the_bound_is_grey_beside_the_mean_ratio_and_the_least_text_of_any_seed() -> None:
     table = bounds([SHARED, UNSHARED], 3)
-    figure = gradients.gradient_bound(table)
+    figure = gradient_figures.gradient_bound(table)
     for ax, (name, runs) in zip(figure.axes, table.groupby("model", sort=False), strict=True):
         of = runs.groupby("iteration")
         assert ax.get_title(loc="left") == name and ax.get_yscale() == "log"
@@ -248,28 +253,28 @@ def test_the_bound_is_grey_beside_the_mean_ratio_and_the_least_text_of_any_seed(
         assert drawn(ax, range(5), 1.5 ** (4 - np.arange(5)), looks.GREY)
         assert {text.get_text() for text in ax.texts} >= {"mean", "least text", "bound claimed", "identity's gain"}
     with pytest.raises(InputError, match="above zero in 'least'"):
-        gradients.gradient_bound(table.assign(least=0.0))
-    gradients.gradient_bound(table.assign(bound=table["bound"].where(table["iteration"] > 0, 0.0)))  # promises nothing
+        gradient_figures.gradient_bound(table.assign(least=0.0))
+    gradient_figures.gradient_bound(table.assign(bound=table["bound"].where(table["iteration"] > 0, 0.0)))  # promises nothing
 
 
 def test_each_measure_has_a_panel_and_one_that_was_never_taken_has_none() -> None:
     table = states([SHARED, UNSHARED], 3)
-    figure = loop.states_by_pass(table)
+    figure = loop_figures.states_by_pass(table)
     for ax, column in zip(figure.axes, MEASURES, strict=True):
         for _, runs in table.groupby("model"):
             means = runs.dropna(subset=column).groupby("iteration")[column].mean()
             assert drawn(ax, means.index.to_numpy(), means.to_numpy(), aside=0)
-    fewer = loop.states_by_pass(table.assign(accuracy=np.nan))
+    fewer = loop_figures.states_by_pass(table.assign(accuracy=np.nan))
     shown = [ax.get_title(loc="left") for ax in fewer.axes if ax.get_visible()]
     assert len(shown) == 5 and not any("accuracy" in words for words in shown)
     with pytest.raises(InputError, match="no values"):
-        loop.states_by_pass(table.assign(**dict.fromkeys(MEASURES, np.nan)))
+        loop_figures.states_by_pass(table.assign(**dict.fromkeys(MEASURES, np.nan)))
     with pytest.raises(InputError, match="four models"):
-        loop.states_by_pass(states(MANY[:5], 1))
+        loop_figures.states_by_pass(states(MANY[:5], 1))
 
 
 def test_models_of_one_family_are_told_apart_in_the_key_by_the_filling_of_their_marks() -> None:
-    handles = loop.states_by_pass(states([f"{SHARED} {form}" for form in FORMS[:4]], 1)).legends[0].legend_handles
+    handles = loop_figures.states_by_pass(states([f"{SHARED} {form}" for form in FORMS[:4]], 1)).legends[0].legend_handles
     assert len({(line.get_fillstyle(), line.get_markerfacecolor() == "white") for line in handles}) == 4
 
 
@@ -277,7 +282,7 @@ def test_a_form_that_overflows_for_any_seed_is_drawn_up_to_there_and_marked() ->
     table = growth(["every", "damped"], 3)
     table.loc[(table["form"] == "every") & (table["iteration"] > 7) & (table["seed"] == 1), "norm"] = np.inf
     table.loc[(table["form"] == "every") & (table["iteration"] == 6) & (table["weights"] == "trained"), "norm"] = np.nan
-    figure = loop.stability(table, alpha=0.5, trained_depth=4)
+    figure = loop_figures.stability(table, alpha=0.5, trained_depth=4)
     for ax, last, word in zip(figure.axes, (7, 5), ("initial", "trained"), strict=True):
         rows = table[(table["weights"] == word) & (table["iteration"] <= last) & (table["form"] == "every")]
         means = np.exp(np.log(rows["norm"]).groupby(rows["iteration"]).mean())
@@ -286,26 +291,26 @@ def test_a_form_that_overflows_for_any_seed_is_drawn_up_to_there_and_marked() ->
         assert {text.get_text() for text in ax.texts} >= {f"every (to {last})", "damped", "(1 + α)^t"}
         assert drawn(ax, range(1, 13), means.iloc[0] * 1.5 ** np.arange(12), looks.GREY, aside=0)
     assert "cross" in words_of(figure)
-    assert "cross" not in words_of(loop.stability(growth(["every"], 1), alpha=0.5, trained_depth=4))
-    table.loc[(table["form"] == "damped") & (table["weights"] == "trained"), "norm"] = 2 * loop.CEILING
+    assert "cross" not in words_of(loop_figures.stability(growth(["every"], 1), alpha=0.5, trained_depth=4))
+    table.loc[(table["form"] == "damped") & (table["weights"] == "trained"), "norm"] = 2 * loop_figures.CEILING
     assert "from the first pass on: damped after training." in words_of(
-        loop.stability(table, alpha=0.5, trained_depth=4)
+        loop_figures.stability(table, alpha=0.5, trained_depth=4)
     )
-    assert "dashed" not in words_of(loop.stability(growth(["damped"], 1), alpha=0.5, trained_depth=4))
+    assert "dashed" not in words_of(loop_figures.stability(growth(["damped"], 1), alpha=0.5, trained_depth=4))
     with pytest.raises(InputError, match="empty"):
-        loop.stability(table.assign(norm=np.inf), alpha=0.5, trained_depth=4)
+        loop_figures.stability(table.assign(norm=np.inf), alpha=0.5, trained_depth=4)
 
 
 def test_forms_differ_in_colour_or_line_and_all_in_their_marker_and_unknown_ones_take_what_is_free() -> None:
-    seen = loop._forms(pd.Series([*FORMS[:6], "mine", "yours"]))
+    seen = loop_figures._forms(pd.Series([*FORMS[:6], "mine", "yours"]))
     assert len(seen) == len({marker for *_, marker in seen.values()}) == 8
     assert len({(colour, line) for colour, line, _ in seen.values()}) == 8
     with pytest.raises(InputError, match="8 forms"):
-        loop.stability(growth([*FORMS, "mine"], 1), alpha=0.5, trained_depth=4)
+        loop_figures.stability(growth([*FORMS, "mine"], 1), alpha=0.5, trained_depth=4)
     with pytest.raises(InputError, match="Did you mean 'trained'"):
-        loop.stability(growth(["every"], 1, ("traind",)), alpha=0.5, trained_depth=4)
+        loop_figures.stability(growth(["every"], 1, ("traind",)), alpha=0.5, trained_depth=4)
     with pytest.raises(InputError, match="above zero"):
-        loop.stability(growth(FORMS, 1).assign(norm=0.0), alpha=0.5, trained_depth=4)
+        loop_figures.stability(growth(FORMS, 1).assign(norm=0.0), alpha=0.5, trained_depth=4)
 
 
 # ---------------------------------------- what depth is worth
@@ -313,35 +318,35 @@ def test_forms_differ_in_colour_or_line_and_all_in_their_marker_and_unknown_ones
 
 def test_accuracy_by_pass_marks_the_passes_trained_and_has_no_tick_above_a_hundred() -> None:
     table = read_out(["sst2", "yelp"], [SHARED, UNSHARED], 3)
-    figure = depth.accuracy_by_pass(table, trained_depth=4)
+    figure = worth_figures.accuracy_by_pass(table, trained_depth=4)
     for ax, (name, part) in zip(figure.axes, table.groupby("data"), strict=True):
         assert ax.get_title(loc="left") == name
         assert any(list(line.get_xdata()) == [4, 4] for line in ax.get_lines())
         for _, runs in part.groupby("model"):
             assert drawn(ax, range(1, 13), runs.groupby("iteration")["accuracy"].mean())
     assert any(text.get_text() == "trained up to 4 passes" for text in figure.axes[0].texts)
-    near = depth.accuracy_by_pass(CERTAIN, trained_depth=4).axes[0]
+    near = worth_figures.accuracy_by_pass(CERTAIN, trained_depth=4).axes[0]
     assert near.get_ylim()[1] > 1 and max(near.get_yticks()) <= 1 + 1e-9
 
 
 def test_two_seeds_draw_their_mean_alone_and_no_interval_leaves_the_shares() -> None:
     table = read_out(["a"], [SHARED], 2)
     apart = table.assign(accuracy=0.7 + 0.1 * table["seed"])  # Student's interval of these two would be 0.11 to 1.39
-    figure = depth.accuracy_by_pass(apart, trained_depth=4)
+    figure = worth_figures.accuracy_by_pass(apart, trained_depth=4)
     low, high = figure.axes[0].get_ylim()
     assert low > 0.6 and high < 0.9 and "2 seeds each, so no interval" in words_of(figure)
     wide = read_out(["a"], [SHARED], 3)
     wide["accuracy"] = 0.5 + 0.45 * wide["seed"] / 2
-    (bars,) = depth.accuracy_by_pass(wide, trained_depth=4).axes[0].collections
+    (bars,) = worth_figures.accuracy_by_pass(wide, trained_depth=4).axes[0].collections
     assert np.concatenate(bars.get_segments())[:, 1].max() <= 1
     entropy = states([SHARED], 3).assign(entropy=lambda t: 0.5 + 0.25 * t["seed"])
-    (band,) = loop.states_by_pass(entropy).axes[-1].collections
+    (band,) = loop_figures.states_by_pass(entropy).axes[-1].collections
     assert band.get_paths()[0].vertices[:, 1].max() <= 1
 
 
 def test_lines_of_composition_darken_with_the_passes_and_are_named_after_what_varies() -> None:
     table = composed([1, 2, 4, 8], 3)
-    parameters, arithmetic = depth.composition(table).axes
+    parameters, arithmetic = worth_figures.composition(table).axes
     assert {text.get_text() for text in parameters.texts} == {"R = 1", "R = 2", "R = 4", "R = 8"}
     names = {"8 layers × 1", "4 layers × 2", "2 layers × 4", "1 layer × 8"}
     assert {text.get_text() for text in arithmetic.texts} == names
@@ -352,12 +357,12 @@ def test_lines_of_composition_darken_with_the_passes_and_are_named_after_what_va
         for _, runs in arm.groupby("iterations"):
             assert drawn(ax, range(7), runs.groupby("depth")["accuracy"].mean(), aside=0.12)
     with pytest.raises(InputError, match="8 numbers"):
-        depth.composition(composed([*range(1, 10)], 1))
+        worth_figures.composition(composed([*range(1, 10)], 1))
 
 
 def test_worth_draws_the_law_for_layers_of_their_own_and_for_one_layer_passed_again() -> None:
     table, fits = errors(["sst2"], 3), fitted(["sst2"])
-    ax = depth.worth(table, fits).axes[0]
+    ax = worth_figures.worth(table, fits).axes[0]
     assert ax.get_title(loc="left") == "sst2: φ = 0.60 (0.41 to 0.90), n = 42"
     curves = [line for line in ax.get_lines() if len(line.get_xdata()) > 20 and line.get_marker() == "None"]
     own, loops = looks.looks(["standard", "recurrent"]).values()
@@ -371,7 +376,7 @@ def test_worth_draws_the_law_for_layers_of_their_own_and_for_one_layer_passed_ag
         x, y = marks[marker].get_data()
         assert np.allclose(y, means) and np.allclose(x, [n * r for n, r in means.index])
     assert {text.get_text() for text in ax.texts if text.get_text()} == {"1×2", "1×4", "1×8", "2×4", "3×2"}
-    alone = depth.worth(table, fitted(["sst2"], phi=1.0)).axes[0]
+    alone = worth_figures.worth(table, fitted(["sst2"], phi=1.0)).axes[0]
     assert sum(len(line.get_xdata()) > 20 and line.get_marker() == "None" for line in alone.get_lines()) == 1
 
 
@@ -386,19 +391,19 @@ def test_worth_draws_the_law_for_layers_of_their_own_and_for_one_layer_passed_ag
     ],
 )
 def test_an_exponent_is_told_as_far_as_the_data_determine_it(phi, low, high, words) -> None:
-    ax = depth.worth(errors(["sst2"], 1), fitted(["sst2"], phi, low, high)).axes[0]
+    ax = worth_figures.worth(errors(["sst2"], 1), fitted(["sst2"], phi, low, high)).axes[0]
     assert ax.get_title(loc="left") == f"sst2: {words}, n = 42"
 
 
 def test_a_fit_must_be_there_once_for_each_data_set() -> None:
     table = errors(["sst2", "yelp"], 1)
     with pytest.raises(InputError, match="no fit for 'yelp'"):
-        depth.worth(table, fitted(["sst2"]))
+        worth_figures.worth(table, fitted(["sst2"]))
     with pytest.raises(InputError, match="'sst2' twice"):
-        depth.worth(table, fitted(["sst2", "sst2", "yelp"]))
+        worth_figures.worth(table, fitted(["sst2", "sst2", "yelp"]))
     for column in ("phi", "low", "high", "E", "A", "beta", "n"):
         with pytest.raises(InputError, match=f"'{column}'"):
-            depth.worth(table, fitted(["sst2", "yelp"]).drop(columns=column))
+            worth_figures.worth(table, fitted(["sst2", "yelp"]).drop(columns=column))
 
 
 # ---------------------------------------- early exits
@@ -406,10 +411,10 @@ def test_a_fit_must_be_there_once_for_each_data_set() -> None:
 
 def test_lines_of_exits_run_through_means_over_seeds_and_the_chosen_threshold_stands_out() -> None:
     table = leaving(3)
-    ax = exits.exits(table).axes[0]
+    ax = exit_figures.exits(table).axes[0]
     for criterion, runs in table[~table["chosen"]].groupby("criterion"):
         means = runs.groupby("setting")[["ms_per_text", "accuracy"]].mean()
-        assert drawn(ax, means["ms_per_text"], means["accuracy"], exits._CRITERIA[criterion][0], aside=1e-9)
+        assert drawn(ax, means["ms_per_text"], means["accuracy"], exit_figures._CRITERIA[criterion][0], aside=1e-9)
     chosen = table[table["chosen"]].groupby("criterion")[["ms_per_text", "accuracy", "passes"]].mean()
     large = [line for line in ax.get_lines() if line.get_markersize() > 10]
     assert len(large) == 3
@@ -424,7 +429,7 @@ def test_thresholds_of_each_seeds_own_are_matched_by_their_order() -> None:
     own = (table["criterion"] == "change") & ~table["chosen"]
     table.loc[own, "setting"] += 0.01 * table.loc[own, "seed"]
     line = next(
-        line for line in exits.exits(table).axes[0].get_lines() if line.get_marker() == "^" and line.get_markersize() < 10
+        line for line in exit_figures.exits(table).axes[0].get_lines() if line.get_marker() == "^" and line.get_markersize() < 10
     )
     assert len(line.get_xdata()) == 5
 
@@ -434,7 +439,7 @@ def test_a_choice_that_is_one_of_the_settings_is_no_second_point_of_its_line() -
     table = table[~table["chosen"]].assign(
         chosen=lambda rows: (rows["criterion"] == "change") & (rows["setting"] == 0.5)
     )
-    ax = exits.exits(table).axes[0]
+    ax = exit_figures.exits(table).axes[0]
     line = next(line for line in ax.get_lines() if line.get_marker() == "^" and line.get_markersize() < 10)
     assert len(line.get_xdata()) == 5
     assert sum(line.get_markersize() > 10 for line in ax.get_lines()) == 1
@@ -442,11 +447,11 @@ def test_a_choice_that_is_one_of_the_settings_is_no_second_point_of_its_line() -
 
 def test_bounded_exits_draws_fixed_passes_as_a_line_and_certified_exits_as_open_marks() -> None:
     table = bounded()
-    ax = exits.bounded_exits(table).axes[0]
+    ax = exit_figures.bounded_exits(table).axes[0]
     fixed = table[table["bound"] == ""]
-    assert drawn(ax, fixed["ms_per_text"], fixed["accuracy"], exits._CRITERIA["fixed"][0], aside=1e-9)
+    assert drawn(ax, fixed["ms_per_text"], fixed["accuracy"], exit_figures._CRITERIA["fixed"][0], aside=1e-9)
     for row in table[table["bound"].isin(("controlled", "certified"))].itertuples():
-        colour, marker, _, _ = exits._CRITERIA[row.criterion]
+        colour, marker, _, _ = exit_figures._CRITERIA[row.criterion]
         (mark,) = (
             line
             for line in ax.get_lines()
@@ -459,22 +464,22 @@ def test_bounded_exits_draws_fixed_passes_as_a_line_and_certified_exits_as_open_
 def test_exits_refuses_a_second_choice_a_chosen_depth_an_unknown_criterion_and_no_time() -> None:
     table = leaving(2)
     with pytest.raises(InputError, match="twice"):
-        exits.exits(table.assign(chosen=table["criterion"] == "change"))
+        exit_figures.exits(table.assign(chosen=table["criterion"] == "change"))
     with pytest.raises(InputError, match="chosen 'fixed'"):
-        exits.exits(
+        exit_figures.exits(
             table[~table["chosen"]].assign(chosen=lambda rows: (rows["criterion"] == "fixed") & (rows["setting"] == 2))
         )
     with pytest.raises(InputError, match="Did you mean 'confidence'"):
-        exits.exits(table.assign(criterion="confident"))
+        exit_figures.exits(table.assign(criterion="confident"))
     with pytest.raises(InputError, match="'ms_per_text'"):
-        exits.exits(table.assign(ms_per_text=np.nan))
+        exit_figures.exits(table.assign(ms_per_text=np.nan))
 
 
 def test_a_panel_is_named_after_its_data_and_where_there_are_several_its_model() -> None:
     table = with_data(leaving(1), "sst2", "yelp")
-    assert [ax.get_title(loc="left") for ax in exits.exits(table).axes] == ["sst2", "yelp"]
+    assert [ax.get_title(loc="left") for ax in exit_figures.exits(table).axes] == ["sst2", "yelp"]
     two = pd.concat([leaving(1), leaving(1).assign(model="recurrent-1x6x64")])
-    assert [ax.get_title(loc="left") for ax in exits.exits(two).axes] == ["recurrent-1x6x128", "recurrent-1x6x64"]
+    assert [ax.get_title(loc="left") for ax in exit_figures.exits(two).axes] == ["recurrent-1x6x128", "recurrent-1x6x64"]
 
 
 def test_the_note_on_seeds_says_how_many() -> None:

@@ -32,7 +32,7 @@ from rtxlib.training.recipe import recipe
 from rtxlib.training.trainer import Trainer
 from rtxstudy import profiles, studies
 from rtxstudy.estimate import training_flops
-from rtxstudy.evaluation.exits import decode_passes
+from rtxstudy.questions.early_exit.exits import decode_passes
 
 FINE, DULL = ("fine", "lovely", "moving", "clever"), ("dull", "stale", "clumsy", "flat")
 

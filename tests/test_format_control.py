@@ -14,8 +14,7 @@ from rtxlib.data.rows import Rows
 from rtxlib.data.spec import DataSpec
 from rtxlib.runs.keys import changed
 from rtxlib.runs.spec import data_label
-from rtxstudy.evaluation import format_control as control
-from rtxstudy.figures import format_control as draw
+from rtxstudy.questions.domains import format_control, format_figures
 
 
 def data(word: str, sign: str) -> SimpleNamespace:
@@ -40,7 +39,7 @@ def data(word: str, sign: str) -> SimpleNamespace:
 @pytest.fixture(scope="module")
 def tables() -> dict:
     cases = {"format": data("", "!"), "words": data("film", ".")}
-    return {told: control.format_control(each) for told, each in cases.items()}
+    return {told: format_control.format_control(each) for told, each in cases.items()}
 
 
 def accuracy(table, read: str) -> float:
@@ -49,14 +48,14 @@ def accuracy(table, read: str) -> float:
 
 def test_a_task_of_format_is_solved_by_signs_and_lost_in_uniform_texts(tables: dict) -> None:
     table = tables["format"]
-    assert accuracy(table, control.SIGNS) == accuracy(table, control.BOTH) == 1
-    assert accuracy(table, control.LEFT) < 0.8 and accuracy(table, control.UNIFORM) < 0.8
+    assert accuracy(table, format_control.SIGNS) == accuracy(table, format_control.BOTH) == 1
+    assert accuracy(table, format_control.LEFT) < 0.8 and accuracy(table, format_control.UNIFORM) < 0.8
 
 
 def test_a_task_of_words_is_left_in_uniform_texts(tables: dict) -> None:
     table = tables["words"]
-    assert accuracy(table, control.WHOLE) == accuracy(table, control.UNIFORM) == 1
-    assert accuracy(table, control.SIGNS) < 0.8
+    assert accuracy(table, format_control.WHOLE) == accuracy(table, format_control.UNIFORM) == 1
+    assert accuracy(table, format_control.SIGNS) < 0.8
 
 
 def test_all_rows_are_of_the_same_texts_and_compared_with_them_as_they_are(tables: dict) -> None:
@@ -66,14 +65,14 @@ def test_all_rows_are_of_the_same_texts_and_compared_with_them_as_they_are(table
         and (table["low"] <= table["accuracy"]).all()
         and (table["accuracy"] <= table["high"]).all()
     )
-    whole = accuracy(table, control.WHOLE)
+    whole = accuracy(table, format_control.WHOLE)
     np.testing.assert_allclose(table["difference"], table["accuracy"] - whole)
 
 
 def test_the_figure_marks_every_input_once(tables: dict) -> None:
-    figure = draw.format_control(tables["words"])
+    figure = format_figures.format_control(tables["words"])
     rows = [label.get_text() for ax in figure.axes for label in ax.get_yticklabels()]
-    assert len(rows) == 7 and control.LEFT in " ".join(rows).replace("\n", " ")
+    assert len(rows) == 7 and format_control.LEFT in " ".join(rows).replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,14 @@ from rtxlib.runs.train import fresh_model, train_run
 from rtxlib.runs.trained import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
-from rtxstudy import not_run, profiles, published, readable, studies
+from rtxstudy import comparisons, not_run, profiles, published, readable, studies
 from rtxstudy.claims import sentences
-from rtxstudy.evaluation import comparisons, further_data, longer_texts
-from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.statistics import mean_difference, smallest_shown, standard_error
+from rtxstudy.finished import Runs
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
-from rtxstudy.questions import domains, limits
+from rtxstudy.questions.domains import domain_claims, further_data
+from rtxstudy.questions.sizes import longer_texts
+from rtxstudy.questions.summary import limit_claims
+from rtxstudy.statistics import mean_difference, smallest_shown, standard_error
 
 WHOLE = dataclasses.replace(FULL, **NOT_RUN_YET)
 SHORT = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400, max_length=48)
@@ -244,7 +245,7 @@ def test_what_carries_over_is_paired_by_seed_for_each_pair_of_data() -> None:
     table = comparisons.carried_over(scores, "a", "b").set_index("data")
     assert list(table.index) == ["x, after training on home", "y, after training on home"]
     assert table["difference"].tolist() == pytest.approx([0.09, 0]) and table["n_seeds"].tolist() == [3, 3]
-    above, equal = sentences(domains.carried_over(table.reset_index().assign(comparison="a − b")))
+    above, equal = sentences(domain_claims.carried_over(table.reset_index().assign(comparison="a − b")))
     assert "a is more accurate" in above and "not told apart" in equal
 
 
@@ -333,11 +334,11 @@ def test_what_is_not_run_is_counted_once_and_priced(tmp_path) -> None:
     )
     assert one["runs"].tolist() == [len(own) for own in specs]
     assert two["core_hours"].tolist() == pytest.approx((2 * one["core_hours"]).tolist())
-    assert limits.readable(one)["experiment"].tolist() == [limits.NOT_RUN[name] for name in left_out]
-    (sentence,) = sentences(limits.not_run(one))
+    assert limit_claims.readable(one)["experiment"].tolist() == [limit_claims.NOT_RUN[name] for name in left_out]
+    (sentence,) = sentences(limit_claims.not_run(one))
     assert sentence.startswith(f"**{one['runs'].sum()} trainings of this study were not run**")
     assert not_run.key(profile) != not_run.key(dataclasses.replace(profile, not_run={"plan_b_seeds": 2}))
 
 
 def test_each_experiment_that_the_full_profile_leaves_out_has_a_name() -> None:
-    assert set(FULL.not_run) <= set(limits.NOT_RUN)
+    assert set(FULL.not_run) <= set(limit_claims.NOT_RUN)

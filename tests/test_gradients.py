@@ -11,13 +11,13 @@ from near import assert_near
 from test_recurrence import VARIANTS, small
 
 from rtxlib.models.layers import Context
-from rtxstudy.evaluation.gradients import (
+from rtxstudy.questions.gradients.gradients import (
     gradients_by_parameter,
     gradients_by_pass,
     gradients_of_states,
     pass_gradients,
 )
-from rtxstudy.evaluation.states import states_by_pass
+from rtxstudy.questions.passes.states import states_by_pass
 
 LENGTHS = (11, 4, 7, 9, 5, 6)
 

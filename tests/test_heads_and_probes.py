@@ -14,9 +14,7 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset
-from rtxstudy.evaluation import guide, heads, probing
-from rtxstudy.figures import heads as draw_heads
-from rtxstudy.figures import probing as draw_probes
+from rtxstudy.questions.pretrained import guide, head_figures, heads, probing, probing_figures
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +68,9 @@ def test_a_head_that_looks_at_the_previous_token_is_found(data: Prepared) -> Non
 
 def test_the_map_of_heads_shows_each_kind_and_refuses_what_it_cannot_draw(patterns: pd.DataFrame) -> None:
     both = patterns.groupby(["pattern", "layer", "head"], sort=False)[["share", "uniform"]].mean().reset_index()
-    _, texts = on_its_page(lambda: draw_heads.attention_patterns(both))
+    _, texts = on_its_page(lambda: head_figures.attention_patterns(both))
     assert all(any(text.get_text().startswith(kind) for text in texts) for kind in heads.PATTERNS)
-    refuses(draw_heads.attention_patterns, both, ("pattern", "layer", "head", "share", "uniform"))
+    refuses(head_figures.attention_patterns, both, ("pattern", "layer", "head", "share", "uniform"))
 
 
 def test_one_text_is_too_few_for_two_halves(data: Prepared) -> None:
@@ -129,8 +127,8 @@ def test_the_probes_are_drawn_and_said_beside_random_weights(data: Prepared) -> 
         parts.append(probing.probes(texts, *pair, data.tokenizer, None).assign(model=name))
     table = pd.concat(parts, ignore_index=True)
     assert dict(table.groupby("model")["by"].first()) == {"bert-tiny": "layer", "recurrent-1x3x32": "pass"}
-    on_its_page(lambda: draw_probes.probes(table))
-    refuses(draw_probes.probes, table, ("model", "weights", "depth", "task", "accuracy"))
+    on_its_page(lambda: probing_figures.probes(table))
+    refuses(probing_figures.probes, table, ("model", "weights", "depth", "task", "accuracy"))
 
 
 # ---------------------------------------- the guide

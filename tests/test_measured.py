@@ -19,12 +19,12 @@ from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
-from rtxstudy import published
-from rtxstudy.evaluation import bounded_exits as bounded
-from rtxstudy.evaluation import deployed, exits, measured, side_by_side
-from rtxstudy.evaluation.exits import exit_differences
-from rtxstudy.evaluation.finished import Runs
-from rtxstudy.evaluation.worth import by_composition
+from rtxstudy import measured, published
+from rtxstudy.finished import Runs
+from rtxstudy.questions.deployment import deployed, side_by_side
+from rtxstudy.questions.early_exit import bounded_exits, exits
+from rtxstudy.questions.early_exit.exits import exit_differences
+from rtxstudy.questions.passes.worth import by_composition
 
 RANDOM = RunSpec(
     "recurrent-1x3x32",
@@ -151,7 +151,7 @@ def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:
 
 def test_exits_of_bounded_risk_are_those_of_the_model(run, data, monkeypatch) -> None:
     """With a bound that so few texts can meet, texts leave, and on paper as in the model."""
-    monkeypatch.setattr(bounded, "RISK", 0.2)
+    monkeypatch.setattr(bounded_exits, "RISK", 0.2)
     ways, predictions = measured._measure_bounded(run, trained.open_model(run), data)
     left = ways[ways["bound"] == "controlled"]
     assert (left["passes"] < 3).any() and (ways["ms_per_text"] > 0).all()

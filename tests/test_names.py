@@ -16,8 +16,8 @@ from rtxlib.data.spec import DataSpec
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import names, naming, profiles, studies
-from rtxstudy.figures import accuracy
 from rtxstudy.figures.save import save
+from rtxstudy.questions.accuracy import accuracy_figures
 from rtxstudy.report.markup import clean
 
 RAW = re.compile(
@@ -109,7 +109,7 @@ def test_no_id_is_left_in_a_figure(tmp_path: Path) -> None:
     runs = pd.DataFrame(
         {"model": models * 2, "seed": [0] * 3 + [1] * 3, "accuracy": [0.8, 0.81, 0.82] * 2, "data": "sst2"}
     )
-    figure = accuracy.accuracy_intervals(runs, title="How good is recurrent-3x2x256 on sst2?")
+    figure = accuracy_figures.accuracy_intervals(runs, title="How good is recurrent-3x2x256 on sst2?")
     save(figure, "drawn", runs, tmp_path, "A figure.")
     drawn = [text.get_text() for text in figure.findobj(Text)]
     assert not [text for text in drawn if RAW.search(text)]

@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.layers import FeedForward
-from rtxstudy.figures.shared import looks
+from rtxstudy.figures import looks
 from rtxstudy.pages import static
 from rtxstudy.pages.widget import SWIGLU_SETTINGS, SwigluExplorer
 from rtxstudy.report import html

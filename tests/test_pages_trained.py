@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from test_figures import on_its_page, refuses
 
 from rtxlib.errors import InputError
-from rtxstudy.figures.passes import alt, passes_strip
 from rtxstudy.pages import passes, static, weights
 from rtxstudy.pages import train_weights as command
+from rtxstudy.questions.passes.strip_figures import alt, passes_strip
 
 SMALL = {
     "sentiment": command.SENTIMENT | {"train": 64, "held_out": 16, "steps": 3, "batch": 8},

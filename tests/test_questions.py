@@ -13,9 +13,11 @@ import pytest
 
 from rtxstudy import claims, names, published
 from rtxstudy.claims import claim, first, row, sentences, untrue
-from rtxstudy.evaluation import glance
 from rtxstudy.numbers import percent
-from rtxstudy.questions import costs, data, depth_gain
+from rtxstudy.questions.audit import audit_claims
+from rtxstudy.questions.deployment import cost_claims
+from rtxstudy.questions.depth_gain import depth_claims
+from rtxstudy.questions.summary import glance
 from rtxstudy.readme import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,23 +74,23 @@ def test_every_sentence_of_the_committed_report_is_true() -> None:
 
 def test_the_verdict_of_the_summary_is_three_short_sentences() -> None:
     gains = published.read(FULL, "depth_gains")
-    said = [re.sub(r"[*]", "", sentence) for sentence in sentences(depth_gain.verdict(gains))]
+    said = [re.sub(r"[*]", "", sentence) for sentence in sentences(depth_claims.verdict(gains))]
     assert len(said) == 3 and all(len(sentence.split()) <= 25 for sentence in said), [len(one.split()) for one in said]
 
 
 def test_other_results_get_other_sentences() -> None:
     """If depth pays nowhere, or a loop replaces everywhere, the summary says so and not what the committed tables say."""
     gains = published.read(FULL, "depth_gains")
-    nowhere = " ".join(sentences(depth_gain.verdict(gains.assign(depth_p=0.9))))
+    nowhere = " ".join(sentences(depth_claims.verdict(gains.assign(depth_p=0.9))))
     assert "is not shown to pay" in nowhere and "keeps" not in nowhere
     ends = {"sharing_low": -0.001, "sharing_high": 0.001, "sharing_low_without": -0.002, "loop_low": 0.01}
-    everywhere = " ".join(sentences(depth_gain.verdict(gains.assign(**ends))))
+    everywhere = " ".join(sentences(depth_claims.verdict(gains.assign(**ends))))
     assert "is not settled" not in everywhere and "replaces" in everywhere
-    some = depth_gain.shown(gains).query("pays")["data"].iloc[0]
+    some = depth_claims.shown(gains).query("pays")["data"].iloc[0]
     lost = gains["data"].map(names.short) == some
     worse = gains.assign(**ends).assign(sharing_high=gains["sharing_high"].where(~lost, -0.02))
-    assert f"loses more than a point on {some}." in " ".join(sentences(depth_gain.verdict(worse)))
-    none = " ".join(sentences(depth_gain.verdict(gains.assign(sharing_low=-0.02))))
+    assert f"loses more than a point on {some}." in " ".join(sentences(depth_claims.verdict(worse)))
+    none = " ".join(sentences(depth_claims.verdict(gains.assign(sharing_low=-0.02))))
     assert "nowhere is it shown to replace" in none
 
 
@@ -132,13 +134,13 @@ def test_intervals_of_accuracy_cover_new_texts() -> None:
 
 def test_a_part_of_a_data_set_says_so_and_a_mirror_has_no_revision() -> None:
     source = {"source": "fancyzhx/yelp_polarity, from a mirror of the Hub", "revision": "59a629ce8d3f"}
-    assert data.revision(source) == "local copy"
-    assert data.revision({"source": "stanfordnlp/sst2", "revision": "abc"}) == "abc"
-    parts = data.parts(published.read(FULL, "sources"), published.read(FULL, "balance")).set_index("data")["note"]
+    assert audit_claims.revision(source) == "local copy"
+    assert audit_claims.revision({"source": "stanfordnlp/sst2", "revision": "abc"}) == "abc"
+    parts = audit_claims.parts(published.read(FULL, "sources"), published.read(FULL, "balance")).set_index("data")["note"]
     assert parts["yelp_polarity official test 8,000 rows at 128 tokens"].startswith(
         "6,000 of the 38,000 test reviews, 63\xa0% of"
     )
-    assert data.note("2 group(s) of 1 row(s)") == "2 groups of 1 row"
+    assert audit_claims.note("2 group(s) of 1 row(s)") == "2 groups of 1 row"
 
 
 def test_the_readme_has_few_words_and_few_numbers_in_its_findings() -> None:
@@ -150,4 +152,4 @@ def test_the_readme_has_few_words_and_few_numbers_in_its_findings() -> None:
 
 def test_the_frontier_is_said_only_where_the_tables_have_it() -> None:
     table = glance.worth_their_cost(models(("tiny", 0.80, 0.03, 0.1), ("large", 0.95, 2.0, 30)), 300)
-    assert sentences(costs.use(table, 300)) == []
+    assert sentences(cost_claims.use(table, 300)) == []

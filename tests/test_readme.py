@@ -18,8 +18,8 @@ import pytest
 from rtx.cli.commands import cli
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import readme
-from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
+from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.readme import blocks, method_page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,7 +70,7 @@ def test_the_table_of_recipes_follows_the_recipes(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_drawing_is_the_one_its_code_draws(tmp_path: Path) -> None:
-    save(architecture.architecture(), "architecture", architecture.STACKS, tmp_path, architecture.ALT)
+    save(architecture_figures.architecture(), "architecture", architecture_figures.STACKS, tmp_path, architecture_figures.ALT)
     for ending in ("svg", "csv"):
         drawn = (tmp_path / f"architecture.{ending}").read_bytes()
         assert drawn == (ROOT / "figures" / f"architecture.{ending}").read_bytes()
@@ -165,7 +165,7 @@ def test_the_python_of_the_readme_runs_as_printed(tmp_path: Path) -> None:
 
 
 def test_the_drawing_shows_six_layers_twice_and_fits_its_page() -> None:
-    figure = architecture.architecture()
+    figure = architecture_figures.architecture()
     figure.draw_without_rendering()
     words = [text.get_text() for text in figure.axes[0].texts]
     assert sum(word.startswith("layer ") for word in words) == 12 and words.count("layer 6") == 1

@@ -18,10 +18,10 @@ from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES, recipe
 from rtxstudy import estimate, profiles, readable, studies
-from rtxstudy.evaluation import convergence, recipe_search
-from rtxstudy.evaluation.finished import Runs
-from rtxstudy.figures import recipe_search as draw
+from rtxstudy.finished import Runs
 from rtxstudy.profiles.full import NOT_RUN_YET
+from rtxstudy.questions.accuracy import convergence
+from rtxstudy.questions.recipes import recipe_figures, recipe_search
 
 SEARCH, PUBLISHED = NOT_RUN_YET["search"], NOT_RUN_YET["published"]
 SST2 = DataSpec(source="sst2")
@@ -263,7 +263,7 @@ def test_the_dry_run_counts_the_finals_that_the_first_round_decides(
 
 def test_the_figure_has_a_row_for_each_trial_and_names_the_chosen_one(searched) -> None:
     search, _, table = searched
-    axes = draw.trials(table).axes
+    axes = recipe_figures.trials(table).axes
     assert [ax.get_title(loc="left") for ax in axes] == list(search.arms)
     bold = [[name.get_text() for name in ax.get_yticklabels() if name.get_weight() == "bold"] for ax in axes]
     assert bold == [["averaged"], ["smoke"]]
@@ -272,5 +272,5 @@ def test_the_figure_has_a_row_for_each_trial_and_names_the_chosen_one(searched) 
     hollow = [line for line in axes[0].lines if line.get_markerfacecolor() == "white"]
     assert sorted(line.get_xdata()[0] for line in hollow) == pytest.approx([0.75, 0.76])
     with pytest.raises(InputError, match="needs a column 'chosen'"):
-        draw.trials(table.drop(columns="chosen"))
+        recipe_figures.trials(table.drop(columns="chosen"))
     assert readable.trials(table)["then"].tolist()[:2] == ["goes on", "goes on"]

@@ -11,7 +11,7 @@ import pytest
 from rtxlib.errors import InputError
 from rtxlib.runs.store import Run
 from rtxstudy import Study, published
-from rtxstudy.evaluation.finished import Runs
+from rtxstudy.finished import Runs
 from rtxstudy.studies import specs_of
 
 

@@ -16,10 +16,9 @@ from test_figures_loop import drawn
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import build, preset
-from rtxstudy.evaluation import tour
-from rtxstudy.evaluation.gradients import gradients_by_pass
-from rtxstudy.figures import tour as draw
-from rtxstudy.figures.shared import looks
+from rtxstudy.figures import looks
+from rtxstudy.questions.gradients.gradients import gradients_by_pass
+from rtxstudy.questions.tour import tour, tour_figures
 
 VOCABULARY = 50
 
@@ -198,24 +197,24 @@ def turns(*bases: float) -> pd.DataFrame:
 
 # name -> the figure function, its table, and its other arguments
 CASES = {
-    "activations": (draw.activations, tour.activation_curves(-3, 3), {}),
-    "rotation": (draw.rotation, tour.rotation(64, 10_000.0, [0, 8, 16], 8), {}),
-    "rotation, one": (draw.rotation, tour.rotation(64, 10_000.0, [3], 30), {}),
-    "frequencies": (draw.frequencies, turns(10_000.0, 160_000.0), {"longest": 512}),
-    "frequencies, one": (draw.frequencies, turns(10_000.0), {"longest": 100_000}),
-    "near_and_far": (draw.near_and_far, tour.near_and_far(64, 8, 10_000.0, 128), {}),
-    "near_and_far, one head": (draw.near_and_far, tour.near_and_far(32, 1, 10_000.0, 16), {}),
-    "norms": (draw.norms, tour.norm_outputs(64, [0, 1, 2, 4]), {}),
-    "gradient_signal": (draw.gradient_signal, signals([0.0, 0.5, 1.0], 3), {}),
-    "gradient_signal, one": (draw.gradient_signal, signals([0.5], 1), {}),
+    "activations": (tour_figures.activations, tour.activation_curves(-3, 3), {}),
+    "rotation": (tour_figures.rotation, tour.rotation(64, 10_000.0, [0, 8, 16], 8), {}),
+    "rotation, one": (tour_figures.rotation, tour.rotation(64, 10_000.0, [3], 30), {}),
+    "frequencies": (tour_figures.frequencies, turns(10_000.0, 160_000.0), {"longest": 512}),
+    "frequencies, one": (tour_figures.frequencies, turns(10_000.0), {"longest": 100_000}),
+    "near_and_far": (tour_figures.near_and_far, tour.near_and_far(64, 8, 10_000.0, 128), {}),
+    "near_and_far, one head": (tour_figures.near_and_far, tour.near_and_far(32, 1, 10_000.0, 16), {}),
+    "norms": (tour_figures.norms, tour.norm_outputs(64, [0, 1, 2, 4]), {}),
+    "gradient_signal": (tour_figures.gradient_signal, signals([0.0, 0.5, 1.0], 3), {}),
+    "gradient_signal, one": (tour_figures.gradient_signal, signals([0.5], 1), {}),
 }
 NEEDED = {
-    draw.activations: ("feedforward", "x", "value", "slope"),
-    draw.rotation: ("pair", "angle", "position", "x", "y"),
-    draw.frequencies: ("base", "pair", "period"),
-    draw.near_and_far: ("line", "distance", "score", "low", "high", "weight"),
-    draw.norms: ("norm", "shift", "mean", "spread"),
-    draw.gradient_signal: ("alpha", "passes", "seed", "signal", "first"),
+    tour_figures.activations: ("feedforward", "x", "value", "slope"),
+    tour_figures.rotation: ("pair", "angle", "position", "x", "y"),
+    tour_figures.frequencies: ("base", "pair", "period"),
+    tour_figures.near_and_far: ("line", "distance", "score", "low", "high", "weight"),
+    tour_figures.norms: ("norm", "shift", "mean", "spread"),
+    tour_figures.gradient_signal: ("alpha", "passes", "seed", "signal", "first"),
 }
 
 
@@ -234,14 +233,14 @@ def test_an_empty_table_a_missing_column_and_a_row_that_stands_twice_are_refused
 
 def test_more_lines_than_can_be_told_apart_are_refused() -> None:
     with pytest.raises(InputError, match="6 lines apart"):
-        draw.gradient_signal(signals([0.1 * i for i in range(7)], 1))
+        tour_figures.gradient_signal(signals([0.1 * i for i in range(7)], 1))
     with pytest.raises(InputError, match="three pairs"):
-        draw.rotation(tour.rotation(64, 10_000.0, [0, 1, 2, 3], 4))
+        tour_figures.rotation(tour.rotation(64, 10_000.0, [0, 1, 2, 3], 4))
 
 
 def test_every_line_of_a_table_is_drawn_where_it_says() -> None:
     table = CASES["activations"][1].sample(frac=1, random_state=0)
-    figure = draw.activations(table)
+    figure = tour_figures.activations(table)
     for ax, column in zip(figure.axes, ("value", "slope"), strict=True):
         for _, part in table.sort_values("x").groupby("feedforward"):
             assert drawn(ax, part["x"].to_numpy(), part[column].to_numpy(), aside=0)
@@ -252,7 +251,7 @@ def test_every_line_of_a_table_is_drawn_where_it_says() -> None:
             for _, part in table.groupby(of):
                 assert drawn(ax, part[x].to_numpy(), part[column].to_numpy(), aside=0)
     table = turns(10_000.0, 160_000.0)
-    ax = draw.frequencies(table, longest=512).axes[0]
+    ax = tour_figures.frequencies(table, longest=512).axes[0]
     assert ax.get_yscale() == "log" and drawn(ax, [0, 1], [512, 512], looks.GREY)
     for _, part in table.groupby("base"):
         assert drawn(ax, part["pair"].to_numpy(), part["period"].to_numpy(), aside=0)
@@ -260,7 +259,7 @@ def test_every_line_of_a_table_is_drawn_where_it_says() -> None:
 
 def test_the_guides_of_the_signal_are_r_its_root_and_the_gain_of_the_identity() -> None:
     table = signals([0.0, 0.5], 3)
-    signal, first = draw.gradient_signal(table).axes
+    signal, first = tour_figures.gradient_signal(table).axes
     r = np.array([1, 2, 4, 8])
     assert drawn(signal, r, r, looks.GREY) and drawn(signal, r, r**0.5, looks.GREY)
     for alpha, part in table.groupby("alpha"):
@@ -268,12 +267,12 @@ def test_the_guides_of_the_signal_are_r_its_root_and_the_gain_of_the_identity() 
         means = part.groupby("passes")[["signal", "first"]].mean()
         assert drawn(signal, r, means["signal"].to_numpy()) and drawn(first, r, means["first"].to_numpy())
     with pytest.raises(InputError, match="above zero in 'first'"):
-        draw.gradient_signal(table.assign(first=0.0))
+        tour_figures.gradient_signal(table.assign(first=0.0))
 
 
 def test_the_dots_of_a_rotation_lie_on_the_circle_of_their_pair() -> None:
     table = CASES["rotation"][1]
-    for ax, (_, part) in zip(draw.rotation(table).axes, table.groupby("pair"), strict=True):
+    for ax, (_, part) in zip(tour_figures.rotation(table).axes, table.groupby("pair"), strict=True):
         dots = [line.get_xydata()[0] for line in ax.get_lines() if line.get_marker() == "o"]
         assert np.array(dots) == pytest.approx(part[["x", "y"]].to_numpy())
         assert ax.get_aspect() == 1

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rtxlib.errors import InputError
-from rtxstudy.evaluation.worth import without_one_model, worth_of_passes
+from rtxstudy.questions.passes.worth import without_one_model, worth_of_passes
 
 DESIGN = [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (4, 2)]
 

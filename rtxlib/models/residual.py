@@ -3,7 +3,7 @@
 To add a form, add a record to :data:`FORMS`. The loop, its export and the bound on its gradient read it. A form that weighs
 h and F(h) in another way than by one α needs new fields of :class:`Form` and a case in :meth:`PassResidual.forward`. Then add
 its formula to ``by_hand`` and its word to ``VARIANTS`` in tests/test_recurrence.py, and to ``forms``
-(rtxstudy/studies/loop.py) if the study compares it.
+(rtxstudy/questions/forms/loop_runs.py) if the study compares it.
 """
 
 from __future__ import annotations

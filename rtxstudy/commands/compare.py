@@ -160,7 +160,7 @@ def _quiet_watch(progress: Any) -> Any:
 def _summary(answer: Answer) -> str:
     """The answer in a few lines."""
     from rtxstudy.numbers import megabytes
-    from rtxstudy.words.your_texts import timed
+    from rtxstudy.questions.your_texts.model_sentences import timed
 
     lines = [f"texts: the column '{answer.text_column}'; labels: the column '{answer.label_column}'"]
     lines.append(f"{answer.judged_by} on {answer.n_test:,} test texts, time for one text, size")

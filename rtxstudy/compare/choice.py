@@ -18,7 +18,7 @@ from rtxstudy.compare.candidates import CASCADE, MAJORITY, STATIC, WORDS
 from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.limits import Limits
 from rtxstudy.compare.texts import Texts
-from rtxstudy.evaluation.statistics import CONFIDENCE, by_cluster, mean_difference
+from rtxstudy.statistics import CONFIDENCE, by_cluster, mean_difference
 
 DRAWS = 500  # of the bootstrap of macro-F1
 DOUBT = 0.03  # standard deviation of what a file gains from a model, around what public files of its size gain

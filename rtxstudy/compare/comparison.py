@@ -266,7 +266,7 @@ class Comparison:
 
     def answer(self) -> Answer:
         from rtxstudy.compare.candidates import MAJORITY, WHAT, WORDS
-        from rtxstudy.words import your_texts
+        from rtxstudy.questions.your_texts import model_sentences
 
         chosen, raced, texts = self.chosen, self.raced, self.texts
         n_test = len(texts.rows("test"))
@@ -316,7 +316,7 @@ class Comparison:
             further=str(self.folder / FURTHER) if self.to_label else None,
             candidates=rows,
         )
-        return replace(answer, verdict=your_texts.verdict(chosen.table, answer, self.limits.margin))
+        return replace(answer, verdict=model_sentences.verdict(chosen.table, answer, self.limits.margin))
 
     def close(self) -> provenance.Provenance:
         """End the notebook with its provenance."""

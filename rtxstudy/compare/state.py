@@ -16,7 +16,7 @@ from rtxstudy.compare.candidates import NAMED, Candidate, Plan
 from rtxstudy.compare.clock import Clock
 from rtxstudy.compare.kept import Entry
 from rtxstudy.compare.texts import Texts
-from rtxstudy.evaluation.statistics import by_cluster, mean_difference
+from rtxstudy.statistics import by_cluster, mean_difference
 
 MOST_OF_A_DOUBLING = 0.05  # of the score, that is believed of twice the rows; a curve of few texts is rough
 

@@ -3,9 +3,9 @@
 A module holds the figures of one subject: ``accuracy``, ``depth``, ``embeddings`` and so on. To add a figure, write a
 function in the module of its subject, or in a new module. The function
 
-1. is decorated with ``@styled`` (:mod:`rtxstudy.figures.shared.style`), takes the table as its first argument and the
+1. is decorated with ``@styled`` (:mod:`rtxstudy.figures.style`), takes the table as its first argument and the
    title, which is a question, as its last,
-2. checks the table with ``require`` and ``one_row_each`` (:mod:`rtxstudy.figures.shared.checks`),
+2. checks the table with ``require`` and ``one_row_each`` (:mod:`rtxstudy.figures.checks`),
 3. draws on the axes of ``canvas(title, note, height, …)`` and returns the figure.
 
 ``shared`` holds what the figures have in common: style, looks of the models, labels, lines, scales, notes and checks.

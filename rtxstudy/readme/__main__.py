@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from rtxlib.atomic import replacing
-from rtxstudy.figures import architecture
 from rtxstudy.figures.save import save
+from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.readme import PAGES, filled
 from rtxstudy.readme.blocks import ROOT
 
 
 def main() -> None:
-    save(architecture.architecture(), "architecture", architecture.STACKS, ROOT / "figures", architecture.ALT)
+    drawing = architecture_figures.architecture()
+    save(drawing, "architecture", architecture_figures.STACKS, ROOT / "figures", architecture_figures.ALT)
     for name in PAGES:
         page = ROOT / name
         with replacing(page) as part:

@@ -12,11 +12,13 @@ import pandas as pd
 
 from rtxstudy import names, published, readable
 from rtxstudy.claims import Claim, sentences
-from rtxstudy.evaluation import glance
-from rtxstudy.figures import architecture
 from rtxstudy.numbers import ends, percent, signed
-from rtxstudy.questions import costs, depth_gain, limits, pretraining
-from rtxstudy.questions import data as parts_of
+from rtxstudy.questions.anatomy import architecture_figures
+from rtxstudy.questions.audit import audit_claims
+from rtxstudy.questions.deployment import cost_claims
+from rtxstudy.questions.depth_gain import depth_claims
+from rtxstudy.questions.pretrained import pretraining_claims
+from rtxstudy.questions.summary import glance, limit_claims
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "data" / "results" / "full"
@@ -57,18 +59,18 @@ def models() -> pd.DataFrame:
 
 
 def drawing() -> str:
-    return f"![{architecture.ALT}](figures/architecture.svg)"
+    return f"![{architecture_figures.ALT}](figures/architecture.svg)"
 
 
 def finding_claims() -> list[Claim]:
     """The claims of the README: the verdict, counting words on Yelp, pretraining, what to use, and what was not run."""
     gains, found = findings()["depth_gains"], findings()
     return [
-        *depth_gain.verdict(gains),
-        depth_gain.yelp(gains),
-        pretraining.reached(found["comparisons"], models()),
-        costs.use(models(), validation_rows())[0],
-        *limits.missing(table("not_run")),
+        *depth_claims.verdict(gains),
+        depth_claims.yelp(gains),
+        pretraining_claims.reached(found["comparisons"], models()),
+        cost_claims.use(models(), validation_rows())[0],
+        *limit_claims.missing(table("not_run")),
     ]
 
 
@@ -79,7 +81,7 @@ def what_we_found() -> str:
 def main_figure() -> str:
     gains = findings()["depth_gains"]
     alt = (
-        f"{depth_gain.title(gains).sentence}. A row for each task and way of training, and zero is the shallow encoder."
+        f"{depth_claims.title(gains).sentence}. A row for each task and way of training, and zero is the shallow encoder."
     )
     return f"![{alt}](figures/full/99_depth_gains.png)"
 
@@ -98,12 +100,12 @@ def claims(question: str) -> str:
 
 def verdicts() -> str:
     findings()
-    return markdown(depth_gain.readable(table("depth_gains")))
+    return markdown(depth_claims.readable(table("depth_gains")))
 
 
 def beside_words() -> str:
     findings()
-    return markdown(depth_gain.beside_words(table("depth_gains")))
+    return markdown(depth_claims.beside_words(table("depth_gains")))
 
 
 def models_on_sst2() -> str:
@@ -155,13 +157,13 @@ def carried() -> str:
 
 def parts_of_data() -> str:
     findings()
-    parts = parts_of.parts(table("sources"), table("balance"))
+    parts = audit_claims.parts(table("sources"), table("balance"))
     return "\n".join(f"- {wrapped(f'{names.short(part.data)}: {part.note}.', '  ')}" for part in parts.itertuples())
 
 
 def not_run() -> str:
     findings()
-    shown = limits.readable(table("not_run"))
+    shown = limit_claims.readable(table("not_run"))
     return (
         markdown(shown[["experiment", "runs", "core-hours"]])
         if len(shown)

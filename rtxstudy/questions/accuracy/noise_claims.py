@@ -1,0 +1,36 @@
+"""Which differences are larger than the noise?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim
+
+
+def title(verdicts: pd.DataFrame) -> Claim:
+    """``verdicts``: of :func:`rtxstudy.questions.summary.glance.verdicts`."""
+    clear = int(verdicts["verdict"].isin(["first", "second"]).sum())
+    return claim("{clear} of {n} differences are larger than the noise", holds=clear > 1, clear=clear, n=len(verdicts))
+
+
+def summary(verdicts: pd.DataFrame) -> list[Claim]:
+    many = verdicts["verdict"].value_counts()
+    largest = verdicts[verdicts["difference"].abs() > 0.05]
+    clear = largest[largest["verdict"].isin(["first", "second"])]
+    pretrained = clear["comparison"].str.startswith("all-MiniLM")
+    below = clear["comparison"].str.contains("tf-idf|nb-svm") & (clear["difference"] < 0)
+    return [
+        claim(
+            "Every difference above five points has one of two causes: pretraining, or counting words on the domain "
+            "task.",
+            holds=bool((pretrained | below).all()),
+            n=len(clear) or None,
+        ),
+        claim(
+            "Of the others {alike:word} show that two encoders are alike to within a point, and {open:word} stay "
+            "open: their intervals contain zero and are wide.",
+            holds=many.get("open", 0) > 0,
+            alike=int(many.get("alike", 0)),
+            open=int(many.get("open", 0)),
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""What is an encoder made of?"""

@@ -1,0 +1,1 @@
+"""Does depth pay where the answer must be computed?"""

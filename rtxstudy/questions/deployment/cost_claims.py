@@ -1,0 +1,96 @@
+"""Which model is worth its cost?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy import names
+from rtxstudy.claims import Claim, claim, listed, row
+
+STUDY = ("standard", "recurrent")  # families of encoders with random weights
+
+
+def use(glance: pd.DataFrame, validation_rows: int) -> list[Claim]:
+    """What to use on the headline data. ``glance``: of :func:`rtxstudy.questions.summary.glance.worth_their_cost`."""
+    members = glance[glance["frontier"]].sort_values("megabytes")
+    small, large = (row(members.iloc[[place]]) if len(members) == 2 else row(None) for place in (0, -1))
+    ours = glance[glance["family"].isin(STUDY)]
+    better = ours[~ours["model"].isin(str(small.like).split(", ")) & (ours["validation"] > small.validation)]
+    return [
+        claim(
+            "**Use** {cheap} where cost counts, MiniLM where accuracy does; on SST-2 four of its six layers do as well.",
+            holds=small.family == "classical" and large.model == "all-MiniLM-L6-v2 2×1 lower between edges",
+            cheap=names.short(str(small.model)) if small else None,
+        ),
+        claim(
+            "No encoder trained from nothing is shown to beat {cheap} on {rows} validation texts, and each is larger and "
+            "slower.",
+            holds=better.empty
+            and bool((ours["megabytes"] > small.megabytes).all())
+            and bool((ours["ms_in_batch"] > small.ms_in_batch).all()),
+            rows=validation_rows,
+            cheap=names.short(str(small.model)) if small else None,
+        ),
+    ]
+
+
+def title(glance: pd.DataFrame) -> Claim:
+    """The title of the figure of accuracy, time and megabytes."""
+    best = glance[glance["learned"]]
+    pretrained, others = best[best["family"] == "pretrained"], best[best["family"] != "pretrained"]
+    spread = others["mean"].max() - others["mean"].min() if len(others) else None
+    return claim(
+        "Pretraining is worth {gain:.0f} points; {n} models without it lie within {spread:.0f}, whatever they "
+        "cost",
+        holds=len(pretrained) > 0 and pretrained["text_low"].min() > others["mean"].max() and spread < 0.03,
+        gain=100 * (pretrained["mean"].mean() - others["mean"].mean()) if len(pretrained) and len(others) else None,
+        n=len(others),
+        spread=100 * spread if spread is not None else None,
+    )
+
+
+def members(glance: pd.DataFrame) -> list[Claim]:
+    """The frontier by name, each member with those that validation rows do not tell apart from it."""
+    claims = []
+    for one in glance[glance["frontier"]].sort_values("megabytes").itertuples():
+        alike = [names.short(model) for model in one.like.split(", ") if model]
+        claims.append(
+            claim(
+                "- **{name}**, {accuracy:percent} on test texts, {megabytes:.1f} MB, {ms:.2g} ms a text. Validation "
+                "rows do not tell it from {alike}.",
+                holds=True,
+                name=names.short(one.model),
+                accuracy=one.mean,
+                megabytes=one.megabytes,
+                ms=one.ms_in_batch,
+                alike=listed(alike) or "no other",
+            )
+        )
+    return claims
+
+
+def times(side_by_side: pd.DataFrame) -> list[Claim]:
+    """What a loop costs in time and in parameters, from one session in which the encoders took turns."""
+
+    def ms(model: str) -> float:
+        return float(row(side_by_side, model=model).ms_in_batch)
+
+    loop, minilm = "all-MiniLM-L6-v2 2×2 lower between edges", "all-MiniLM-L6-v2"
+    return [
+        claim(
+            "A loop saves memory and no time: MiniLM's loop takes {loop:.1f} ms a text and all six layers take "
+            "{deep:.1f}.",
+            holds=0.8 < ms(loop) / ms(minilm) < 1.25,
+            loop=ms(loop),
+            deep=ms(minilm),
+        ),
+        claim(
+            "The recurrent encoder takes {share:share} of the standard encoder's time because it is narrower: a "
+            "standard encoder of its width takes as long ({alike:.2f} and {loop:.2f} ms).",
+            holds=0.8 < ms("recurrent-3x2x256") / ms("standard-6x256") < 1.25
+            and ms("recurrent-3x2x256") < ms("standard-6x384"),
+            share=ms("recurrent-3x2x256") / ms("standard-6x384"),
+            alike=ms("standard-6x256"),
+            loop=ms("recurrent-3x2x256"),
+        ),
+    ]

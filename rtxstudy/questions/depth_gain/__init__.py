@@ -1,0 +1,1 @@
+"""Where does depth pay, and does a loop replace it?"""

@@ -1,0 +1,332 @@
+"""Where does depth pay, and does a loop replace it?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy import names
+from rtxstudy.claims import Claim, claim, first, listed, row
+from rtxstudy.numbers import aside, ends, percent, signed, with_ends
+from rtxstudy.questions.depth_gain.verdicts import MARGIN, VERDICTS, counted, judged
+
+WAYS = {  # way of training in the tables → its short name
+    "from nothing": "from nothing",
+    "own text first": "own text first",
+    "made from a pretrained encoder": "MiniLM, 4 layers",
+    "made of its lower layers": "MiniLM, lower 3",
+    "made, and taught by the deep one": "MiniLM, taught",
+}
+ONE_LAYER = "from nothing, one layer"  # and its width
+
+
+def way(regime: str) -> str:
+    """The short name of a way of training."""
+    return "one narrow layer" if regime.startswith(ONE_LAYER) else WAYS.get(regime, regime)
+
+
+def selected(regime: str, choice: pd.DataFrame) -> str:
+    """Among how many ways an arm of a way of training was chosen, and on which rows; empty where nothing was chosen.
+
+    ``choice``: of :func:`rtxstudy.questions.depth_gain.gains.conversions`; the study's own loop stands first.
+    """
+    if regime == "own text first":
+        return "the rate of the pretraining: the better of two, by the loss of hidden words"
+    if regime not in ("made from a pretrained encoder", "made, and taught by the deep one") or len(choice) < 2:
+        return ""
+    return f"the loop: the best of {len(choice)} on {choice['texts'].iloc[0]:,} validation rows of the first task, one seed each"
+
+
+def shown(gains: pd.DataFrame) -> pd.DataFrame:
+    """The rows with their verdicts and with the short names of data and way of training, for the figure and the tables."""
+    table = judged(gains)
+    return table.assign(id=table["data"], data=table["data"].map(names.short), way=table["regime"].map(way))
+
+
+def tasks(table: pd.DataFrame) -> list[str]:
+    """The names of the tasks of some rows of :func:`shown`, each once; a task with two ways of training is named once."""
+    return list(dict.fromkeys(table["data"]))
+
+
+# ------------------------------------------------------------------------------------------- the summary
+
+
+def verdict(gains: pd.DataFrame) -> list[Claim]:
+    """The answer of the study in three sentences."""
+    table = shown(gains)
+    counts = counted(table)
+    pays, replaced = table[table["pays"]], table[table["verdict"] == "replaces"]
+    kept = pays["kept"]
+    flat = row(table, id="sst2", regime="from nothing")
+    return [
+        first(
+            claim(
+                "**Depth pays on {paying:word} of {all:word} tasks** (corrected for {comparisons} comparisons): {named}.",
+                holds=counts["paying"] > 0,
+                paying=counts["paying"],
+                all=counts["tasks"],
+                comparisons=counts["comparisons"],
+                named=listed(tasks(pays)),
+            ),
+            claim(
+                "**Depth is not shown to pay** on any of {all} tasks.", holds=counts["tasks"] > 0, all=counts["tasks"]
+            ),
+        ),
+        first(
+            claim(
+                "There **a loop keeps** {least:share} to {most:share} of the gain and replaces the deep encoder on "
+                "{named}; the rest is not settled.",
+                holds=0 < len(replaced) < len(pays) and not (pays["verdict"] == "loses").any(),
+                least=kept.min() if len(pays) else None,
+                most=kept.max() if len(pays) else None,
+                named=listed(tasks(replaced)),
+            ),
+            claim(
+                "There **a loop keeps** {least:share} to {most:share} of the gain, but nowhere is it shown to replace "
+                "the deep encoder.",
+                holds=len(replaced) == 0,
+                least=kept.min() if len(pays) else None,
+                most=kept.max() if len(pays) else None,
+            ),
+            claim(
+                "There **a loop replaces** the deep encoder everywhere, and keeps {least:share} to {most:share} of the gain.",
+                holds=len(replaced) == len(pays) > 0,
+                least=kept.min() if len(pays) else None,
+                most=kept.max() if len(pays) else None,
+            ),
+            claim(
+                "There **a loop replaces** the deep encoder on {named}, and loses more than a point on {lost}.",
+                holds=len(replaced) > 0,
+                named=listed(tasks(replaced)),
+                lost=listed(tasks(pays[pays["verdict"] == "loses"])) or None,
+            ),
+        ),
+        claim(
+            "**On SST-2 there is nothing to replace:** three layers do as well as six, and as three passed twice.",
+            holds=flat.verdict == "nothing to replace" and flat.loop_high < 0 + MARGIN and flat.depth_high < MARGIN,
+            gain=flat.depth_gain,
+        ),
+    ]
+
+
+def open_questions(gains: pd.DataFrame) -> list[Claim]:
+    """What is open: rows where depth pays and the loop's place is not settled."""
+    table = shown(gains)
+    unsettled = table[table["verdict"] == "not settled"]
+    return [
+        claim(
+            "**Open:** whether a loop stays within a point of the deep encoder on {named}.",
+            holds=len(unsettled) > 0,
+            named=listed(tasks(unsettled)) or None,
+        )
+    ]
+
+
+def title(gains: pd.DataFrame) -> Claim:
+    """The title of the figure."""
+    table = judged(gains)
+    counts = counted(table)
+    return first(
+        claim(
+            "Depth pays in {pays} of {comparisons} comparisons, on {paying} of {tasks} tasks, and there a loop gains, "
+            "too",
+            holds=counts["pays"] > 0 and table.loc[table["pays"], "loop_low"].gt(0).all(),
+            **counts,
+        ),
+        claim(
+            "Depth pays in {pays} of {comparisons} comparisons, on {paying} of {tasks} tasks",
+            holds=counts["comparisons"] > 0,
+            **counts,
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------------------- task by task
+
+
+def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
+    """A sentence or two on each task where depth pays, and on those where one might have expected it.
+
+    ``choice``: of :func:`rtxstudy.questions.depth_gain.gains.conversions`, among which the loop was chosen.
+    """
+    table = shown(gains)
+    generated = row(table[table["regime"].str.startswith(ONE_LAYER)], id="embedded")
+    lower = row(table, id="multi_nli", regime="made of its lower layers")
+    edges = row(table, id="multi_nli", regime="made from a pretrained encoder")
+    yelp, amazon = (
+        row(
+            table, id=f"{name}_polarity official test 8,000 rows at 128 tokens", regime="made from a pretrained encoder"
+        )
+        for name in ("yelp", "amazon")
+    )
+    return [
+        claim(
+            "- **Generated texts:** one narrow layer reaches {shallow:percent}, four reach {deep:percent}, and one "
+            "layer passed four times reaches {loop:percent}; the loop keeps {kept:share} of the gain.",
+            holds=generated.pays and generated.loop_low > 0 and generated.kept_low > 0.5,
+            shallow=generated.shallow,
+            deep=generated.deep,
+            loop=generated.loop,
+            kept=generated.kept,
+        ),
+        claim(
+            "- **MultiNLI:** the upper three layers of MiniLM are worth {gain:points} points ({interval}), and a loop "
+            "of the lower three keeps {kept:share} of them.",
+            holds=lower.pays and lower.loop_low > 0 and lower.sharing_high < 0,
+            gain=lower.depth_gain,
+            interval=ends(lower.depth_low, lower.depth_high),
+            kept=lower.kept,
+        ),
+        claim(
+            "- A loop of four layers does as well there as all six ({interval}). But it was the best of {tried:word} "
+            "ways on {rows:,} validation rows of this very task, and the gain of six layers over four does not "
+            "survive the correction (p = {p:.2f}).",
+            holds=not edges.pays and edges.sharing_low > -MARGIN and len(choice) > 1 and bool(choice["taken"].iloc[0]),
+            interval=aside(edges.sharing_gain, edges.sharing_low, edges.sharing_high),
+            tried=len(choice),
+            rows=choice["texts"].iloc[0] if len(choice) else None,
+            p=edges.depth_holm,
+        ),
+        claim(
+            "- **Yelp:** six layers gain {gain:points} points over four, but counting words (TF-IDF, {words:percent}) "
+            "is as good as all six, and better than the loop by {beside:points} points ({interval}).",
+            holds=yelp.pays and yelp.deep_words_low < 0 < yelp.deep_words_high and yelp.loop_words_high < 0,
+            gain=yelp.depth_gain,
+            words=yelp.words,
+            beside=yelp.loop_words_gain,
+            interval=ends(-yelp.loop_words_high, -yelp.loop_words_low),
+        ),
+        claim(
+            "- **Amazon:** the loop replaces the six layers ({interval}) and beats counting words.",
+            holds=amazon.verdict == "replaces" and amazon.loop_words_low > 0 and amazon.loop_baseline_low > 0,
+            interval=aside(amazon.sharing_gain, amazon.sharing_low, amazon.sharing_high),
+        ),
+        claim(
+            "- With two of the three seeds, what the loop gains on Amazon over its layers passed once is no longer "
+            "shown.",
+            holds=amazon.loop_low_without <= 0 < amazon.loop_low,
+            low=amazon.loop_low_without,
+        ),
+    ]
+
+
+def yelp(gains: pd.DataFrame) -> Claim:
+    """Counting words beside the encoders on Yelp."""
+    own = row(
+        shown(gains), id="yelp_polarity official test 8,000 rows at 128 tokens", regime="made from a pretrained encoder"
+    )
+    return claim(
+        "**On Yelp** six layers of MiniLM do not beat counting words ({words:percent}), and the loop loses to it.",
+        holds=own.pays and own.deep_words_low < 0 < own.deep_words_high and own.loop_words_high < 0,
+        words=own.words,
+    )
+
+
+def flat_tasks(gains: pd.DataFrame) -> list[Claim]:
+    """Where depth does not pay."""
+    table = shown(gains)
+    flat = table[table["verdict"] == "nothing to replace"]
+    paying = set(table.loc[table["pays"], "id"])
+    never = flat[~flat["id"].isin(paying)]
+    beaten = flat[flat["depth_high"] < 0]
+    inference = row(table, id="snli", regime="made from a pretrained encoder")
+    return [
+        claim(
+            "**Depth is not shown to pay, in any way of training, on** {named}: there is nothing to replace.",
+            holds=len(never) > 0,
+            named=listed(tasks(never)) or None,
+        ),
+        claim(
+            "From nothing on {named} the deep encoder is less accurate than the shallow one ({interval}).",
+            holds=len(beaten) == 1,
+            named=beaten["data"].iloc[0] if len(beaten) else None,
+            interval=aside(*beaten.iloc[0][["depth_gain", "depth_low", "depth_high"]]) if len(beaten) else None,
+        ),
+        claim(
+            "SNLI shows a gain of {gain:points} points by itself, and not after the correction (p = {p:.2f}).",
+            holds=not inference.pays and inference.depth_low > 0,
+            gain=inference.depth_gain,
+            p=inference.depth_holm,
+        ),
+    ]
+
+
+def what_to_use(gains: pd.DataFrame) -> list[Claim]:
+    """Which of the three encoders to take, or none of them."""
+    table = shown(gains)
+    judged_rows = table[table["depth_holm"].notna()]
+    beaten = judged_rows["deep_words_low"] > 0  # the deep encoder is shown to beat counting words
+    rest = judged_rows[beaten]
+    groups = (
+        ("- **Counting words:** {named}. Six layers are not shown to beat TF-IDF.", judged_rows[~beaten]),
+        ("- **The loop, if memory counts:** {named}.", rest[rest["verdict"] == "replaces"]),
+        ("- **The deep encoder:** {named}. The loop loses more than a point.", rest[rest["verdict"] == "loses"]),
+        (
+            "- **The deep encoder, to be safe:** {named}. Depth pays, and it is not settled whether the loop loses a point.",
+            rest[rest["verdict"] == "not settled"],
+        ),
+        (
+            "- **The shallow encoder:** {named}. No gain from depth is shown, and the shallow one is the cheapest.",
+            rest[rest["verdict"] == "nothing to replace"],
+        ),
+    )
+    return [claim(text, holds=True, named=listed(_with_ways(rows)) or None) for text, rows in groups]
+
+
+def _with_ways(rows: pd.DataFrame) -> list[str]:
+    """The tasks with their ways of training: "CoLA (MiniLM, 4 layers; MiniLM, lower 3)"."""
+    return [f"{data} ({' / '.join(own['way'])})" for data, own in rows.groupby("data", sort=False)]
+
+
+# ------------------------------------------------------------------------------------------- tables
+
+
+def readable(gains: pd.DataFrame) -> pd.DataFrame:
+    """One row per task and way of training: the three accuracies, the differences in points, what is kept, and the verdict."""
+    table = shown(gains).sort_values("depth_gain", ascending=False)
+    return pd.DataFrame(
+        [
+            {
+                "task": one["data"],
+                "trained": one["way"],
+                "deep, shallow, loop (%)": ", ".join(f"{100 * one[arm]:.1f}" for arm in ("deep", "shallow", "loop")),
+                "depth gain (points)": with_ends(one["depth_gain"], one["depth_low"], one["depth_high"]),
+                "loop − deep (points)": with_ends(one["sharing_gain"], one["sharing_low"], one["sharing_high"]),
+                "verdict": VERDICTS[one["verdict"]],
+                "kept": kept(one),
+                "Holm's p": "–" if pd.isna(one["depth_holm"]) else f"{one['depth_holm']:.2g}",
+                "loop gain (points)": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
+                "without a seed, loop − deep begins at": signed(one["sharing_low_without"]),
+                "chosen": one.get("selected") or "–",
+                "seeds × texts": f"{one['n_seeds']} × {one['n_items']:,}",
+            }
+            for one in table.to_dict("records")
+        ]
+    )
+
+
+def beside_words(gains: pd.DataFrame) -> pd.DataFrame:
+    """One row per task and way of training: the deep encoder and the loop minus counting words, in points."""
+    table = shown(gains).sort_values("depth_gain", ascending=False)
+    return pd.DataFrame(
+        [
+            {
+                "task": one["data"],
+                "trained": one["way"],
+                "TF-IDF": percent(one["words"]),
+                "deep − TF-IDF": with_ends(one["deep_words_gain"], one["deep_words_low"], one["deep_words_high"]),
+                "loop − TF-IDF": with_ends(one["loop_words_gain"], one["loop_words_low"], one["loop_words_high"]),
+                "best baseline on validation rows": f"{names.short(one['baseline'])}, {percent(one['baseline_accuracy'])}",
+                "loop − best baseline": with_ends(
+                    one["loop_baseline_gain"], one["loop_baseline_low"], one["loop_baseline_high"]
+                ),
+            }
+            for one in table.to_dict("records")
+        ]
+    )
+
+
+def kept(one: dict) -> str:
+    """The share of the depth gain that a loop keeps, with Fieller's interval, where depth pays."""
+    if not one["pays"]:
+        return "–"
+    return f"{100 * one['kept']:.0f} % ({100 * one['kept_low']:.0f} to {100 * one['kept_high']:.0f})"

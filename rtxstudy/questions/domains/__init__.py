@@ -1,0 +1,1 @@
+"""Does the comparison hold on other tasks and other domains?"""

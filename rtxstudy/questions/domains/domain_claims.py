@@ -1,0 +1,199 @@
+"""Does the comparison hold on other tasks and other domains?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, first, row
+from rtxstudy.names import said, short
+from rtxstudy.numbers import aside, ends, signed
+from rtxstudy.questions.accuracy.accuracy_claims import RECURRENT, STANDARD
+
+
+def told(differences: pd.DataFrame, steps: int) -> list[Claim]:
+    """The domain task; ``steps``: optimiser steps of each encoder."""
+    pair = row(differences, comparison=f"{RECURRENT} − {STANDARD}", data="domains")
+    words = row(differences, comparison=f"{STANDARD} − tf-idf + logistic regression", data="domains")
+    return [
+        claim(
+            "Counting words is {words:points} points better than the standard encoder ({interval}), which took "
+            "{steps} optimiser steps.",
+            holds=words.high < 0,
+            words=words.difference,
+            interval=ends(-words.high, -words.low) if words else None,
+            steps=steps,
+        ),
+        claim(
+            "The two encoders are not told apart there ({pair}): so short a training says nothing about depth.",
+            holds=pair.low <= 0 <= pair.high and steps < 100,
+            pair=aside(pair.difference, pair.low, pair.high) if pair else None,
+        ),
+    ]
+
+
+def title(differences: pd.DataFrame) -> Claim:
+    below = differences[differences["comparison"].str.contains("tf-idf|nb-svm")]
+    return claim(
+        "Both encoders stay far below counting words on the domain task",
+        holds=bool((below["high"] < 0).all()),
+        n=len(below) or None,
+    )
+
+
+def confusion_title(counts: pd.DataFrame) -> Claim:
+    own = counts[counts["truth"] == counts["prediction"]]
+    right = own.assign(share=own["rows"] / counts.groupby(["model", "truth"])["rows"].transform("sum")[own.index])
+    films = right[right["truth"] == "movies"]["share"]
+    others = right[right["truth"] != "movies"]["share"]
+    return claim(
+        "Film phrases are told at once; local business and online shopping are mixed up",
+        holds=films.min() > others.max(),
+        least=films.min(),
+    )
+
+
+def control(table: pd.DataFrame) -> list[Claim]:
+    """The control of the domain task; ``table``: of ``format_control``."""
+    signs = row(table, input="length and signs")
+    words, few = row(table, input="words and signs"), row(table, input="a few words without signs")
+    return [
+        claim(
+            "Length, punctuation and digits alone, without any word, tell the domain of {signs:percent} of the texts.",
+            holds=signs.low > 0.5,
+            signs=signs.accuracy,
+        ),
+        claim(
+            "In texts of one format and length, counting words falls from {words:percent} to {few:percent}: this task "
+            "is in part one of format.",
+            holds=few.difference_high < 0,
+            words=words.accuracy,
+            few=few.accuracy,
+        ),
+    ]
+
+
+def control_title(table: pd.DataFrame) -> Claim:
+    signs, words = row(table, input="length and signs"), row(table, input="words and signs")
+    return claim(
+        "The format alone tells {signs:percent} of the domains, all words {words:percent}",
+        holds=signs.low > 0.5,
+        signs=signs.accuracy,
+        words=words.accuracy,
+    )
+
+
+def carried(transfer: pd.DataFrame) -> list[Claim]:
+    """From SST-2 to Yelp; ``transfer``: ``model``, ``tested_on``, ``mean``."""
+    means = transfer.pivot_table(index="model", columns="tested_on", values="mean")
+    away = means.get("yelp_polarity", pd.Series(dtype=float))
+    change = away - means["sst2"] if len(away) else away
+    return [
+        claim(
+            "Trained on film phrases and tested on Yelp, the two encoders change alike: {standard} and {recurrent} "
+            "points.",
+            holds=abs(change.get(STANDARD, 1) - change.get(RECURRENT, 0)) < 0.01,
+            standard=signed(change[STANDARD]) if STANDARD in change else None,
+            recurrent=signed(change[RECURRENT]) if RECURRENT in change else None,
+        ),
+        claim(
+            "Every way to count words carries better: bag of embeddings reaches {bag:percent} there, the standard "
+            "encoder {standard:percent}.",
+            holds=len(away) > 2
+            and away.drop([STANDARD, RECURRENT], errors="ignore").min()
+            > max(away.get(STANDARD, 1), away.get(RECURRENT, 1)),
+            bag=away.get("bag of embeddings"),
+            standard=away.get(STANDARD),
+        ),
+        claim(
+            "These are means over three seeds and 600 test texts, without an interval for the loss.",
+            holds=True,
+            n=len(away) or None,
+        ),
+    ]
+
+
+def carried_over(over: pd.DataFrame) -> list[Claim]:
+    """The paired difference on other texts; ``over``: of ``comparisons.carried_over``."""
+    claims = []
+    for one in over.itertuples():
+        a, b = one.comparison.split(" − ")
+        told = {"data": said(one.data), "interval": aside(one.difference, one.low, one.high)}
+        claims.append(
+            first(
+                claim("On {data}, {a} is more accurate ({interval}).", holds=one.low > 0, a=short(a), **told),
+                claim("On {data}, {b} is more accurate ({interval}).", holds=one.high < 0, b=short(b), **told),
+                claim("On {data}, the two encoders are not told apart ({interval}).", **told),
+            )
+        )
+    return claims
+
+
+def carried_title(transfer: pd.DataFrame) -> Claim:
+    means = transfer.pivot_table(index="model", columns="tested_on", values="mean")
+    change = (
+        means["yelp_polarity"] - means["sst2"] if {"yelp_polarity", "sst2"} <= set(means) else pd.Series(dtype=float)
+    )
+    ours = change[[name for name in (STANDARD, RECURRENT) if name in change]]
+    return claim(
+        "From film phrases to Yelp both encoders lose about {lost:.0f} points, and counting words does not",
+        holds=len(ours) == 2 and ours.max() < -0.01 and change.drop(ours.index).min() > ours.max(),
+        lost=-100 * ours.mean() if len(ours) else None,
+    )
+
+
+def pairs(on_pool: pd.DataFrame) -> list[Claim]:
+    """Two encoders and counting words on further tasks; ``on_pool``: the comparisons on each."""
+    if on_pool.empty:
+        return []
+    claims = []
+    for data, own in on_pool.groupby("data", sort=False):
+        pair = row(own, comparison=f"{RECURRENT} − {STANDARD}")
+        words = own[own["comparison"] != f"{RECURRENT} − {STANDARD}"]
+        claims += [
+            first(
+                claim(
+                    "{data}: the two encoders are not told apart ({pair}).",
+                    holds=pair.low <= 0 <= pair.high,
+                    data=short(str(data)),
+                    pair=aside(pair.difference, pair.low, pair.high) if pair else None,
+                ),
+                claim(
+                    "{data}: the two encoders differ ({pair}).",
+                    holds=True,
+                    data=short(str(data)),
+                    pair=aside(pair.difference, pair.low, pair.high) if pair else None,
+                ),
+            ),
+            first(
+                claim("Both are below counting words.", holds=bool((words["high"] < 0).all()), n=len(words) or None),
+                claim("Both are above counting words.", holds=bool((words["low"] > 0).all()), n=len(words) or None),
+                claim("Not both are told apart from counting words.", holds=True, n=len(words) or None),
+            ),
+        ]
+    return claims
+
+
+def pair_title(on_pool: pd.DataFrame) -> Claim:
+    if on_pool.empty:
+        return claim("", holds=None)
+    pairs = on_pool[on_pool["comparison"] == f"{RECURRENT} − {STANDARD}"]
+    return first(
+        claim(
+            "The two encoders are not told apart on these texts",
+            holds=bool(((pairs["low"] <= 0) & (pairs["high"] >= 0)).all()),
+        ),
+        claim("The two encoders differ on some of these texts", holds=len(pairs) > 0),
+    )
+
+
+def cross_title(cross: pd.DataFrame) -> Claim:
+    if cross.empty:
+        return claim("", holds=None)
+    home = cross["trained_on"] == cross["tested_on"]
+    lost = cross[home].groupby("model")["mean"].mean() - cross[~home].groupby("model")["mean"].mean()
+    return claim(
+        "Sentiment carries at a loss of {low:.0f} to {high:.0f} points on average",
+        holds=lost.min() > 0,
+        low=100 * lost.min(),
+        high=100 * lost.max(),
+    )

@@ -1,0 +1,71 @@
+"""Encoders on further data: beside the best classical baseline, and tested on the data of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import f1_score
+
+from rtx.baselines.counting_words import best
+from rtxstudy.comparisons import against_fit
+from rtxstudy.finished import Runs
+from rtxstudy.statistics import summarise
+
+CLASSICAL = "classical"  # the family of models without a neural network
+
+
+def against_best_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
+    """The accuracy of the runs minus that of the classical baseline with the best validation accuracy: one row.
+
+    ``counting``: as :meth:`rtxstudy.study.Study.counting_words` gives it on the same data. The baseline's single fit is paired
+    with every seed. Columns: those of :func:`rtxstudy.comparisons.compare`, without ``low_without``.
+    """
+    return pd.DataFrame([against_fit(runs, best(counting))])
+
+
+def macro_f1(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
+    """The mean of both classes' F1 for every run and every classical baseline, beside the accuracy; for tasks of two classes.
+
+    Where the test set has more texts of one class, accuracy rewards a model that prefers this class, and macro-F1 does not.
+    Columns: ``data, model, seed, accuracy, macro_f1``; the baselines have seed 0.
+    """
+    answers = runs.part("predictions")[["key", "row", "label", "prediction"]]
+    predictions = answers.merge(runs.table[["key", "model", "seed", "data", "accuracy"]], on="key")
+    rows = []
+    for name, own in predictions.groupby(["data", "model", "seed", "accuracy"], sort=False):
+        rows.append((*name, f1_score(own["label"], own["prediction"], average="macro")))
+    labels = own.sort_values("row")["label"].to_numpy()  # of the same test texts in every run
+    for words in counting.to_dict("records"):
+        guessed = np.where(np.asarray(words["correct"], dtype=bool), labels, 1 - labels)
+        score = f1_score(labels, guessed, average="macro")
+        rows.append((runs[0].metrics["data"], words["model"], 0, words["accuracy"], score))
+    return pd.DataFrame(rows, columns=["data", "model", "seed", "accuracy", "macro_f1"])
+
+
+def scores(table: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds of :func:`macro_f1`: ``data, model, accuracy, low, high, macro_f1, n``, best accuracy first."""
+    by = ["data", "model"]
+    means = summarise(table, by).rename(columns={"mean": "accuracy"})
+    means["macro_f1"] = summarise(table, by, "macro_f1")["mean"]
+    order = means.sort_values(["data", "accuracy"], ascending=[True, False], kind="stable")
+    return order[[*by, "accuracy", "low", "high", "macro_f1", "n"]].reset_index(drop=True)
+
+
+def matrix(
+    at_home: Sequence[Runs], away: Sequence[pd.DataFrame], words: Mapping[tuple[str, str], float]
+) -> pd.DataFrame:
+    """Accuracy by training data and test data: ``model, trained_on, tested_on, seed, accuracy``, one row per run and test data.
+
+    Args:
+        at_home: the runs of each task, on its own test texts
+        away: tables of :meth:`rtxstudy.study.Study.transfer`
+        words: (trained on, tested on) → accuracy of counting words
+    """
+    from rtx.baselines.counting_words import NAME
+
+    columns = ["model", "trained_on", "tested_on", "seed", "accuracy"]
+    own = [runs.table.assign(trained_on=runs.table["data"], tested_on=runs.table["data"])[columns] for runs in at_home]
+    counted = pd.DataFrame([(NAME, *pair, 0, accuracy) for pair, accuracy in words.items()], columns=columns)
+    return pd.concat([*own, *(table[columns] for table in away), counted], ignore_index=True)

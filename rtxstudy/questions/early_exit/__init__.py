@@ -1,0 +1,1 @@
+"""Can a text leave a loop early, at a bounded risk?"""

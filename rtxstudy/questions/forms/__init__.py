@@ -1,0 +1,1 @@
+"""Which form of the loop learns best?"""

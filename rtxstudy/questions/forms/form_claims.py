@@ -1,0 +1,44 @@
+"""Which form of the loop learns best?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, listed
+from rtxstudy.names import short
+from rtxstudy.numbers import signed
+from rtxstudy.statistics import FEWEST_SEEDS
+
+
+def title(rows: pd.DataFrame, data: str) -> Claim:
+    """The title of the figure of one data set; ``rows``: a form each, minus the study's own form."""
+    better, worse = rows[rows["low"] > 0], rows[rows["high"] < 0]
+    return claim(
+        "{data}: no form beats the study's own, and {n:word} {are} worse",
+        holds=better.empty and len(worse) > 0,
+        data=short(data),
+        n=len(worse),
+        are="is" if len(worse) == 1 else "are",
+    )
+
+
+def summary(rows: pd.DataFrame) -> list[Claim]:
+    """What all data sets show together."""
+    enough = rows[rows["n_seeds"] >= FEWEST_SEEDS]
+    worse = enough[enough["high"] < 0].sort_values("difference")
+    few = rows[(rows["n_seeds"] < FEWEST_SEEDS) & (rows["high"] < 0)]
+    both = sorted(set(rows.loc[rows["high"] < 0, "form"][rows.loc[rows["high"] < 0, "form"].duplicated()]))
+    return [
+        claim(
+            "No form of the loop is shown to be better than the study's own, and on the generated texts {named} are "
+            "worse.",
+            holds=not (enough["low"] > 0).any() and len(worse) > 1,
+            named=listed([f"{short(one.form)} ({signed(one.difference)} points)" for one in worse.itertuples()])
+            or None,
+        ),
+        claim(
+            "Only {named} is worse on both data sets; on SST-2 two seeds settle nothing.",
+            holds=len(both) == 1 and len(few) > 0,
+            named=short(both[0]) if both else None,
+        ),
+    ]

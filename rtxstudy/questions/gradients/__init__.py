@@ -1,0 +1,1 @@
+"""Where does the gradient arrive in a loop?"""

@@ -1,0 +1,1 @@
+"""What does each pass do, and how many are needed?"""

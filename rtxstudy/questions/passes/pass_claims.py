@@ -1,0 +1,231 @@
+"""How many passes does a loop need, when may a text leave, and what does each pass do?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, listed, row
+from rtxstudy.names import short
+from rtxstudy.numbers import aside, ends
+from rtxstudy.statistics import mean_interval
+
+
+def _gain(read: pd.DataFrame, model: str, data: str, last: int) -> tuple[float, float, float, int] | None:
+    """Accuracy after the last pass of training minus that after the first, with its interval over seeds."""
+    own = read[(read["model"] == model) & (read["data"] == data)]
+    by_seed = own.pivot(index="seed", columns="iteration", values="accuracy")
+    if own.empty or not {1, last} <= set(by_seed):
+        return None
+    return tuple(mean_interval((by_seed[last] - by_seed[1]).dropna()))
+
+
+def read_after(read: pd.DataFrame, last: int) -> list[Claim]:
+    """What later passes add. ``read``: ``data``, ``model``, ``seed``, ``iteration``, ``accuracy``."""
+    generated = _gain(read, "recurrent-1x4x64 none", "embedded", last)
+    headline = _gain(read, "recurrent-3x4x256 uniform", "sst2", last)
+    return [
+        claim(
+            "On the generated texts the later passes do the work: a one-layer loop gains {gain:points} points from "
+            "the first pass to the fourth ({interval}).",
+            holds=bool(generated) and generated[1] > 0,
+            gain=generated[0] if generated else None,
+            interval=ends(*generated[1:3]) if generated else None,
+        ),
+        claim(
+            "On SST-2 they do not: an encoder that was trained with one to four passes is no better after the fourth "
+            "({gain}).",
+            holds=bool(headline) and headline[2] < 0.005,
+            gain=aside(*headline[:3]) if headline else None,
+        ),
+    ]
+
+
+def read_title(read: pd.DataFrame, last: int) -> Claim:
+    generated, headline = (
+        _gain(read, "recurrent-1x4x64 none", "embedded", last),
+        _gain(read, "recurrent-3x4x256 uniform", "sst2", last),
+    )
+    return claim(
+        "Later passes are worth {gain:.0f} points on the generated texts, and nothing on SST-2",
+        holds=bool(generated) and bool(headline) and generated[1] > 0 and headline[2] < 0.005,
+        gain=100 * generated[0] if generated else None,
+        other=headline[0] if headline else None,
+    )
+
+
+def leaving(left: pd.DataFrame) -> list[Claim]:
+    """Early exit beside fixed passes; ``left``: of ``exits.exit_differences``."""
+    fixed = int((left["fixed_throughput"] >= left["throughput"]).sum()) if len(left) else 0
+    sure = row(left, data="sst2", criterion="confidence")
+    return [
+        claim(
+            "On SST-2 leaving by confidence takes {passes:.1f} of 4 passes and gives {speed:.1f} times the throughput.",
+            holds=sure.throughput > 1.5 and abs(sure.difference) < 0.005,
+            passes=sure.passes,
+            speed=sure.throughput,
+        ),
+        claim(
+            "But for each of the {n:word} exits a fixed number of passes is as fast at no lower mean accuracy, so no "
+            "exit is needed here.",
+            holds=fixed == len(left),
+            n=len(left) or None,
+        ),
+    ]
+
+
+def leaving_title(left: pd.DataFrame) -> Claim:
+    fixed = (left["fixed_throughput"] >= left["throughput"]).all()
+    return claim(
+        "A fixed number of passes is as fast as every early exit, at no lower accuracy",
+        holds=bool(fixed),
+        n=len(left) or None,
+    )
+
+
+def learning_pass(flow: pd.DataFrame) -> Claim:
+    """The title of the gradient by pass; ``flow``: of ``measured.gradients``."""
+    shares = flow.groupby(["model", "iteration"])["share"].mean().unstack("iteration")
+    return claim(
+        "The first pass contributes most of the gradient, {low:share} to {high:share}",
+        holds=bool((shares.idxmax(axis=1) == shares.columns.min()).all()),
+        low=shares.max(axis=1).min(),
+        high=shares.max(axis=1).max(),
+    )
+
+
+def by_layer_title(by_layer: pd.DataFrame) -> Claim:
+    norms = by_layer.groupby(["model", "depth"])["norm"].mean().unstack("depth")
+    ratio = norms[norms.columns.min()] / norms[norms.columns.max()]
+    loops = ratio[[name for name in ratio.index if name.startswith("recurrent")]]
+    plain = ratio.drop(loops.index)
+    return claim(
+        "In the loops the early passes receive {low:.1f} to {high:.1f} times the gradient of the last",
+        holds=len(loops) > 0 and len(plain) > 0 and loops.min() > 1,
+        low=loops.min() if len(loops) else None,
+        high=loops.max() if len(loops) else None,
+    )
+
+
+def bound(bounds: pd.DataFrame) -> list[Claim]:
+    """Whether the residual keeps the gradient alive; ``bounds``: of ``measured.state_gradients``, trained and untrained."""
+    below = bounds[bounds["least"] < bounds["bound"]] if len(bounds) else bounds
+    return [
+        claim(
+            "No text of any form falls below the claimed bound, before training or after it.",
+            holds=below.empty,
+            n=len(bounds) or None,
+        )
+    ]
+
+
+def bound_title(bounds: pd.DataFrame) -> Claim:
+    trained = bounds[bounds["weights"] == "trained"]
+    return claim(
+        "The gradient stays above the claimed bound on every text",
+        holds=bool((trained["least"] >= trained["bound"]).all()),
+        n=len(trained) or None,
+    )
+
+
+def states_title(states: pd.DataFrame) -> Claim:
+    last = states[states["iteration"] == states["iteration"].max()].groupby("model")["token_correlation"].mean()
+    return claim(
+        "Tokens do not become one: after the last pass they correlate by {low:.2f} to {high:.2f}",
+        holds=last.max() < 0.8,
+        low=last.min(),
+        high=last.max(),
+    )
+
+
+def stability(growth: pd.DataFrame) -> list[Claim]:
+    """Which forms keep the length of the state; ``growth``: of ``loop_tables.growth``."""
+    growth = growth[growth["weights"] == "trained"]
+    return [
+        claim(
+            "Passed more often than in training, the state keeps growing in {grows} and keeps its length in {stays}.",
+            holds=True,
+            grows=listed([short(form) for form in growth.loc[growth["gain per pass"] > 1.2, "form"]]) or None,
+            stays=listed([short(form) for form in growth.loc[growth["gain per pass"] < 1.1, "form"]]) or None,
+        )
+    ]
+
+
+def stability_title(lengths: pd.DataFrame) -> Claim:
+    last = (
+        lengths[(lengths["weights"] == "trained") & (lengths["iteration"] == lengths["iteration"].max())]
+        .groupby("form")["norm"]
+        .mean()
+    )
+    first_ = (
+        lengths[(lengths["weights"] == "trained") & (lengths["iteration"] == lengths["iteration"].min())]
+        .groupby("form")["norm"]
+        .mean()
+    )
+    times = last / first_
+    return claim(
+        "Forms that add the state grow {most:.0f}-fold over twelve passes; averaging forms stay bounded",
+        holds=times.get("from_second", 0) > 5 and max(times.get("gated", 99), times.get("damped", 99)) < 5,
+        most=times.max(),
+    )
+
+
+def worth_title(fits: pd.DataFrame) -> Claim:
+    """φ of the law; ``fits``: of ``loop_tables.worth``."""
+    generated = row(fits, data="embedded")
+    return claim(
+        "On the generated texts a pass is worth a layer (φ = {phi:.2f}, from {low:.2f} up); SST-2 does not determine it",
+        holds=generated.low > 0.5 and bool(fits.loc[fits["data"] == "sst2", "phi"].isna().all()),
+        phi=generated.phi,
+        low=generated.low,
+    )
+
+
+def worth(fits: pd.DataFrame) -> list[Claim]:
+    generated = row(fits, data="embedded")
+    return [
+        claim(
+            "On the generated texts φ = {phi:.2f} over {n} runs; its interval begins at {low:.2f} and has no upper "
+            "end, so a pass may be worth a layer of its own, and may be worth more.",
+            holds=0.5 < generated.low < 1,
+            phi=generated.phi,
+            n=generated.n,
+            low=generated.low,
+        ),
+        claim(
+            "The SST-2 runs do not determine φ, because no depth pays there.",
+            holds=bool(fits.loc[fits["data"] == "sst2", "phi"].isna().all()),
+            n=int((fits["data"] == "sst2").sum()) or None,
+        ),
+    ]
+
+
+def composition(table: pd.DataFrame) -> list[Claim]:
+    """What passes gain on the texts with most operators."""
+    own = table[(table["arm"] == "fixed parameters") & (table["depth"] == table["depth"].max())]
+    by_passes = own.pivot(index="seed", columns="iterations", values="accuracy")
+    gain = mean_interval((by_passes.iloc[:, -1] - by_passes.iloc[:, 0]).dropna()) if by_passes.shape[1] > 1 else None
+    return [
+        claim(
+            "On texts with {n} operators, {many} passes of one layer instead of {few} are worth {gain:points} points "
+            "({interval}).",
+            holds=bool(gain) and gain.low > 0,
+            n=own["depth"].iloc[0] if len(own) else None,
+            many=by_passes.columns[-1] if len(own) else None,
+            few="one" if len(own) else None,
+            gain=gain[0] if gain else None,
+            interval=ends(*gain[1:3]) if gain else None,
+        )
+    ]
+
+
+def composition_title(table: pd.DataFrame) -> Claim:
+    own = table[table["arm"] == "fixed parameters"]
+    ends = own.groupby(["depth", "iterations"])["accuracy"].mean().unstack("iterations")
+    gain = ends.iloc[:, -1] - ends.iloc[:, 0]
+    return claim(
+        "One layer passed {many} times instead of once gains {most:.0f} points where {deep} operators are composed",
+        holds=len(gain) > 1 and gain.iloc[-1] > 0.1,
+        many=ends.columns[-1],
+        most=100 * gain.iloc[-1],
+        deep=gain.index[-1],
+    )

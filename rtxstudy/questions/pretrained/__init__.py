@@ -1,0 +1,1 @@
+"""What does pretraining give an encoder?"""

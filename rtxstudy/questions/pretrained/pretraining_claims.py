@@ -1,0 +1,202 @@
+"""What does pretraining give an encoder?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, listed, row
+from rtxstudy.numbers import ends
+from rtxstudy.statistics import mean_interval
+
+MINILM = "all-MiniLM-L6-v2"
+
+
+def worth(differences: pd.DataFrame) -> list[Claim]:
+    """MiniLM minus the study's encoders on SST-2."""
+    standard = row(differences, comparison=f"{MINILM} − standard-6x384", data="sst2")
+    return [
+        claim(
+            "Fine-tuned MiniLM has the standard encoder's layers and width and is {gain:points} points better "
+            "({interval}).",
+            holds=standard.low > 0,
+            gain=standard.difference,
+            interval=ends(standard.low, standard.high) if standard else None,
+        ),
+        claim("Nothing else in this study moves SST-2 by as much.", holds=standard.low > 0.05, low=standard.low),
+    ]
+
+
+def reached(differences: pd.DataFrame, models: pd.DataFrame) -> Claim:
+    """What MiniLM reaches on SST-2; ``models``: of :func:`rtxstudy.questions.summary.glance.at_a_glance`."""
+    standard = row(differences, comparison=f"{MINILM} − standard-6x384", data="sst2")
+    own = row(models, model=MINILM)
+    return claim(
+        "**Pretraining decides:** MiniLM reaches {reached:percent} on SST-2, {gain:points} points above its "
+        "shape trained from nothing.",
+        holds=standard.low > 0.05,
+        reached=own.mean,
+        gain=standard.difference,
+    )
+
+
+def worth_title(differences: pd.DataFrame) -> Claim:
+    standard = row(differences, comparison=f"{MINILM} − standard-6x384", data="sst2")
+    return claim("Pretraining is worth {gain:points} points on SST-2", holds=standard.low > 0, gain=standard.difference)
+
+
+def anatomy(claims: pd.DataFrame) -> list[Claim]:
+    fit = int(claims["holds"].sum())
+    return [
+        claim(
+            "{fit} of {n} statements of common descriptions fit the released models, and {off} do not.",
+            holds=fit < len(claims),
+            fit=fit,
+            n=len(claims),
+            off=len(claims) - fit,
+        )
+    ]
+
+
+def similarity_title(alike: pd.DataFrame) -> Claim:
+    if alike.empty:
+        return claim("", holds=None)
+    table = alike.set_index("sentence")
+    food, films, goods = list(table.columns[2:4]), list(table.columns[5:7]), list(table.columns[8:])
+    pairs = [float(table.loc[a, b]) for a, b in (food, films, goods)]
+    others = [float(table.loc[a, b]) for a in food for b in (*films, *goods)] + [
+        float(table.loc[a, b]) for a in films for b in goods
+    ]
+    return claim(
+        "Two sentences on one subject have a cosine of {low:.2f} to {high:.2f}, on two subjects at most {most:.2f}",
+        holds=min(pairs) > max(others),
+        low=min(pairs),
+        high=max(pairs),
+        most=max(others),
+    )
+
+
+def retrieval_title(found: pd.DataFrame) -> Claim:
+    ten = found[found["k"] == 10].set_index(["model", "panel"])["mean"]
+    panels = found["panel"].unique()
+    ahead = [ten.get((MINILM, panel), float("nan")) - ten.get(("tf-idf", panel), float("nan")) for panel in panels]
+    return claim(
+        "MiniLM finds {domain:.0f} points more neighbours of the same domain than counting words, and {sentiment:.0f} "
+        "of the same sentiment",
+        holds=min(ahead) > 0,
+        domain=100 * ahead[0],
+        sentiment=100 * ahead[-1],
+    )
+
+
+def guide(table: pd.DataFrame) -> list[Claim]:
+    small, large = row(table, model="MiniLM-L3"), row(table, model="ModernBERT-base")
+    return [
+        claim(
+            "ModernBERT-base takes {times:.0f} times as long as MiniLM-L3 for a text and has {size:.0f} times its "
+            "parameters. Its quality was not measured, because its weights were out of reach.",
+            holds=large.ms_median > small.ms_median and pd.isna(large.nearest),
+            times=large.ms_median / small.ms_median,
+            size=large.parameters / small.parameters,
+        )
+    ]
+
+
+def spam(scores: pd.DataFrame) -> list[Claim]:
+    """F1 on SMS spam; ``scores``: ``model``, ``seed`` (of the split), ``f1``."""
+    f1 = scores.pivot_table(index="seed", columns="model", values="f1")
+    pair = mean_interval((f1[MINILM] - f1["bert-mini"]).dropna()) if {MINILM, "bert-mini"} <= set(f1) else None
+    return [
+        claim(
+            "Fine-tuned MiniLM reaches an F1 of {minilm:percent} and a small BERT from nothing {bert:percent}: three "
+            "splits do not tell them apart.",
+            holds=bool(pair) and pair.low <= 0 <= pair.high,
+            minilm=f1[MINILM].mean() if MINILM in f1 else None,
+            bert=f1["bert-mini"].mean() if "bert-mini" in f1 else None,
+        ),
+        claim(
+            "Counting words reaches {words:percent}, frozen MiniLM {frozen:percent}.",
+            holds=True,
+            words=f1["tf-idf + logistic regression"].mean() if "tf-idf + logistic regression" in f1 else None,
+            frozen=f1[f"{MINILM} frozen"].mean() if f"{MINILM} frozen" in f1 else None,
+        ),
+    ]
+
+
+def spam_title(scores: pd.DataFrame) -> Claim:
+    f1 = scores.groupby("model")["f1"].mean().sort_values(ascending=False)
+    return claim(
+        "Fine-tuned encoders reach an F1 of {low:.1f} to {high:.1f} % on spam, counting words {words:.1f} %",
+        holds=set(f1.index[:2]) == {MINILM, "bert-mini"},
+        low=100 * f1.iloc[1],
+        high=100 * f1.iloc[0],
+        words=100 * f1.get("tf-idf + logistic regression", float("nan")),
+    )
+
+
+def heads_title(best: pd.DataFrame) -> Claim:
+    """``best``: of ``heads.strongest``."""
+    previous = row(best, pattern="previous token")
+    return claim(
+        "One head of MiniLM looks at the previous token alone ({share:share} of its attention)",
+        holds=previous.share > 0.9,
+        share=previous.share,
+    )
+
+
+def heads(best: pd.DataFrame) -> list[Claim]:
+    previous, following = row(best, pattern="previous token"), row(best, pattern="next token")
+    return [
+        claim(
+            "Head {head} of layer {layer} gives the previous token {share:share} of its attention; the strongest head "
+            "for the next token gives {other:share}.",
+            holds=previous.share > 0.9,
+            head=previous.head,
+            layer=previous.layer,
+            share=previous.share,
+            other=following.share,
+        )
+    ]
+
+
+def probes_title(known: pd.DataFrame) -> Claim:
+    if known.empty:
+        return claim("", holds=None)
+    own = known[(known["model"] == MINILM) & (known["weights"] == "trained")].pivot_table(
+        index="depth", columns="task", values="accuracy"
+    )
+    return claim(
+        "Layer by layer MiniLM gives up single words ({word:share} to {end:share}) and keeps sentiment",
+        holds=own["a word"].iloc[-1] < own["a word"].iloc[0] and own["sentiment"].iloc[-1] > own["sentiment"].iloc[0],
+        word=own["a word"].iloc[0],
+        end=own["a word"].iloc[-1],
+    )
+
+
+def norms_title(norms: pd.DataFrame) -> Claim:
+    growth = norms.groupby("model")["norm"].agg(["first", "last"])
+    times = growth["last"] / growth["first"]
+    pre = next((name for name in times.index if name.startswith("pre")), None)
+    post = next((name for name in times.index if name.startswith("post")), None)
+    return claim(
+        "With norms before the sub-layers the state grows {times:.1f}-fold, with norms after them it keeps its size",
+        holds=pre is not None and times[pre] > 1.2 and abs(times[post] - 1) < 0.1,
+        times=times[pre] if pre else None,
+    )
+
+
+def reach_title(reach: pd.DataFrame) -> Claim:
+    wide = reach.assign(seen=reach["last"] - reach["first"] + 1).groupby("layer")["seen"].max()
+    return claim(
+        "A local layer of ModernBERT sees {local:,} tokens around each, a global one all {all:,}",
+        holds=wide.min() < wide.max(),
+        local=int(wide.min()),
+        all=int(wide.max()),
+    )
+
+
+def blueprints_title(names: list[str]) -> Claim:
+    return claim(
+        "{named}: positions enter below or in every layer, norms stand behind or before the additions",
+        holds=len(names) == 3,
+        named=listed(names),
+    )

@@ -1,0 +1,1 @@
+"""What does the proposal claim, and what is measured of it?"""

@@ -1,0 +1,130 @@
+"""What the study's proposal and the notes before it claim, and what the published tables measure of it.
+
+A claim is a region in which a measured value should lie. It holds if the whole 95 % interval lies inside, and does not hold if
+the whole interval lies outside. Other intervals settle nothing, and neither do fewer than three seeds. A count has no interval.
+
+The claims themselves stand in :mod:`rtxstudy.questions.proposal.proposal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rtxstudy.statistics import FEWEST_SEEDS
+
+Tables = Mapping[str, pd.DataFrame]  # the published tables by their names; a table may be missing
+
+HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "not settled", "not measured"
+
+
+class Measured(NamedTuple):
+    """A measured value with its 95 % interval, and the seeds and texts behind it; NaN where there is none of them."""
+
+    value: float
+    low: float = np.nan
+    high: float = np.nan
+    n_seeds: float = np.nan
+    n_items: float = np.nan
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim, and how it is measured."""
+
+    claim: str
+    where: str  # the document that says it, and its section
+    how: str  # what is measured
+    unit: str  # "" (a ratio), "million", "points", "minutes"
+    least: float  # the region of the claim, in the unit (points: 0.01 is one point); −∞ and ∞ where it has no end
+    most: float
+    measure: Callable[[Tables], Measured | None]  # None: the tables do not have it
+
+
+def of_runs(
+    column: str, model: str, data: str, scale: float = 1.0, on_gpu: bool = False
+) -> Callable[[Tables], Measured | None]:
+    """The median of a column over the runs of a model on some data, times ``scale``; ``on_gpu``: over those of a GPU alone."""
+
+    def measure(tables: Tables) -> Measured | None:
+        runs = tables["runs"].drop_duplicates("key")
+        runs = runs[~runs["device"].str.startswith("CPU")] if on_gpu else runs
+        values = runs.loc[(runs["model"] == model) & (runs["data"] == data), column].dropna()
+        return Measured(float(values.median()) * scale) if len(values) else None
+
+    return measure
+
+
+def ratio(
+    of: Callable[[Tables], Measured | None], to: Callable[[Tables], Measured | None]
+) -> Callable[[Tables], Measured | None]:
+    """One measured value over another."""
+
+    def measure(tables: Tables) -> Measured | None:
+        above, below = of(tables), to(tables)
+        return None if above is None or below is None else Measured(above.value / below.value)
+
+    return measure
+
+
+def difference(
+    a: str, b: str, data: str | None = None, study: str | None = None, table: str = "comparisons"
+) -> Callable[[Tables], Measured | None]:
+    """The accuracy of ``a`` minus that of ``b`` in a table of comparisons, whichever of them it names first.
+
+    data, study: the rows to look at. Of several rows the one with the most seeds counts, the last one if several are equal.
+    """
+
+    def measure(tables: Tables) -> Measured | None:
+        every = tables.get(table)
+        if every is None or every.empty:
+            return None
+        for name, value in (("data", data), ("study", study)):
+            every = every if value is None else every[every[name] == value]
+        for name, sign in ((f"{a} − {b}", 1), (f"{b} − {a}", -1)):
+            found = every[every["comparison"] == name].sort_values("n_seeds", kind="stable")
+            if len(found):
+                row = found.iloc[-1]
+                ends = sorted((sign * row["low"], sign * row["high"]))
+                return Measured(sign * row["difference"], *ends, row["n_seeds"], row["n_items"])
+        return None
+
+    return measure
+
+
+def norm_time(tables: Tables) -> Measured | None:
+    """The time of RMSNorm over that of LayerNorm, forward and backward, as notebook 08 measured it."""
+    table = tables.get("tour_norm_times")
+    if table is None or table.empty:
+        return None
+    ms = table.set_index("norm")["ms"]
+    return Measured(float(ms["rmsnorm"] / ms["layernorm"]))
+
+
+def outcome(claim: Claim, found: Measured | None) -> str:
+    """One of :data:`HOLDS`, :data:`FAILS`, :data:`OPEN` and :data:`UNMEASURED`."""
+    if found is None:
+        return UNMEASURED
+    if np.isfinite(found.n_seeds) and found.n_seeds < FEWEST_SEEDS:
+        return OPEN
+    low, high = (found.value, found.value) if np.isnan(found.low) else (found.low, found.high)
+    if claim.least <= low and high <= claim.most:
+        return HOLDS
+    return FAILS if high < claim.least or low > claim.most else OPEN
+
+
+def claims(every: list[Claim], tables: Tables) -> pd.DataFrame:
+    """One row per claim: claim, where, how, unit, least, most, value, low, high, n_seeds, n_items, outcome.
+
+    NaN where nothing is measured. An end of the region that is open is infinite.
+    """
+    rows: list[dict[str, Any]] = []
+    for claim in every:
+        found = claim.measure(tables)
+        named = {name: getattr(claim, name) for name in ("claim", "where", "how", "unit", "least", "most")}
+        rows.append(named | (found or Measured(np.nan))._asdict() | {"outcome": outcome(claim, found)})
+    return pd.DataFrame(rows)

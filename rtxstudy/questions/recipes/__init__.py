@@ -1,0 +1,1 @@
+"""Which recipe suits each encoder?"""

@@ -1,0 +1,1 @@
+"""What do width, layers, passes, data and text length each buy?"""

@@ -1,0 +1,1 @@
+"""What did the study find, and what does it not say?"""

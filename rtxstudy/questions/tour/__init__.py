@@ -1,0 +1,1 @@
+"""What does each part of an encoder do?"""

@@ -1,0 +1,1 @@
+"""Which model for somebody's own texts?"""
