@@ -70,29 +70,29 @@ def main() -> None:
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--short", action="store_true", help="little work, to see whether everything runs; not saved")
-    given = parser.parse_args()
-    for room in given.rooms:
+    arguments = parser.parse_args()
+    for room in arguments.rooms:
         if room not in ROOMS:
             raise InputError(f"There are no benchmarks '{room}'; there are {', '.join(ROOMS)}.{nearest(room, ROOMS)}")
-    if given.rounds < 1:
-        raise InputError(f"--rounds must be at least 1, not {given.rounds}.")
+    if arguments.rounds < 1:
+        raise InputError(f"--rounds must be at least 1, not {arguments.rounds}.")
     file = paths.root() / "reports" / "benchmarks.json"
-    kept = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
+    earlier = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
     print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")
-    for room in given.rooms or ROOMS:
+    for room in arguments.rooms or ROOMS:
         measured: set[str] = set()
-        for row in rows_of(room, given.rounds, given.short):
+        for row in rows_of(room, arguments.rounds, arguments.short):
             record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}"}
             print(line(record), flush=True)
             print(f"    {record['settings']}", flush=True)
-            kept[row.name] = record
+            earlier[row.name] = record
             measured.add(row.name)
-            if not given.short:
-                write(file, list(kept.values()))
+            if not arguments.short:
+                write(file, list(earlier.values()))
         # The name of a row holds the peer's best batch size, so an earlier run may have left a row of another name.
-        kept = {name: row for name, row in kept.items() if row["room"] != room or name in measured}
-        if not given.short:
-            write(file, list(kept.values()))
+        earlier = {name: row for name, row in earlier.items() if row["room"] != room or name in measured}
+        if not arguments.short:
+            write(file, list(earlier.values()))
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:

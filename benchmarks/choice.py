@@ -75,7 +75,7 @@ RULES: dict[str, Rule] = {
 
 def losses(draws: int) -> pd.DataFrame:
     """Columns data, rows, texts (that choose), rule, loss (points, on average over the draws)."""
-    measured, found = prior.table(), []
+    measured, results = prior.table(), []
     for (data, rows), part in measured.groupby(["data", "rows"]):
         file = next((f for f in ANSWERS.glob(f"{data}-*.safetensors") if _rows(f, part)), None)
         if file is None:
@@ -95,8 +95,8 @@ def losses(draws: int) -> pd.DataFrame:
                 judged, test = right[:, order[:many]], right[:, order[many:]].mean(axis=1)
                 for rule, choose in RULES.items():
                     lost[rule] += 100 * (test.max() - test[choose(judged, expected, mb)]) / draws
-            found += [(data, rows, many, rule, points) for rule, points in lost.items()]
-    return pd.DataFrame(found, columns=["data", "rows", "texts", "rule", "loss"])
+            results += [(data, rows, many, rule, points) for rule, points in lost.items()]
+    return pd.DataFrame(results, columns=["data", "rows", "texts", "rule", "loss"])
 
 
 def _rows(file, part: pd.DataFrame) -> bool:

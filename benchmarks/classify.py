@@ -39,8 +39,8 @@ def setfit(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     rows = Dataset.from_dict({"text": texts, "label": [names.index(label) for label in labels]})
     Trainer(model=model, args=TrainingArguments(output_dir=str(work), num_epochs=1), train_dataset=rows).train()
     model.save_pretrained(str(work / "model"))
-    said = f"MiniLM, 1 epoch of pairs of {len(texts):,} rows, at most {FEW} a label"
-    return lambda given: [str(label) for label in model.predict(given)], megabytes(work / "model"), said
+    recipe = f"MiniLM, 1 epoch of pairs of {len(texts):,} rows, at most {FEW} a label"
+    return lambda given: [str(label) for label in model.predict(given)], megabytes(work / "model"), recipe
 
 
 def fasttext(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
@@ -54,16 +54,16 @@ def fasttext(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     held = max(1, len(lines) // 5)
     (work / "valid.txt").write_text("\n".join(lines[:held]) + "\n", encoding="utf-8")
     (work / "train.txt").write_text("\n".join(lines[held:]) + "\n", encoding="utf-8")
-    found = fasttext.train_supervised(
+    model = fasttext.train_supervised(
         input=str(work / "train.txt"),
         autotuneValidationFile=str(work / "valid.txt"),
         autotuneDuration=max(1, round(60 * minutes)),
         verbose=0,
     )
-    found.save_model(str(work / "model.bin"))
+    model.save_model(str(work / "model.bin"))
 
     def predict(given: list[str]) -> list[str]:
-        answers, _ = found.predict([" ".join(text.lower().split()) for text in given])
+        answers, _ = model.predict([" ".join(text.lower().split()) for text in given])
         return [names[int(answer[0].removeprefix("__label__"))] for answer in answers]
 
     return predict, (work / "model.bin").stat().st_size / 1e6, f"autotune for {minutes:g} minutes on a fifth of the rows"
@@ -79,13 +79,13 @@ def model2vec(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     from model2vec.train import StaticModelForClassification
 
     try:
-        found, vectors = StaticModelForClassification.from_pretrained(path=POTION), POTION
+        model, vectors = StaticModelForClassification.from_pretrained(path=POTION), POTION
     except HfHubHTTPError:
         distill(MINILM, pca_dims=256).save_pretrained(str(work / "vectors"))
-        found, vectors = StaticModelForClassification.from_pretrained(path=str(work / "vectors")), "distilled from MiniLM"
-    found.fit(*train)
-    found.to_pipeline().save_pretrained(str(work / "model"))
-    return lambda given: [str(label) for label in found.predict(given)], megabytes(work / "model"), f"vectors: {vectors}"
+        model, vectors = StaticModelForClassification.from_pretrained(path=str(work / "vectors")), "distilled from MiniLM"
+    model.fit(*train)
+    model.to_pipeline().save_pretrained(str(work / "model"))
+    return lambda given: [str(label) for label in model.predict(given)], megabytes(work / "model"), f"vectors: {vectors}"
 
 
 def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
@@ -125,12 +125,12 @@ TOOLS: dict[str, tuple[Callable[[Rows, Path, float, Path], Learnt], tuple[str, .
 def first_of_each(rows: Rows, most: int) -> Rows:
     """At most so many rows of each label, in their order."""
     count: dict[str, int] = {}
-    kept = []
+    chosen = []
     for text, label in zip(*rows, strict=True):
         count[label] = count.get(label, 0) + 1
         if count[label] <= most:
-            kept.append((text, label))
-    return [text for text, _ in kept], [label for _, label in kept]
+            chosen.append((text, label))
+    return [text for text, _ in chosen], [label for _, label in chosen]
 
 
 def megabytes(folder: Path) -> float:
@@ -158,9 +158,9 @@ def measured(tool: str, train: Path, test: Path, minutes: float, work: Path) -> 
     seconds = time.perf_counter() - begun
     predict(texts[:8])  # warm
     begun = time.perf_counter()
-    found = predict(texts)
+    answers = predict(texts)
     rate = len(texts) / (time.perf_counter() - begun)
-    right = [a == b for a, b in zip(found, labels, strict=True)]
+    right = [a == b for a, b in zip(answers, labels, strict=True)]
     return {
         "accuracy": sum(right) / len(right),
         "n_test": len(right),

@@ -14,10 +14,10 @@ HELP_SECONDS, REPORT_SECONDS = 0.5, 90.0
 
 
 def _rtx() -> str:
-    found = shutil.which("rtx", path=sysconfig.get_path("scripts"))
-    if found is None:
+    program = shutil.which("rtx", path=sysconfig.get_path("scripts"))
+    if program is None:
         sys.exit(f"There is no rtx beside {sys.executable}; run `make setup` first.")
-    return found
+    return program
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:

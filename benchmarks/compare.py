@@ -124,20 +124,20 @@ def there(python: str | None, tool: str) -> str:
 
 def verdicts(rows: list[dict[str, Any]]) -> list[str]:
     """Whether the aims are met, one sentence for each data set where a peer was measured."""
-    said = []
+    sentences = []
     for name in dict.fromkeys(row["data"] for row in rows):
-        of = {row["tool"]: row for row in rows if row["data"] == name and "accuracy" in row}
-        peers = {tool: row for tool, row in of.items() if tool != "ours"}
-        if "ours" not in of or not peers:
+        by_tool = {row["tool"]: row for row in rows if row["data"] == name and "accuracy" in row}
+        peers = {tool: row for tool, row in by_tool.items() if tool != "ours"}
+        if "ours" not in by_tool or not peers:
             continue
         best = max(peers, key=lambda tool: peers[tool]["accuracy"])
-        behind = peers[best]["accuracy"] - of["ours"]["accuracy"]
+        behind = peers[best]["accuracy"] - by_tool["ours"]["accuracy"]
         word = "met" if behind <= POINTS_BEHIND else "missed"
-        said.append(f"{name}: {-100 * behind:+.1f} points beside {best}, the best of the others (aim {word}).")
-        if "setfit" in of:
-            ratio = of["ours"]["texts_per_second"] / of["setfit"]["texts_per_second"]
-            said.append(f"{name}: {ratio:.1f} times SetFit's texts a second (aim {FEW_FASTER:g}).")
-    return said
+        sentences.append(f"{name}: {-100 * behind:+.1f} points beside {best}, the best of the others (aim {word}).")
+        if "setfit" in by_tool:
+            ratio = by_tool["ours"]["texts_per_second"] / by_tool["setfit"]["texts_per_second"]
+            sentences.append(f"{name}: {ratio:.1f} times SetFit's texts a second (aim {FEW_FASTER:g}).")
+    return sentences
 
 
 def main() -> None:
@@ -148,23 +148,23 @@ def main() -> None:
     for tool in TOOLS:
         if tool != "ours":
             parser.add_argument(f"--{tool}", metavar="PYTHON", help=f"the Python of {tool}'s environment")
-    given = parser.parse_args()
-    for name in given.data:
+    arguments = parser.parse_args()
+    for name in arguments.data:
         if name not in DATA:
             raise InputError(f"There are no data '{name}'; there are {', '.join(DATA)}.{nearest(name, DATA)}")
-    pythons = {tool: sys.executable if tool == "ours" else getattr(given, tool) for tool in TOOLS}
+    pythons = {tool: sys.executable if tool == "ours" else getattr(arguments, tool) for tool in TOOLS}
     missing = {tool: why for tool in TOOLS if tool != "ours" and (why := there(pythons[tool], tool))}
-    kept = json.loads(given.out.read_text())["rows"] if given.out.is_file() else []
-    for name in given.data:
+    rows = json.loads(arguments.out.read_text())["rows"] if arguments.out.is_file() else []
+    for name in arguments.data:
         for tool in TOOLS:
             absent = missing.get(tool)
-            found = {"why": absent} if absent else measured(pythons[tool], tool, DATA[name], given.minutes)
-            row = {"data": name, "tool": tool, "minutes": given.minutes, "measured": f"{datetime.date.today()}", **found}
-            kept = [old for old in kept if (old["data"], old["tool"]) != (name, tool)] + [row]
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            store.write_json(given.out, {"machine": f"{machine()}, {os.cpu_count()} threads", "rows": kept})
+            result = {"why": absent} if absent else measured(pythons[tool], tool, DATA[name], arguments.minutes)
+            row = {"data": name, "tool": tool, "minutes": arguments.minutes, "measured": f"{datetime.date.today()}", **result}
+            rows = [old for old in rows if (old["data"], old["tool"]) != (name, tool)] + [row]
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            store.write_json(arguments.out, {"machine": f"{machine()}, {os.cpu_count()} threads", "rows": rows})
             print(line(row), flush=True)
-    print("\n".join(verdicts(kept)))
+    print("\n".join(verdicts(rows)))
 
 
 def line(row: dict[str, Any]) -> str:

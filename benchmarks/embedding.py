@@ -40,22 +40,22 @@ def _beside(
     peer: Peer, folder: Path, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, rounds: int, short: bool
 ) -> Iterator[Row]:
     for source, count in (("sst2", 450), ("yelp_polarity", 50)):
-        name, given = texts(source, count // 8 if short else count)
-        outputs = embed(given, encoder, tokenizer)
-        best = fastest(lambda size, given=given: peer("sentences", folder, given, size), SIZES, outputs, 1e-5, name)
+        name, some = texts(source, count // 8 if short else count)
+        outputs = embed(some, encoder, tokenizer)
+        best = fastest(lambda size, some=some: peer("sentences", folder, some, size), SIZES, outputs, 1e-5, name)
         words = {SIZES[0]: "default", best: "best"} if best != SIZES[0] else {best: "default and best"}
         for size, word in words.items():
-            found = take_turns(
+            taken = take_turns(
                 {
-                    "ours": lambda given=given: len(given) / seconds(lambda: embed(given, encoder, tokenizer)),
-                    "peer": lambda given=given, size=size: len(given) / peer("sentences", folder, given, size)[0],
+                    "ours": lambda some=some: len(some) / seconds(lambda: embed(some, encoder, tokenizer)),
+                    "peer": lambda some=some, size=size: len(some) / peer("sentences", folder, some, size)[0],
                 },
                 rounds,
             )
             yield row(
-                f"embedding, {len(given)} {name}, beside SentenceTransformer's {word} batches of {size}",
-                found["ours"],
-                found["peer"],
+                f"embedding, {len(some)} {name}, beside SentenceTransformer's {word} batches of {size}",
+                taken["ours"],
+                taken["peer"],
                 "texts/s",
                 AIM,
                 ("sentence-transformers", "transformers", "tokenizers"),

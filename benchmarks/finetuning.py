@@ -77,13 +77,13 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
                 saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
                 settings = {"bf16": precision == "bf16", "fp16": precision == "fp16"}
                 theirs = partial(peer, "trainer", config, saved, batch, steps, steps, None, settings)
-                found = take_turns({"ours": ours, "peer": theirs}, rounds)
+                rates = take_turns({"ours": ours, "peer": theirs}, rounds)
             share = _optimiser_share(data, some, precision)
             where = f"{threads} thread{'s' * (threads > 1)}"
             yield row(
                 f"fine-tuning MiniLM, {name}, {where}",
-                found["ours"],
-                found["peer"],
+                rates["ours"],
+                rates["peer"],
                 "rows/s",
                 AIM,
                 ("transformers", "accelerate"),
@@ -93,11 +93,11 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
             )
             if source == "sms_spam":
                 mixed = {"ours": partial(ours, mixed=True), "peer": partial(ours, mixed=False)}
-                found = take_turns(mixed, rounds)
+                rates = take_turns(mixed, rounds)
                 yield row(
                     f"a step that mixes lengths beside one that does not, {name}, {where}",
-                    found["ours"],
-                    found["peer"],
+                    rates["ours"],
+                    rates["peer"],
                     "rows/s",
                     MIXED_AIM,
                     (),

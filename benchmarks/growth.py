@@ -117,12 +117,12 @@ def memory_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
             name, why = f"memory against text length, {path}", "the resident peak is read from Linux's /proc"
             yield not_measured(name, "exponent", 0.9, why), pd.DataFrame()
             continue
-        found = []
+        rows = []
         for length in LENGTHS[path]:
             measure = [sys.executable, "-c", _MEASURE, path, str(length)]
             answers = [subprocess.check_output(measure, text=True) for _ in range(min(rounds, 3))]
-            found.append(median(map(int, answers)))
-        exponent = float(np.polyfit(np.log(LENGTHS[path]), np.log(found), 1)[0])
+            rows.append(median(map(int, answers)))
+        exponent = float(np.polyfit(np.log(LENGTHS[path]), np.log(rows), 1)[0])
         yield (
             Row(
                 f"memory against text length, {path}",
@@ -135,7 +135,7 @@ def memory_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
                 device_name(pick_device()),
                 versions("torch"),
                 f"one layer, width 64, one text of {LENGTHS[path][0]:,} to {LENGTHS[path][-1]:,} tokens: "
-                f"{found[0] / 1e6:.0f} to {found[-1] / 1e6:.0f} MB; ours is the fitted exponent, the peer the theory's",
+                f"{rows[0] / 1e6:.0f} to {rows[-1] / 1e6:.0f} MB; ours is the fitted exponent, the peer the theory's",
             ),
-            pd.DataFrame({"path": path, "tokens": LENGTHS[path], "mb": np.array(found) / 1e6, "exponent": exponent}),
+            pd.DataFrame({"path": path, "tokens": LENGTHS[path], "mb": np.array(rows) / 1e6, "exponent": exponent}),
         )

@@ -53,11 +53,11 @@ def seconds(run: Callable[[], Any]) -> float:
 
 def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
     """The values that each way returns over ``rounds`` rounds; the order of the ways alternates between rounds."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    values: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds):
         for name in ways if number % 2 else reversed(ways):
-            found[name].append(ways[name]())
-    return found
+            values[name].append(ways[name]())
+    return values
 
 
 def fastest(
@@ -73,8 +73,8 @@ def fastest(
     """
     taken = {}
     for size in sizes:
-        taken[size], found = run(size)
-        difference = np.abs(found - expected).max()
+        taken[size], result = run(size)
+        difference = np.abs(result - expected).max()
         assert difference <= tolerance, f"{what}: the outputs differ by {difference:.1e}"
     return min(taken, key=taken.__getitem__)
 

@@ -80,12 +80,12 @@ def rates(browser: Any, folder: Path, rounds: int, where: str, stages: tuple[str
     page.evaluate("(where) => document.querySelector(where).scrollIntoView()", where)
     page.get_by_role("button", name="Oscillate").click()
     page.wait_for_timeout(300)
-    found = []
+    measured = []
     for _ in range(rounds):
         times = page.evaluate(FRAMES, SECONDS)
-        found.append(1000 * (len(times) - 1) / (times[-1] - times[0]))
+        measured.append(1000 * (len(times) - 1) / (times[-1] - times[0]))
     page.close()
-    return found
+    return measured
 
 
 def recomputes(browser: Any, folder: Path, rounds: int) -> dict[str, list[float]]:

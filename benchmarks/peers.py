@@ -120,14 +120,14 @@ def plain_loop(folder: Path, dtype: torch.dtype, texts: list[str], size: int, le
     import torch
 
     model, tokenizer = _classifier(folder)
-    begun, found = _now(), []
+    begun, parts = _now(), []
     with torch.inference_mode(), _autocast(dtype):
         for start in range(0, len(texts), size):
             batch = tokenizer(
                 texts[start : start + size], padding=True, truncation=True, max_length=length, return_tensors="pt"
             )
-            found.append(model(**batch.to(model.device)).logits.float().cpu().numpy())
-    return _now() - begun, np.concatenate(found)
+            parts.append(model(**batch.to(model.device)).logits.float().cpu().numpy())
+    return _now() - begun, np.concatenate(parts)
 
 
 def text_pipeline(folder: Path, dtype: torch.dtype, texts: list[str], size: int, length: int) -> tuple[float, np.ndarray]:
@@ -163,8 +163,8 @@ def sentences(folder: Path, texts: list[str], size: int) -> tuple[float, np.ndar
     """Seconds and embeddings of ``SentenceTransformer.encode``."""
     model = _sentence_transformer(folder)
     begun = _now()
-    found = model.encode(texts, batch_size=size)
-    return _now() - begun, found
+    vectors = model.encode(texts, batch_size=size)
+    return _now() - begun, vectors
 
 
 def runtime(
@@ -175,12 +175,12 @@ def runtime(
     begun = _now()
     encoded = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
     order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
-    found = {}
+    options = {}
     for start in range(0, len(order), size):
         rows = order[start : start + size]
         batch = tokenizer.pad({"input_ids": [encoded[i] for i in rows]}, return_tensors="np")
-        found |= dict(zip(rows, run(batch["input_ids"], batch["attention_mask"]), strict=True))
-    return _now() - begun, np.stack([found[i] for i in range(len(texts))])
+        options |= dict(zip(rows, run(batch["input_ids"], batch["attention_mask"]), strict=True))
+    return _now() - begun, np.stack([options[i] for i in range(len(texts))])
 
 
 def runtime_alone(kind: str, folder: Path, precision: str, threads: int, texts: list[str], length: int) -> list[float]:

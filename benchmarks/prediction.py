@@ -63,27 +63,27 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         same = same_models(prepared("sst2")[1].tokenizer, Path(folder), peer)
         precisions = dict.fromkeys(("fp32", pick_precision("auto", device)))
         for source, count in (("sst2", 400), ("yelp_polarity", 60)):
-            name, given = texts(source, count // 8 if short else count)
+            name, some = texts(source, count // 8 if short else count)
             for precision in precisions:
-                yield from _throughput(name, given, same, precision, rounds)
-        name, given = texts("sst2", SINGLE)
+                yield from _throughput(name, some, same, precision, rounds)
+        name, some = texts("sst2", SINGLE)
         for precision in precisions:
-            theirs = partial(peer, "alone", same.folder, DTYPES[precision], given, LENGTH)
-            yield alone(f"{name}, {precision}", given, same, precision, rounds, theirs, 1.0, "transformers")
+            theirs = partial(peer, "alone", same.folder, DTYPES[precision], some, LENGTH)
+            yield alone(f"{name}, {precision}", some, same, precision, rounds, theirs, 1.0, "transformers")
     if device.type == "cpu":
         for what, unit, aim in (("throughput", "texts/s", 2.0), ("latency of one text", "ms", 1.0)):
             yield not_measured(f"prediction on cuda, {what}", unit, aim, "no cuda device here")
 
 
-def predicted(given: list[str], same: Same, precision: str) -> np.ndarray:
+def predicted(some: list[str], same: Same, precision: str) -> np.ndarray:
     """Our logits of the texts, tokenising included."""
-    ids, offsets = encode(given, same.tokenizer, LENGTH)
-    tokens = Tokens(ids, offsets, np.zeros(len(given), dtype=np.int64))
+    ids, offsets = encode(some, same.tokenizer, LENGTH)
+    tokens = Tokens(ids, offsets, np.zeros(len(some), dtype=np.int64))
     return predict_logits(same.model, tokens, same.tokenizer.pad_token_id, pick_device(), precision)
 
 
-def _throughput(name: str, given: list[str], same: Same, precision: str, rounds: int) -> Iterator[Row]:
-    predict = partial(predicted, given, same, precision)
+def _throughput(name: str, some: list[str], same: Same, precision: str, rounds: int) -> Iterator[Row]:
+    predict = partial(predicted, some, same, precision)
     logits = predict()
     loops = {
         "a plain loop over transformers": ("plain_loop", logits),
@@ -93,18 +93,18 @@ def _throughput(name: str, given: list[str], same: Same, precision: str, rounds:
         tolerance = 1e-4 if precision == "fp32" else 0.2
 
         def run(size: int, function: str = function) -> tuple[float, np.ndarray]:
-            return same.peer(function, same.folder, DTYPES[precision], given, size, LENGTH)
+            return same.peer(function, same.folder, DTYPES[precision], some, size, LENGTH)
 
         size = fastest(run, SIZES, expected, tolerance, what)
         ways = {
-            "ours": lambda: len(given) / seconds(predict),
-            "peer": lambda run=run, size=size: len(given) / run(size)[0],
+            "ours": lambda: len(some) / seconds(predict),
+            "peer": lambda run=run, size=size: len(some) / run(size)[0],
         }
-        found = take_turns(ways, rounds)
+        rates = take_turns(ways, rounds)
         yield row(
-            f"prediction, {len(given)} {name}, {precision}, beside {what}",
-            found["ours"],
-            found["peer"],
+            f"prediction, {len(some)} {name}, {precision}, beside {what}",
+            rates["ours"],
+            rates["peer"],
             "texts/s",
             2.0,
             ("transformers", "tokenizers"),
@@ -115,7 +115,7 @@ def _throughput(name: str, given: list[str], same: Same, precision: str, rounds:
 
 def alone(
     name: str,
-    given: list[str],
+    some: list[str],
     same: Same,
     precision: str,
     rounds: int,
@@ -129,7 +129,7 @@ def alone(
     theirs: the peer's milliseconds of each text. how: more words on what is compared.
     """
     device = pick_device()
-    batches = [same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in given]
+    batches = [same.tokenizer(text, truncation=True, max_length=LENGTH, return_tensors="pt").to(device) for text in some]
 
     def ours() -> float:
         with torch.inference_mode(), autocast(precision, device), prepacked(same.model):
@@ -137,15 +137,15 @@ def alone(
 
     ours()  # both compile the shapes in their first call
     theirs()
-    found = take_turns({"ours": ours, "peer": lambda: median(theirs())}, rounds)
+    times = take_turns({"ours": ours, "peer": lambda: median(theirs())}, rounds)
     return row(
         f"latency of one text, {name}",
-        found["ours"],
-        found["peer"],
+        times["ours"],
+        times["peer"],
         "ms",
         aim,
         (package,),
-        f"forward pass over {len(given)} texts one by one, the median of each round; BERT 6×384 with the same weights{how}; "
+        f"forward pass over {len(some)} texts one by one, the median of each round; BERT 6×384 with the same weights{how}; "
         f"{torch.get_num_threads()} threads",
         less_is_better=True,
     )

@@ -46,13 +46,13 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     tokens = subset(whole, BATCH * steps)
     formats = {"bf16": precision == "bf16", "fp16": precision == "fp16", "torch_compile": device.type == "cuda"}
     with Peer() as peer, tempfile.TemporaryDirectory() as folder:
-        given = (save_rows(Path(folder), data.tokenizer, tokens), BATCH, steps, steps, SHARE, formats)
-        run = partial(peer, "masked_trainer", BertConfig(vocab_size=vocab, **_SIZES), *given)
-        found = take_turns({"ours": lambda: ours(vocab, tokens, data.tokenizer, precision), "peer": run}, rounds)
+        settings = (save_rows(Path(folder), data.tokenizer, tokens), BATCH, steps, steps, SHARE, formats)
+        run = partial(peer, "masked_trainer", BertConfig(vocab_size=vocab, **_SIZES), *settings)
+        rates = take_turns({"ours": lambda: ours(vocab, tokens, data.tokenizer, precision), "peer": run}, rounds)
     yield row(
         f"pretraining, {name} in rows of {LENGTH} tokens, BERT 6×256",
-        found["ours"],
-        [LENGTH * rate for rate in found["peer"]],
+        rates["ours"],
+        [LENGTH * rate for rate in rates["peer"]],
         "tokens/s",
         AIM,
         ("transformers", "accelerate"),

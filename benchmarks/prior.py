@@ -111,11 +111,11 @@ def measured(name: str, setting: Setting) -> list[dict]:
         answers = {model: race.entries[model].test.astype(np.float32) for model in seconds}
         ANSWERS.mkdir(parents=True, exist_ok=True)
         save_file(answers | {"labels": texts.numbers(texts.rows("test"))}, ANSWERS / f"{name}.safetensors")
-        found = []
+        results = []
         for model, spent in seconds.items():
             reached = accuracy(texts, race.entries[model].test)
-            found.append({**common, "model": model, "accuracy": round(reached, 4), "cpu_seconds": round(spent)})
-        return found
+            results.append({**common, "model": model, "accuracy": round(reached, 4), "cpu_seconds": round(spent)})
+        return results
 
 
 def accuracy(texts: Texts, p: np.ndarray) -> float:
@@ -127,12 +127,12 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prior", description="What wins at which size and length.")
     parser.add_argument("--data", nargs="+", default=list(SETTINGS), help=", ".join(SETTINGS))
-    given = parser.parse_args()
-    for name in given.data:
+    arguments = parser.parse_args()
+    for name in arguments.data:
         if name not in SETTINGS:
             raise InputError(f"There are no data '{name}'; there are {', '.join(SETTINGS)}.{nearest(name, SETTINGS)}")
     torch.set_num_threads(1)
-    for name in given.data:
+    for name in arguments.data:
         added = measured(name, SETTINGS[name])
         old = json.loads(prior.FILE.read_text(encoding="utf-8"))["rows"]
         same = (added[0]["data"], added[0]["rows"])

@@ -24,7 +24,7 @@ RUNTIMES = (("onnxruntime", "ONNX Runtime", ("fp32",)), ("openvino", "OpenVINO",
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
-    own = dict.fromkeys(("fp32", pick_precision("auto", pick_device())))
+    precisions = dict.fromkeys(("fp32", pick_precision("auto", pick_device())))
     with tempfile.TemporaryDirectory() as folder, Peer() as peer:
         same = same_models(prepared("sst2")[1].tokenizer, Path(folder), peer)
         (Path(folder) / "model.onnx").write_bytes(network(same.model.cpu()).SerializeToString())
@@ -33,30 +33,30 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
             if importlib.util.find_spec(kind) is None:
                 yield not_measured(f"prediction beside {name}", "texts/s", LEVEL, f"{kind} is not installed")
                 continue
-            for precision in (each for each in formats if each in own):
+            for precision in (each for each in formats if each in precisions):
                 for source, count in (("sst2", 400), ("yelp_polarity", 60)):
-                    told, given = texts(source, count // 8 if short else count)
-                    yield _throughput(f"{len(given)} {told}", given, same, (kind, name), precision, rounds)
-                told, given = texts("sst2", SINGLE)
-                theirs = partial(peer, "runtime_alone", kind, same.folder, precision, torch.get_num_threads(), given, LENGTH)
-                told, how = f"{told}, {precision}, beside {name}", ", by torch and as the graph of `rtx export`"
-                yield alone(told, given, same, precision, rounds, theirs, ALONE, kind, how)
+                    kind_of_text, some = texts(source, count // 8 if short else count)
+                    yield _throughput(f"{len(some)} {kind_of_text}", some, same, (kind, name), precision, rounds)
+                kind_of_text, some = texts("sst2", SINGLE)
+                theirs = partial(peer, "runtime_alone", kind, same.folder, precision, torch.get_num_threads(), some, LENGTH)
+                kind_of_text, how = f"{kind_of_text}, {precision}, beside {name}", ", by torch and as the graph of `rtx export`"
+                yield alone(kind_of_text, some, same, precision, rounds, theirs, ALONE, kind, how)
 
 
-def _throughput(told: str, given: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
+def _throughput(kind_of_text: str, some: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
     (kind, name), threads = runtime, torch.get_num_threads()
-    ours = partial(predicted, given, same, precision)
+    ours = partial(predicted, some, same, precision)
 
     def run(size: int) -> tuple[float, np.ndarray]:
-        return same.peer("runtime", kind, same.folder, precision, threads, given, size, LENGTH)
+        return same.peer("runtime", kind, same.folder, precision, threads, some, size, LENGTH)
 
     size = fastest(run, SIZES, ours(), 1e-4 if precision == "fp32" else 0.2, name)
-    ways = {"ours": lambda: len(given) / seconds(ours), "peer": lambda: len(given) / run(size)[0]}
-    found = take_turns(ways, rounds)
+    ways = {"ours": lambda: len(some) / seconds(ours), "peer": lambda: len(some) / run(size)[0]}
+    rates = take_turns(ways, rounds)
     return row(
-        f"prediction, {told}, {precision}, beside {name}",
-        found["ours"],
-        found["peer"],
+        f"prediction, {kind_of_text}, {precision}, beside {name}",
+        rates["ours"],
+        rates["peer"],
         "texts/s",
         LEVEL,
         (kind,),

@@ -65,9 +65,9 @@ def arithmetic() -> str:
     ]
     minutes = runs.groupby("model")["train_cpu_seconds"].median() / 60
     for model in MODELS:
-        own = runs[runs["model"] == model]
-        terabytes = RUNS * own["size_mb"].iloc[0] / 1e6
-        unit = f"{minutes[model]:.1f} core-minutes a run ({', '.join(own['dtype'].unique())}, n = {len(own)})"
+        of_model = runs[runs["model"] == model]
+        terabytes = RUNS * of_model["size_mb"].iloc[0] / 1e6
+        unit = f"{minutes[model]:.1f} core-minutes a run ({', '.join(of_model['dtype'].unique())}, n = {len(of_model)})"
         lines.append(
             line(f"{RUNS:,} runs of {model} on SST-2", unit, RUNS * minutes[model] / 60, f"{terabytes:.2f} TB of weights")
         )
@@ -100,11 +100,11 @@ def comparisons() -> str:
             lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} |")
             continue
         spread = f"{row['spread'][0]:.2f} to {row['spread'][1]:.2f}, " if row["spread"] else ""
-        said = verdict(row["ratio"], row["aim"]).replace("missed", "**missed**")
+        outcome = verdict(row["ratio"], row["aim"]).replace("missed", "**missed**")
         ours, peer = (f"{x:.3g}" if x < 100 else f"{x:,.0f}" for x in (row["ours"], row["peer"]))
         lines.append(
             f"| {row['name']} | {ours} | {peer} | {row['unit']} | {row['ratio']:.2f} "
-            f"({spread}n = {row['n']}) | {aim} | {said} |"
+            f"({spread}n = {row['n']}) | {aim} | {outcome} |"
         )
     return "\n".join(lines)
 

@@ -121,11 +121,11 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
         with Peer() as peer, tempfile.TemporaryDirectory() as folder:
             saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
             run = partial(peer, "trainer", config, saved, BATCH, steps, steps, None, best)
-            found = take_turns({"ours": lambda make=make: ours(make(), tokens, data, precision), "peer": run}, rounds)
+            rates = take_turns({"ours": lambda make=make: ours(make(), tokens, data, precision), "peer": run}, rounds)
         yield row(
             f"training, {name}, {shape} 6×384",
-            found["ours"],
-            found["peer"],
+            rates["ours"],
+            rates["peer"],
             "rows/s",
             aim,
             ("transformers", "accelerate"),
@@ -139,7 +139,7 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
     flops = counted_flops(make(), tokens, data, precision)
     for threads in sorted({1, before}):
         torch.set_num_threads(threads)
-        found = take_turns(
+        rates = take_turns(
             {
                 "ours": lambda: ours(make(), tokens, data, precision) * flops / 1e9,
                 "peak": lambda: peak(device, DTYPES[precision]),
@@ -148,8 +148,8 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
         )
         yield row(
             f"share of the {precision} peak that training reaches, {name}, {threads} thread{'s' * (threads > 1)}",
-            found["ours"],
-            found["peak"],
+            rates["ours"],
+            rates["peak"],
             "GFLOP/s",
             share,
             (),
@@ -168,11 +168,11 @@ def _beside_published(rounds: int, steps: int) -> Row:
     with Peer() as peer, tempfile.TemporaryDirectory() as folder:
         saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
         run = partial(peer, "trainer", config, saved, PUBLISHED_BATCH, 2, PUBLISHED_STEPS, PUBLISHED_LENGTH, {})
-        found = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds)
+        rates = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds)
     return row(
         f"training, {name}, beside the published protocol",
-        found["ours"],
-        found["peer"],
+        rates["ours"],
+        rates["peer"],
         "rows/s",
         None,
         ("transformers", "accelerate"),

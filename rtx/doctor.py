@@ -169,7 +169,7 @@ def _run(runs: Path, key: str) -> str:
         raise store.damaged(key, runs / key, f"it has no {checksums.MARK}")
     trained.open_run(run)
     store.verify(run, lambda name: name != store.CARD)
-    found = f"{run.metrics.get('model')} on {run.metrics.get('data')}, seed {run.metrics.get('seed')}"
+    description = f"{run.metrics.get('model')} on {run.metrics.get('data')}, seed {run.metrics.get('seed')}"
     if checksums.recorded(run.path) is None:
-        return f"{found}; it carries no checksums, because an earlier version stored it, and its tensors are complete"
-    return found + (f"; its {store.CARD} was edited" if checksums.damage(run.path, store.CARD.__eq__) else "")
+        return f"{description}; it carries no checksums, because an earlier version stored it, and its tensors are complete"
+    return description + (f"; its {store.CARD} was edited" if checksums.damage(run.path, store.CARD.__eq__) else "")

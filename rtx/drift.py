@@ -69,16 +69,16 @@ def compare(folder: Path, texts: Sequence[Text], p: np.ndarray) -> dict[str, Any
     from scipy.stats import ks_2samp  # here, because it takes a second to import
 
     earlier = load_file(folder / FILE)
-    later, found = _numbers(texts, p, earlier["known"]), {}
+    later, changes = _numbers(texts, p, earlier["known"]), {}
     for name, middle in (("length", np.median), ("unknown", np.mean), ("certainty", np.mean)):
         test = ks_2samp(earlier[name], later[name])
-        found[name] = {
+        changes[name] = {
             "before": float(middle(earlier[name])),
             "now": float(middle(later[name])),
             "statistic": float(test.statistic),
             "shifted": bool(test.statistic > SHIFTED and test.pvalue < UNLIKELY),
         }
-    return {"drifted": any(one["shifted"] for one in found.values()), **found}
+    return {"drifted": any(one["shifted"] for one in changes.values()), **changes}
 
 
 def sentence(drift: dict[str, Any]) -> str:

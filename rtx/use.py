@@ -80,14 +80,14 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
     cleaned = trained.cleaned(run, texts)
     p = _answerer(run)(cleaned)
     guesses = p.argmax(axis=1)
-    found = seen.splits_of(run, cleaned)
-    split = np.full(len(texts), "") if found is None else found
+    splits = seen.splits_of(run, cleaned)
+    split = np.full(len(texts), "") if splits is None else splits
     unseen, counts = split == "", {name: int((split == name).sum()) for name in seen.SPLITS}
     scores: dict[str, Any] = {}
     if unseen.any():
         scores |= classification_report(numbers[unseen], guesses[unseen], names)
-    scores |= {"n": int(unseen.sum()), "overlap_checked": found is not None}
-    if found is not None:
+    scores |= {"n": int(unseen.sum()), "overlap_checked": splits is not None}
+    if splits is not None:
         scores |= {"in_training": counts["train"], "in_validation": counts["validation"]}
     if not unseen.all():
         of_seen = classification_report(numbers[~unseen], guesses[~unseen], names) | {"n": int((~unseen).sum())}
@@ -121,10 +121,10 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
     """
     label, fingerprint = data_label(to), data.fingerprint
     if run.path is None:
-        kept = store.part(run, "evaluations", results)
-        if not (kept["fingerprint"] == fingerprint).any():
+        earlier = store.part(run, "evaluations", results)
+        if not (earlier["fingerprint"] == fingerprint).any():
             raise InputError(f"The scores of run {run.key} on these texts of {label} are not here; train it again.")
-        return kept[kept["fingerprint"] == fingerprint]
+        return earlier[earlier["fingerprint"] == fingerprint]
     file = run.path / "evaluations.parquet"
     with store.changing(run):
         old = store.part(run, "evaluations") if file.is_file() else pd.DataFrame({"fingerprint": []})

@@ -89,8 +89,8 @@ def sweep(*folders: Path) -> None:
     for folder in folders:
         with suppress(OSError):  # there is no such folder
             for name in os.listdir(folder):
-                found = _MARK.search(name)
-                if found and found["host"] == _host() and _ended(int(found["pid"]), found["birth"]):
+                mark = _MARK.search(name)
+                if mark and mark["host"] == _host() and _ended(int(mark["pid"]), mark["birth"]):
                     left = Path(folder, name)
                     if left.is_dir() and not left.is_symlink():
                         shutil.rmtree(left, ignore_errors=True)

@@ -75,9 +75,9 @@ def _digest(path: Path) -> str:
 
 def names(folder: Path) -> list[str]:
     """The files of a folder and of its subfolders, without hidden files and without the records of checksums."""
-    found = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
-    shown = (path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
-    return [name for name in shown if name not in (SUMS, MARK)]
+    files = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+    visible_names = (path.as_posix() for path in files if not any(part.startswith(".") for part in path.parts))
+    return [name for name in visible_names if name not in (SUMS, MARK)]
 
 
 def write(folder: Path) -> None:
@@ -112,8 +112,8 @@ def _states(folder: Path) -> dict[str, tuple[int, ...]]:
     states = {}
     for name in filter(opened, names(folder)):
         with suppress(FileNotFoundError):  # it is being replaced
-            found = (folder / name).stat()
-            states[name] = (found.st_size, found.st_mtime_ns, found.st_ino)
+            status = (folder / name).stat()
+            states[name] = (status.st_size, status.st_mtime_ns, status.st_ino)
     return states
 
 
@@ -155,9 +155,9 @@ def damage(folder: Path, chosen: Callable[[str], bool] = lambda name: True) -> s
     while True:
         try:
             sums = recorded(folder)
-            found = None if sums is None else _damage(folder, sums, chosen)
-            if found is None or recorded(folder) == sums:  # else a process was replacing a file: look again
-                return found
+            difference = None if sums is None else _damage(folder, sums, chosen)
+            if difference is None or recorded(folder) == sums:  # else a process was replacing a file: look again
+                return difference
         except ValueError as error:
             return str(error)
 
@@ -165,10 +165,10 @@ def damage(folder: Path, chosen: Callable[[str], bool] = lambda name: True) -> s
 def _damage(folder: Path, sums: Accepted, chosen: Callable[[str], bool]) -> str | None:
     for name in filter(chosen, sums):
         try:
-            found = sha256(folder / name)
+            actual = sha256(folder / name)
         except FileNotFoundError:
-            found = None
-        if found not in sums[name]:
-            return f"it has no {name}" if found is None else f"{name} is not as it was written: its SHA-256 differs"
+            actual = None
+        if actual not in sums[name]:
+            return f"it has no {name}" if actual is None else f"{name} is not as it was written: its SHA-256 differs"
     added = (name for name in names(folder) if name not in sums and opened(name) and chosen(name))
     return next((f"{name} was added to it" for name in added), None)

@@ -86,8 +86,8 @@ def lacking(error: BaseException) -> str | None:
         elif number is None and not isinstance(cause, ValueError | LookupError):  # these may quote the user
             words = str(cause)
         for numbers, pattern, sentence in _LACKS:
-            if number in numbers or (found := re.search(f".*(?:{pattern}).*", words)):
-                return sentence.format("" if number in numbers else shortened(found[0].strip()))
+            if number in numbers or (match := re.search(f".*(?:{pattern}).*", words)):
+                return sentence.format("" if number in numbers else shortened(match[0].strip()))
     return None
 
 

@@ -70,7 +70,7 @@ def counting_words(data: Prepared, tested_on: Prepared | None = None) -> pd.Data
         )
     source = {"train": data, "validation": data, "test": judge}
     train, validation, test = (
-        Labelled(of.texts(split), np.array(of.splits[split].labels)) for split, of in source.items()
+        Labelled(prepared.texts(split), np.array(prepared.splits[split].labels)) for split, prepared in source.items()
     )
     rows = [majority(train.labels, test.labels, data.label_names, validation.labels)]
     rows += [record(name, fit, train, validation, test, data.label_names) for name, fit in FITS.items()]

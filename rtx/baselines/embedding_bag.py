@@ -69,8 +69,8 @@ def _train(model: _Bag, counts: csr_matrix, labels: torch.Tensor, rate: float, e
         order = torch.randperm(rows, generator=generator)
         shuffled, wanted = counts[order.numpy()], labels[order]
         for start in range(0, rows, BATCH):
-            own = slice(start, start + BATCH)
-            loss = F.cross_entropy(model(shuffled[own]), wanted[own], reduction="sum")
+            batch = slice(start, start + BATCH)
+            loss = F.cross_entropy(model(shuffled[batch]), wanted[batch], reduction="sum")
             _descend(model, loss, rate * (1 - (epoch + start / rows) / epochs))
     return model
 

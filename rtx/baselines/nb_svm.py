@@ -30,20 +30,20 @@ def fit(train: Labelled, validation: Labelled, classes: int) -> Fitted:
     terms = Terms(lambda: CountVectorizer(binary=True, **WORDS), train.texts)
     counts, unseen = terms(train.texts), terms(validation.texts)
     present = np.unique(train.labels)
-    told = present[1:] if len(present) == 2 else present  # of two classes one machine tells both
-    ratios = np.stack([log_ratio(counts, train.labels == label) for label in told], axis=1)  # (terms, machines)
+    separated = present[1:] if len(present) == 2 else present  # of two classes one machine tells both
+    ratios = np.stack([log_ratio(counts, train.labels == label) for label in separated], axis=1)  # (terms, machines)
 
     def machines(strength: float) -> tuple[np.ndarray, np.ndarray]:
         """The weights of f∘r (terms, machines) and the biases (machines,)."""
-        found = [
+        svms = [
             LinearSVC(C=strength, dual=False).fit(counts.multiply(ratio).tocsr(), train.labels == label)
-            for label, ratio in zip(told, ratios.T, strict=True)
+            for label, ratio in zip(separated, ratios.T, strict=True)
         ]
-        return np.stack([each.coef_[0] for each in found], axis=1), np.array([each.intercept_[0] for each in found])
+        return np.stack([svm.coef_[0] for svm in svms], axis=1), np.array([svm.intercept_[0] for svm in svms])
 
     def labels(counts: csr_matrix, weights: np.ndarray, biases: np.ndarray) -> np.ndarray:
         scores = counts @ weights + biases  # (rows, machines)
-        return present[(scores[:, 0] > 0).astype(int) if len(told) == 1 else scores.argmax(axis=1)]
+        return present[(scores[:, 0] > 0).astype(int) if len(separated) == 1 else scores.argmax(axis=1)]
 
     def tries() -> Iterator[tuple[float, dict[str, float], np.ndarray, np.ndarray]]:
         for strength in STRENGTHS:

@@ -95,12 +95,12 @@ class Static:
 
     def _means(self, texts: Sequence[str]) -> np.ndarray:
         ids, offsets = encode(texts, self.tokenizer, STATIC_TOKENS)
-        found = np.empty((len(texts), self.table.shape[1]), np.float32)
+        means = np.empty((len(texts), self.table.shape[1]), np.float32)
         for row, (start, end) in enumerate(
             zip(offsets[:-1] + 1, offsets[1:] - 1, strict=True)
         ):  # without [CLS] and [SEP]
-            found[row] = self.table[ids[start:end]].mean(axis=0) if end > start else 0
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+            means[row] = self.table[ids[start:end]].mean(axis=0) if end > start else 0
+        return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
 
     def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
         return self.linear.probabilities(self.vectors(texts))

@@ -44,7 +44,7 @@ class Classifier(Protocol):
 
 def save(classifier: Classifier, folder: Path) -> None:
     """Write a classifier into an empty folder."""
-    kind = next(name for name, of in KINDS.items() if isinstance(classifier, of))
+    kind = next(name for name, classes in KINDS.items() if isinstance(classifier, classes))
     settings = classifier.save(folder)
     (folder / CLASSIFIER).write_text(json.dumps({"kind": kind, **settings}, indent=1) + "\n", encoding="utf-8")
 

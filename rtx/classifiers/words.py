@@ -66,16 +66,16 @@ class WordCounts:
     @property
     def terms(self) -> list[str]:
         """The terms in the order of their weights, those of first texts before those of second texts."""
-        return [term for of in self.vocabularies for term in of.terms]
+        return [term for vocabulary in self.vocabularies for term in vocabulary.terms]
 
     @property
     def idf(self) -> np.ndarray:
         """(terms,) inverse document frequencies."""
-        return np.concatenate([of.idf for of in self.vocabularies])
+        return np.concatenate([vocabulary.idf for vocabulary in self.vocabularies])
 
     def vectors(self, texts: Sequence[Text]) -> csr_matrix:
         """(texts, terms)"""
-        parts = [of.vectorizer.transform(one_side(texts, side)) for side, of in enumerate(self.vocabularies)]
+        parts = [vocabulary.vectorizer.transform(one_side(texts, side)) for side, vocabulary in enumerate(self.vocabularies)]
         return hstack(parts, format="csr")
 
     def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
@@ -84,7 +84,7 @@ class WordCounts:
         return self.linear.probabilities(self.vectors(texts))
 
     def save(self, folder: Path) -> dict:
-        names = [of.terms for of in self.vocabularies]
+        names = [vocabulary.terms for vocabulary in self.vocabularies]
         text = json.dumps(names if len(names) > 1 else names[0], ensure_ascii=False)
         (folder / "terms.json").write_text(text, encoding="utf-8")
         save_file({"idf": self.idf}, folder / "idf.safetensors")
@@ -95,7 +95,7 @@ class WordCounts:
     def load(cls, folder: Path) -> WordCounts:
         names = json.loads((folder / "terms.json").read_text(encoding="utf-8"))
         names = [names] if isinstance(names[0], str) else names
-        idf = np.split(load_file(folder / "idf.safetensors")["idf"], np.cumsum([len(of) for of in names])[:-1])
+        idf = np.split(load_file(folder / "idf.safetensors")["idf"], np.cumsum([len(terms) for terms in names])[:-1])
         return cls(list(map(Vocabulary, names, idf)), Linear.load(folder / "linear.safetensors"))
 
 
@@ -105,15 +105,15 @@ def fit(texts: Sequence[Text], numbers: np.ndarray, labels: int, balanced: bool 
     Raises InputError when the texts hold no words.
     """
     least = 2 if len(texts) >= SEEN_TWICE else 1
-    found, vectors = [], []
+    vocabularies, vectors = [], []
     for side in range(len(sides(texts[0]))):
         words = _vectorizer(min_df=least, max_features=max(1000, MOST_WEIGHTS // labels), dtype=np.float32)
         try:
             vectors.append(words.fit_transform(one_side(texts, side)))
         except ValueError as error:  # scikit-learn's "empty vocabulary"
             raise InputError("The training texts hold no words, only signs.") from error
-        found.append(Vocabulary(words.get_feature_names_out().tolist(), words.idf_.astype(np.float32)))
-    return WordCounts(found, linear.fit(hstack(vectors, format="csr"), numbers, labels, balanced))
+        vocabularies.append(Vocabulary(words.get_feature_names_out().tolist(), words.idf_.astype(np.float32)))
+    return WordCounts(vocabularies, linear.fit(hstack(vectors, format="csr"), numbers, labels, balanced))
 
 
 def _vectorizer(**settings: object) -> TfidfVectorizer:

@@ -70,37 +70,38 @@ def _tell(error: BaseException) -> int | str | None:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2; its message is the help
         return _say(error.format_message(), error.exit_code)
     if isinstance(error, click.ClickException):
-        status, said = error.exit_code, f"rtx: {sentence(error.format_message())}"
+        status, message = error.exit_code, f"rtx: {sentence(error.format_message())}"
         if getattr(error, "ctx", None):
-            said += f"{'' if said.endswith(('.', '?')) else '.'} `{error.ctx.command_path} --help` shows how it is used."
+            message += f"{'' if message.endswith(('.', '?')) else '.'} `{error.ctx.command_path} --help` shows how it is used."
     elif isinstance(error, click.Abort):  # Ctrl-C while click asked something
-        status, said = exit_status(error), _interrupted()
+        status, message = exit_status(error), _interrupted()
     elif isinstance(error, BrokenPipeError):
-        status, said = 141, "rtx: The program that read this output has ended, so the rest is not shown."
+        status, message = 141, "rtx: The program that read this output has ended, so the rest is not shown."
     elif lack := lacking(error):
-        status, said = 2, f"rtx: {sentence(lack)}"
+        status, message = 2, f"rtx: {sentence(lack)}"
     elif isinstance(error, InputError):
-        status, said = 2, f"rtx: {sentence(str(error))}"
+        status, message = 2, f"rtx: {sentence(str(error))}"
     elif getattr(error, "errno", None) == errno.ENAMETOOLONG:
         path = str(error.filename)
         name = max(path.split(os.sep), key=len)
-        what, given = ("name", name) if len(os.fsencode(name)) > LONGEST_NAME else ("path", path)
-        status, said = 2, f"rtx: the {what} '{sentence(shortened(given))}' is too long for a file; give a shorter one."
+        what, argument = ("name", name) if len(os.fsencode(name)) > LONGEST_NAME else ("path", path)
+        status, message = 2, f"rtx: the {what} '{sentence(shortened(argument))}' is too long for a file; give a shorter one."
     elif getattr(error, "errno", None) in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
         name = sentence(shortened(str(error.filename)))
-        status, said = 2, f"rtx: {name} is not a folder, and one is needed there ({error.strerror}); move what is in its place."
+        status = 2
+        message = f"rtx: {name} is not a folder, and one is needed there ({error.strerror}); move what is in its place."
     elif isinstance(error, UnicodeDecodeError):
         where = f"byte {error.object[error.start]:#04x} at position {error.start}"
-        status, said = 2, f"rtx: the text is not UTF-8 ({where}); convert it first."
+        status, message = 2, f"rtx: the text is not UTF-8 ({where}); convert it first."
     else:
         raise error
-    return _say(said, status)
+    return _say(message, status)
 
 
-def _say(said: str, status: int) -> int:
+def _say(message: str, status: int) -> int:
     """Print a sentence on stderr, as far as it can be written to, and return the exit status."""
     with suppress(OSError):
-        print(said, file=sys.stderr, flush=True)
+        print(message, file=sys.stderr, flush=True)
     return status
 
 

@@ -69,14 +69,14 @@ def data_spec(data: str, **fields: Any) -> Any:
     from rtxlib.data.sources import HUB
     from rtxlib.data.spec import of_source
 
-    given = {field: value for field, value in fields.items() if value is not None}
+    options = {field: value for field, value in fields.items() if value is not None}
     known = ("embedded", "domains", "composed", *HUB)
     if data in known:
-        return of_source(data, **given)
+        return of_source(data, **options)
     if Path(data).suffix.lower() in SUFFIXES or os.path.exists(data):
-        return of_source("file", path=existing(data).resolve().as_posix(), **given)
-    shown = shortened(data)
-    raise InputError(f"There is no data '{shown}'; name a file, or one of {', '.join(known)}.{nearest(shown, known)}")
+        return of_source("file", path=existing(data).resolve().as_posix(), **options)
+    name = shortened(data)
+    raise InputError(f"There is no data '{name}'; name a file, or one of {', '.join(known)}.{nearest(name, known)}")
 
 
 def require_threads(threads: int) -> None:
@@ -148,8 +148,8 @@ def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: boo
         folder = train(out.absolute(), lambda line: click.echo(visible(line), err=True))
     except OSError as error:
         raise InputError(f"{out} could not be written: {error.strerror or error}.") from error
-    found = json.loads((folder / record).read_text(encoding="utf-8"))
-    show({name: value for name, value in found.items() if name not in left_out} | {"folder": str(folder)}, as_json)
+    fields = json.loads((folder / record).read_text(encoding="utf-8"))
+    show({name: value for name, value in fields.items() if name not in left_out} | {"folder": str(folder)}, as_json)
 
 
 def find_run(run: str) -> Run:
@@ -163,15 +163,15 @@ def find_run(run: str) -> Run:
     if not run.strip():
         raise InputError("RUN is empty; `rtx results` lists the runs there are.")
     try:
-        found = store.find(paths.runs_dir(), run)
+        stored = store.find(paths.runs_dir(), run)
     except OSError as error:  # for example a name that is too long
         raise InputError(
             f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
         ) from error
-    if checksums.recorded(found.path) is None:
-        told = f"Run {found.key} carries no checksums, because an earlier version stored it; damage may go unnoticed."
-        click.echo(visible(told), err=True)
-    return found
+    if checksums.recorded(stored.path) is None:
+        warning = f"Run {stored.key} carries no checksums, because an earlier version stored it; damage may go unnoticed."
+        click.echo(visible(warning), err=True)
+    return stored
 
 
 def is_table(path: str) -> bool:

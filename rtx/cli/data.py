@@ -38,9 +38,9 @@ def generate(
     from rtxlib.data.files import SUFFIXES
 
     known = ("all", *synthetic.LABELS)
-    for name, given, allowed in (("task", task, known), ("format", ending, tuple(FORMATS))):
-        if given not in allowed:
-            raise InputError(f"There is no {name} '{given}'; there are {', '.join(allowed)}.{nearest(given, allowed)}")
+    for name, value, allowed in (("task", task, known), ("format", ending, tuple(FORMATS))):
+        if value not in allowed:
+            raise InputError(f"There is no {name} '{value}'; there are {', '.join(allowed)}.{nearest(value, allowed)}")
     if out is not None and out.suffix.lower() in (*SUFFIXES, ".txt") and not out.is_dir():
         named = out.suffix[1:].lower()
         instead = f"--task {task} --out {out.with_suffix('')} --format {named if named in FORMATS else ending}"

@@ -68,8 +68,8 @@ def embed(
     the same command goes on where one was stopped.
     """
     if shards.is_folder(file, out):
-        given = {"weights": weights, "text_column": text_column or "text"}
-        return shards.work("embed", file, out, model, executor, workers, force, as_json, **given)
+        options = {"weights": weights, "text_column": text_column or "text"}
+        return shards.work("embed", file, out, model, executor, workers, force, as_json, **options)
     shards.require_no_folder_options(executor, workers)
     if out.suffix.lower() != ".parquet":
         raise InputError(f"'{out}' must end in .parquet, which keeps vectors exact and small.")
@@ -150,8 +150,8 @@ def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json:
     For two it is the cosine of their embeddings, −1 to 1; for more it is the matrix of all pairs.
     """
     if len(texts) < 2:
-        given = "there is one" if texts else "there is none"
-        raise InputError(f"Give at least two texts to compare, each in quotes; {given}.")
+        count = "there is one" if texts else "there is none"
+        raise InputError(f"Give at least two texts to compare, each in quotes; {count}.")
     from rtxlib.data.files import whole
     from rtxlib.training.embed import embed as vectors
     from rtxlib.training.embed import similarity as cosines

@@ -120,8 +120,8 @@ def _as_graph(
             record = classifiers.export(run, held, out, eight, report)
         else:
             record = folder.export(folder.of_run(run), held, out, eight, report)
-    told = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
-    return {name: record[name] for name in told} | record.get("loss", {}) | {"folder": str(out)}
+    fields = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
+    return {name: record[name] for name in fields} | record.get("loss", {}) | {"folder": str(out)}
 
 
 def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair_column: str | None) -> HeldOut:

@@ -176,20 +176,21 @@ def _not_learned(run: Run, beside: Mapping[str, Any], named: str | None) -> str:
     """What to try after a run that is no better than the majority class. named: a recipe that the user chose, if any."""
     from rtxlib.models.presets import CHECKPOINTS
 
-    of, words = run.metrics, beside["counting_words_accuracy"]
+    metrics, words = run.metrics, beside["counting_words_accuracy"]
     tries = [f"more epochs (--recipe-set epochs={max(2, round(2 * run.spec['recipe']['epochs']))})", "more rows"]
     if named is not None:
         tries.insert(0, f"another recipe than {named} (without --recipe the number of rows decides)")
-    if of["family"] == "pretrained":
+    if metrics["family"] == "pretrained":
         tries.append(f"another learning rate (--recipe-set learning_rate={run.spec['recipe']['learning_rate'] / 2:g})")
     else:
         tries.append(f"a pretrained encoder (--model {CHECKPOINTS['minilm-l6']})")
-    told = f"{of['model']} has not learned to tell the labels apart"
-    if of["n_test"] < FEW_TESTS:
-        told = f"{of['n_test']} test texts are too few to tell whether {of['model']} has learned"
-    texts = "1 test text" if of["n_test"] == 1 else f"{of['n_test']:,} test texts"
+    sentence = f"{metrics['model']} has not learned to tell the labels apart"
+    if metrics["n_test"] < FEW_TESTS:
+        sentence = f"{metrics['n_test']} test texts are too few to tell whether {metrics['model']} has learned"
+    texts = "1 test text" if metrics["n_test"] == 1 else f"{metrics['n_test']:,} test texts"
     return (
-        f"{told}: its accuracy on {texts} is {of['accuracy']:.3f}, that of the majority class {beside['majority_accuracy']:.3f}"
+        f"{sentence}: its accuracy on {texts} is {metrics['accuracy']:.3f}, that of the majority class "
+        f"{beside['majority_accuracy']:.3f}"
         f"{'' if words is None else f', that of counting words {words:.3f}'}. "
         f"Try {', '.join(tries[:-1])} or {tries[-1]}."
     )
@@ -239,9 +240,9 @@ def results(csv: bool) -> None:
         if changed:
             click.echo(formula_note(changed), err=True)
     else:
-        shown = ["key", "model", "sharing", "data", "recipe", "seed", "accuracy", "f1"]
-        shown += ["non_embedding_parameters", "ms_median", "train_seconds"]
-        click.echo(table.reindex(columns=shown).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
+        columns = ["key", "model", "sharing", "data", "recipe", "seed", "accuracy", "f1"]
+        columns += ["non_embedding_parameters", "ms_median", "train_seconds"]
+        click.echo(table.reindex(columns=columns).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
 
 
 @cli.command()

@@ -110,66 +110,66 @@ def predict(
     """
     from rtx.export import opened
 
-    found = opened.find(run) or find_run(run)
-    names = found.spec["label_names"]
+    opened_run = opened.find(run) or find_run(run)
+    names = opened_run.spec["label_names"]
     table_out = out is None or Path(out).suffix[1:].lower() in FORMATS
     texts, file = _file_among(texts, file, folders=not table_out)
     if shards.is_folder(file, out):
-        _require_loop(found, passes, early_exit)
-        columns = {"text_column": text_column or "text", "text_pair_column": _pair_column(found, text_pair_column)}
+        _require_loop(opened_run, passes, early_exit)
+        columns = {"text_column": text_column or "text", "text_pair_column": _pair_column(opened_run, text_pair_column)}
         if early_exit is not None:
             _rule(early_exit)
-        model = str(found.folder if hasattr(found, "exported") else found.path)
-        given = {"passes": passes, "early_exit": early_exit, **columns}
-        return shards.work("predict", file, out, model, executor, workers, force, as_json, **given)
+        model = str(opened_run.folder if hasattr(opened_run, "exported") else opened_run.path)
+        options = {"passes": passes, "early_exit": early_exit, **columns}
+        return shards.work("predict", file, out, model, executor, workers, force, as_json, **options)
     shards.require_no_folder_options(executor, workers)
     if not table_out:  # reported before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     if out is not None:
         check_out(out, force, file)
-    texts, table = _texts_to_label(texts, file, text_column, _pair_column(found, text_pair_column))
+    texts, table = _texts_to_label(texts, file, text_column, _pair_column(opened_run, text_pair_column))
     named = "label" if table is None else "predicted"
     if table is not None and (out is not None or as_json):
         _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])], out)
-    _require_loop(found, passes, early_exit)
+    _require_loop(opened_run, passes, early_exit)
     how = {} if passes is None else {"recurrent_depth": passes}
     if early_exit is not None:
         how["early_exit"] = _rule(early_exit)
-    answers = _answers(found, texts, how).rename(columns={"label": named})
+    answers = _answers(opened_run, texts, how).rename(columns={"label": named})
     if out is not None:
         whole = answers if table is None else table.join(answers.loc[:, named:])
         write_table(Path(out), whole)
         many = "1 text" if len(answers) == 1 else f"{len(answers):,} texts"
         click.echo(f"{many} labelled, written to {visible(out)}", err=True)
     elif as_json:
-        given = answers.loc[:, :named].drop(columns=named) if table is None else table
+        options = answers.loc[:, :named].drop(columns=named) if table is None else table
         answers = answers.astype({f"p_{name}": float for name in names})
-        for columns, row in zip(given.to_dict("records"), answers.to_dict("records"), strict=True):
+        for columns, row in zip(options.to_dict("records"), answers.to_dict("records"), strict=True):
             probabilities = {name: row[f"p_{name}"] for name in names}
             click.echo(json_line({**columns, named: row[named], "probabilities": probabilities}))
     else:
         for row in answers.to_dict("records"):
-            shown = " / ".join(visible(row[column]) for column in ("text", "text_pair") if column in row)
-            click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {shown}")
+            text = " / ".join(visible(row[column]) for column in ("text", "text_pair") if column in row)
+            click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {text}")
 
 
-def _require_loop(found: Run | Opened, passes: int | None, early_exit: str | None) -> None:
-    if (passes or early_exit) and found.metrics["recurrent_depth"] == 1:
-        raise InputError(f"{found.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
+def _require_loop(run: Run | Opened, passes: int | None, early_exit: str | None) -> None:
+    if (passes or early_exit) and run.metrics["recurrent_depth"] == 1:
+        raise InputError(f"{run.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
 
 
-def _answers(found: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd.DataFrame:
+def _answers(run: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd.DataFrame:
     """The table of answers. An exported folder needs no torch, which rtx.use imports."""
-    if hasattr(found, "exported"):
-        return found.predict(texts, **how)
+    if hasattr(run, "exported"):
+        return run.predict(texts, **how)
     from rtx import use
 
-    return use.predict(found, texts, **how)
+    return use.predict(run, texts, **how)
 
 
-def _check_columns(table: pd.DataFrame, ours: list[str], out: str | None) -> None:
+def _check_columns(table: pd.DataFrame, ours_columns: list[str], out: str | None) -> None:
     """Raise InputError when a table has a column that its answers would add, or one twice where only CSV can hold it."""
-    columns, added = list(table.columns), set(ours)
+    columns, added = list(table.columns), set(ours_columns)
     for name in columns:
         if name in added:
             raise InputError(
@@ -208,11 +208,11 @@ def _reads_pairs(run: Run | Opened) -> bool:
     return reads_pairs(run)
 
 
-def _pair_column(run: Run | Opened, given: str | None) -> str | None:
+def _pair_column(run: Run | Opened, asked: str | None) -> str | None:
     """The column of second texts that a run needs; None for a run on single texts."""
     if _reads_pairs(run):
-        return given or "text_pair"
-    if given is not None:
+        return asked or "text_pair"
+    if asked is not None:
         raise InputError(f"{run.metrics['model']} was trained on single texts; leave --text-pair-column out.")
     return None
 
@@ -225,21 +225,21 @@ def _texts_to_label(
 
     table = None
     if file is not None:
-        rows, found = read_texts(file, column, pair_column)
+        rows, read = read_texts(file, column, pair_column)
         table = rows.reset_index(drop=True) if is_table(file) else None
     elif pair_column is not None:
         if len(texts) != 2:
             raise InputError(
                 f"This run labels pairs of texts; give a first and a second text as two arguments, not {len(texts)}, or a table."
             )
-        found = [tuple(map(whole, texts))]
+        read = [tuple(map(whole, texts))]
     elif texts in ((), ("-",)):
-        found = text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input"))
+        read = text_lines(decode(sys.stdin.buffer.read(), "Standard input", "the input"))
     else:
-        found = list(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
-    if not any("".join(text).strip() for text in found):
+        read = list(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs
+    if not any("".join(text).strip() for text in read):
         raise InputError("There is no text to label; give one as an argument, a file, or lines on standard input.")
-    return found, table
+    return read, table
 
 
 @cli.command()
@@ -268,11 +268,11 @@ def evaluate(
     from rtxlib.data.files import require_column
     from rtxlib.data.rows import label_text
 
-    found = find_run(run)
-    table, texts = read_texts(file, text_column, _pair_column(found, text_pair_column), label_column)
+    stored = find_run(run)
+    table, texts = read_texts(file, text_column, _pair_column(stored, text_pair_column), label_column)
     require_column(table, label_column, Path(file).name, "--label-column")
     if labels is None:
-        mapping = _label_values(found.spec["label_names"])
+        mapping = _label_values(stored.spec["label_names"])
     else:
         mapping = {label_text(value): name.strip() for value, name in parse_labels(labels).items()}
     values = table[label_column].map(label_text)
@@ -281,12 +281,12 @@ def evaluate(
             f"The labels {few(unknown)} are none of {few(mapping)}; map them with --labels."
         )
     names = values.map({"": ""} | mapping)
-    kept = names != ""
-    if not kept.any():
+    labelled = names != ""
+    if not labelled.any():
         raise InputError(f"No row of {Path(file).name} has a label in the column '{label_column}'.")
-    if left_out := int((~kept).sum()):
+    if left_out := int((~labelled).sum()):
         click.echo(f"{left_out:,} of {len(table):,} rows have no label and are left out", err=True)
-    scores = use.evaluate(found, list(compress(texts, kept)), names[kept].tolist())
+    scores = use.evaluate(stored, list(compress(texts, labelled)), names[labelled].tolist())
     shift = scores.pop("drift", None)
     show(scores | ({"drift": shift} if as_json and shift is not None else {}), as_json)
     click.echo(_honesty(scores), err=True, nl=False)

@@ -236,9 +236,9 @@ def measured(runs: Iterable[Run]) -> dict[Shape, float]:
     smallest = min((run.metrics["device_memory_mb"] for run in on_gpus), default=0.0)
     peaks: dict[Shape, float] = {}
     for run in on_gpus:
-        own = shape(run.spec)
-        peaks[own] = max(run.metrics["peak_memory_mb"], peaks.get(own, 0.0))
-    return {own: gpu_share(peak, smallest) for own, peak in peaks.items()}
+        shape_of_run = shape(run.spec)
+        peaks[shape_of_run] = max(run.metrics["peak_memory_mb"], peaks.get(shape_of_run, 0.0))
+    return {shape_of_run: gpu_share(peak, smallest) for shape_of_run, peak in peaks.items()}
 
 
 def may_start(queue: Mapping[str, Shape], busy: Collection[Shape], shares: Mapping[Shape, float]) -> dict[str, float]:
@@ -248,10 +248,10 @@ def may_start(queue: Mapping[str, Shape], busy: Collection[Shape], shares: Mappi
     busy: the shapes that are being trained; shares: those that were measured.
     """
     chosen, leading = {}, set(busy)
-    for key, own in queue.items():
-        if own in shares:
-            chosen[key] = shares[own]
-        elif own not in leading:
-            leading.add(own)
+    for key, waiting in queue.items():
+        if waiting in shares:
+            chosen[key] = shares[waiting]
+        elif waiting not in leading:
+            leading.add(waiting)
             chosen[key] = 1.0
     return chosen

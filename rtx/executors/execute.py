@@ -73,21 +73,21 @@ def run(
     runs = paths.runs_dir()
     say = report or (lambda line: print(line, flush=True))
     refused = bool(os.environ.get("RTX_NO_TRAINING"))
-    found = lookup(specs, runs, data)
-    missing = {key: spec for spec, (key, run) in zip(specs, found, strict=True) if run is None}
+    stored = lookup(specs, runs, data)
+    missing = {key: spec for spec, (key, run) in zip(specs, stored, strict=True) if run is None}
     if missing and refused:
         raise TrainingRefused(
-            f"{len(missing)} of {len(found)} runs are not in the store and training is switched off: "
+            f"{len(missing)} of {len(stored)} runs are not in the store and training is switched off: "
             f"{', '.join(spec.title for spec in list(missing.values())[:3])}{' …' if len(missing) > 3 else ''}. "
             "Run the notebook or `rtx report` without --no-training first."
         )
     if missing:
-        say(f"{len(missing)} runs to train, {len(found) - len(missing)} already in the store")
+        say(f"{len(missing)} runs to train, {len(stored) - len(missing)} already in the store")
         if executor == "ray":
             cluster.train_all(missing, runs, say)
         else:
             local.train_all(missing, runs, say, data)
-    finished = [run or store.load(runs, key) for key, run in found]
+    finished = [run or store.load(runs, key) for key, run in stored]
     if not timed:
         return finished
     return [measure_latency(run, data[spec.data]) for spec, run in zip(specs, finished, strict=True)]

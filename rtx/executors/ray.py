@@ -76,5 +76,5 @@ def environment() -> dict[str, dict[str, str]]:
     its own environment.
     """
     names = [name for name in os.environ if name.startswith("HF_") and "TOKEN" not in name]
-    kept = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
-    return {"env_vars": kept | process.environment() | {"RTX_HOME": str(paths.root())}}
+    variables = {name: os.environ[name] for name in (*names, "TRANSFORMERS_OFFLINE", "PYTHONPATH") if name in os.environ}
+    return {"env_vars": variables | process.environment() | {"RTX_HOME": str(paths.root())}}

@@ -141,8 +141,8 @@ def export(
         shutil.copyfile(standalone.__file__, aside / GRAPH_SCRIPT)
         _part(classifier, aside, False, described)
         record["size_float32"] = record["size"] = _size(aside)
-        found = _probabilities(aside, texts.test)
-        record["difference"] = check.require_agreement(answers, found, True)
+        again = _probabilities(aside, texts.test)
+        record["difference"] = check.require_agreement(answers, again, True)
         report(f"the exported files agree with the model on {len(texts.test):,} texts")
         if eight:
             for entry in [path for path in aside.iterdir() if path.name not in (RECORD, SCRIPT, GRAPH_SCRIPT)]:

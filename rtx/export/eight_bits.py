@@ -45,12 +45,12 @@ def is_rounded(name: str) -> bool:
 @torch.no_grad()
 def largest_inputs(model: nn.Module, batches: Iterable[Mapping[str, Tensor]]) -> dict[str, np.ndarray]:
     """The largest absolute value of each input of each map, over batches of calibration texts without padding."""
-    found: dict[str, np.ndarray] = {}
+    maxima: dict[str, np.ndarray] = {}
 
     def see(name: str):
         def hook(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             largest = inputs[0].abs().flatten(0, -2).amax(dim=0).numpy()
-            found[name] = np.maximum(found.get(name, 0), largest)
+            maxima[name] = np.maximum(maxima.get(name, 0), largest)
 
         return hook
 
@@ -62,7 +62,7 @@ def largest_inputs(model: nn.Module, batches: Iterable[Mapping[str, Tensor]]) ->
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return maxima
 
 
 def product(graph: Graph, x: str, name: str, weight: np.ndarray, calibration: Calibration) -> str:

@@ -66,7 +66,7 @@ class Graph:
         self._count += 1
         turn, go_on, before = (f"{name}_{self._count}" for name in ("turn", "go_on", "state"))
         after = body(turn, before)
-        kept = self.op("Identity", go_on)
+        condition = self.op("Identity", go_on)
         inner = helper.make_graph(
             self.nodes,
             f"pass_{self._count}",
@@ -76,7 +76,7 @@ class Graph:
                 helper.make_tensor_value_info(before, FLOAT, ["batch", "length", "width"]),
             ],
             [
-                helper.make_tensor_value_info(kept, TRUTH, []),
+                helper.make_tensor_value_info(condition, TRUTH, []),
                 helper.make_tensor_value_info(after, FLOAT, ["batch", "length", "width"]),
             ],
         )

@@ -95,41 +95,41 @@ class _Network:
 
     def _embeddings(self) -> str:
         """:class:`rtxlib.models.encoder.Embeddings`."""
-        graph, config, at, op = self.graph, self.config, self.at.sub("embeddings"), self.graph.op
-        if at.calibration is None:
-            x = op("Gather", at.value("token.weight"), self.ids, axis=0)
+        graph, config, weights, op = self.graph, self.config, self.at.sub("embeddings"), self.graph.op
+        if weights.calibration is None:
+            x = op("Gather", weights.value("token.weight"), self.ids, axis=0)
         else:
-            name = f"{at.names[0]}token.weight"
-            x = eight_bits.row(graph, name, at.state[name].float().numpy(), self.ids)
-        x = linear(x, at.sub("widen")) if at.has("widen") else x
+            name = f"{weights.names[0]}token.weight"
+            x = eight_bits.row(graph, name, weights.state[name].float().numpy(), self.ids)
+        x = linear(x, weights.sub("widen")) if weights.has("widen") else x
         if config.embedding_scale:
             x = op("Mul", x, graph.constant(config.hidden_size**0.5))
         if config.type_vocab_size:
             types = graph.whole(0) if self.types is None else self.types
-            x = op("Add", x, op("Gather", at.value("token_type.weight"), types, axis=0))
+            x = op("Add", x, op("Gather", weights.value("token_type.weight"), types, axis=0))
         if config.position == "learned":
-            x = op("Add", x, op("Slice", at.value("position.weight"), graph.whole([0]), self.length, graph.whole([0])))
+            x = op("Add", x, op("Slice", weights.value("position.weight"), graph.whole([0]), self.length, graph.whole([0])))
         elif config.position == "sinusoidal":
             d = config.hidden_size
             angles = self._angles(10000 ** (-np.arange(0, d, 2, dtype=np.float32) / d))
             both = (op("Unsqueeze", op(kind, angles), graph.whole([2])) for kind in ("Sin", "Cos"))
             table = op("Reshape", op("Concat", *both, axis=2), graph.whole([0, -1]))  # (length, d, or d + 1 for an odd d)
             x = op("Add", x, op("Slice", table, graph.whole([0]), graph.whole([d]), graph.whole([1])))
-        return norm(x, at.sub("norm"), config)
+        return norm(x, weights.sub("norm"), config)
 
-    def _layers(self, x: str, modules: list, at: Weights, first_only: bool, of_pass: Weights | None = None) -> str:
+    def _layers(self, x: str, modules: list, weights: Weights, first_only: bool, of_pass: Weights | None = None) -> str:
         """x through these layers. first_only: the last computes only [CLS]."""
         for number, module in enumerate(modules):
             only = first_only and number == len(modules) - 1
-            own = None if of_pass is None else of_pass.sub(str(number))
-            x = layer(x, module, at.sub(str(number)), self.config, self.views, only, own)
+            pass_weights = None if of_pass is None else of_pass.sub(str(number))
+            x = layer(x, module, weights.sub(str(number)), self.config, self.views, only, pass_weights)
         return x
 
     def _stack(self, h: str) -> str:
         """:class:`rtxlib.models.recurrence.RecurrentStack`."""
-        config, stack, at = self.config, self.encoder.stack, self.at.sub("stack")
+        config, stack, weights = self.config, self.encoder.stack, self.at.sub("stack")
         only = config.reads_cls
-        h = entered = self._layers(h, stack.prelude, at.sub("prelude"), False)
+        h = entered = self._layers(h, stack.prelude, weights.sub("prelude"), False)
         if self.passes is None:
             for number in range(config.recurrent_depth):
                 last = number == config.recurrent_depth - 1 and not len(stack.coda)
@@ -139,18 +139,18 @@ class _Network:
             h, op = self._pass(h, entered, 0, None, False), self.graph.op
             more = op("Sub", self.passes, self.graph.whole(1))
             h = self.graph.loop(more, h, lambda turn, before: self._pass(before, entered, 1, turn, False))
-        return self._layers(h, stack.coda, at.sub("coda"), only)
+        return self._layers(h, stack.coda, weights.sub("coda"), only)
 
-    def _of_pass(self, at: Weights, name: str, number: int, turn: str | None, first_number: int = 0) -> Weights:
+    def _of_pass(self, weights: Weights, name: str, number: int, turn: str | None, first_number: int = 0) -> Weights:
         """The parameters of one pass, from a list of modules whose first belongs to pass ``first_number``.
 
         turn: in a loop, how often it has turned; the passes of the loop begin with the second.
         """
         if turn is None:
-            return at.sub(f"{name}.{number - first_number}")
+            return weights.sub(f"{name}.{number - first_number}")
         places = range(1 - first_number, self.config.recurrent_depth - first_number)
-        names = tuple(f"{at.names[0]}{name}.{place}." for place in places)
-        return replace(at, names=names, number=self._trained(turn))
+        names = tuple(f"{weights.names[0]}{name}.{place}." for place in places)
+        return replace(weights, names=names, number=self._trained(turn))
 
     def _trained(self, turn: str) -> str:
         """The turn whose parameters are read: passes after the trained ones read those of the last."""
@@ -158,30 +158,30 @@ class _Network:
 
     def _pass(self, h: str, entered: str, number: int, turn: str | None, first_only: bool) -> str:
         """One pass: :meth:`RecurrentStack.begin` and :meth:`RecurrentStack.finish`."""
-        graph, config, stack, at, op = self.graph, self.config, self.encoder.stack, self.at.sub("stack"), self.graph.op
+        graph, config, stack, weights, op = self.graph, self.config, self.encoder.stack, self.at.sub("stack"), self.graph.op
         x = op("Add", h, entered) if config.input_injection and number else h
         if config.iteration_embedding:
             place = graph.whole(number) if turn is None else op("Add", self._trained(turn), graph.whole(1))
-            x = op("Add", x, op("Gather", at.value("iteration.weight"), place, axis=0))
+            x = op("Add", x, op("Gather", weights.value("iteration.weight"), place, axis=0))
         if config.conditioning_size is not None and number:
-            light = self._of_pass(at, "conditioning", number, turn, first_number=1)
+            light = self._of_pass(weights, "conditioning", number, turn, first_number=1)
             x = layer(x, stack.conditioning[0], light, config, self.views)
-        own = self._of_pass(at, "of_pass", number, turn) if config.pass_norms or config.pass_rank else None
+        pass_weights = self._of_pass(weights, "of_pass", number, turn) if config.pass_norms or config.pass_rank else None
         block = number % len(stack.blocks)
-        after = self._layers(x, stack.blocks[block], at.sub(f"blocks.{block}"), first_only, own)
+        after = self._layers(x, stack.blocks[block], weights.sub(f"blocks.{block}"), first_only, pass_weights)
         before = first(graph, h, 1) if first_only else h
-        return norm(self._joined(before, after, at.sub("residual"), number, turn), at.sub("loop_norm"), config)
+        return norm(self._joined(before, after, weights.sub("residual"), number, turn), weights.sub("loop_norm"), config)
 
-    def _joined(self, before: str, after: str, at: Weights, number: int, turn: str | None) -> str:
+    def _joined(self, before: str, after: str, weights: Weights, number: int, turn: str | None) -> str:
         """:class:`rtxlib.models.residual.PassResidual`."""
         graph, form, op = self.graph, FORMS[self.config.residual], self.graph.op
         if not form.joins(number):
             return after
         if form.alpha == "learned":
             place = graph.whole(number) if turn is None else op("Add", self._trained(turn), graph.whole(1))
-            alpha = op("Sigmoid", op("Gather", at.value("logit"), place, axis=0))
+            alpha = op("Sigmoid", op("Gather", weights.value("logit"), place, axis=0))
         elif form.alpha == "gate":
-            alpha = op("Sigmoid", linear(op("Concat", before, after, axis=-1), at.sub("gate")))
+            alpha = op("Sigmoid", linear(op("Concat", before, after, axis=-1), weights.sub("gate")))
         else:
             alpha = graph.constant(self.config.residual_scale)
         if form.averages:

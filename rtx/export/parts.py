@@ -54,35 +54,38 @@ class Weights:
         return self.graph.op("Gather", stacked, self.number, axis=0)
 
 
-def linear(x: str, at: Weights) -> str:
+def linear(x: str, weights: Weights) -> str:
     """x·Wᵀ + b, with eight-bit weights where the model is calibrated and the map is one of those that get them."""
-    name = at.names[0].removesuffix(".")
-    if at.calibration is not None and at.number is None and eight_bits.is_rounded(name):
-        product = eight_bits.product(at.graph, x, name, at.state[f"{name}.weight"].t().float().numpy(), at.calibration)
+    name = weights.names[0].removesuffix(".")
+    if weights.calibration is not None and weights.number is None and eight_bits.is_rounded(name):
+        matrix = weights.state[f"{name}.weight"].t().float().numpy()
+        product = eight_bits.product(weights.graph, x, name, matrix, weights.calibration)
     else:
-        product = at.graph.op("MatMul", x, at.value("weight", matrix=True))
-    return at.graph.op("Add", product, at.value("bias")) if at.has("bias") else product
+        product = weights.graph.op("MatMul", x, weights.value("weight", matrix=True))
+    return weights.graph.op("Add", product, weights.value("bias")) if weights.has("bias") else product
 
 
-def low_rank(x: str, at: Weights) -> str:
+def low_rank(x: str, weights: Weights) -> str:
     """:class:`rtxlib.models.layers.LowRank`: x·Aᵀ·Bᵀ + b."""
-    narrow = at.graph.op("MatMul", x, at.value("a", matrix=True))
-    return at.graph.op("Add", at.graph.op("MatMul", narrow, at.value("b", matrix=True)), at.value("bias"))
+    narrow = weights.graph.op("MatMul", x, weights.value("a", matrix=True))
+    return weights.graph.op("Add", weights.graph.op("MatMul", narrow, weights.value("b", matrix=True)), weights.value("bias"))
 
 
-def mapped(x: str, at: Weights, name: str, own: Weights | None, addition: str) -> str:
+def mapped(x: str, weights: Weights, name: str, pass_weights: Weights | None, addition: str) -> str:
     """A linear map of a layer, and what the pass adds to it."""
-    y = linear(x, at.sub(name))
-    return at.graph.op("Add", y, low_rank(x, own.sub(addition))) if own is not None and own.has(addition) else y
+    y = linear(x, weights.sub(name))
+    if pass_weights is None or not pass_weights.has(addition):
+        return y
+    return weights.graph.op("Add", y, low_rank(x, pass_weights.sub(addition)))
 
 
-def norm(x: str, at: Weights, config: ModelConfig) -> str:
+def norm(x: str, weights: Weights, config: ModelConfig) -> str:
     """LayerNorm or RMSNorm over the last axis; nothing where the module is the identity."""
-    if not at.has("weight"):
+    if not weights.has("weight"):
         return x
-    graph, weight = at.graph, at.value("weight")
+    graph, weight = weights.graph, weights.value("weight")
     if config.norm == "layernorm":
-        inputs = [x, weight, *([at.value("bias")] if at.has("bias") else [])]
+        inputs = [x, weight, *([weights.value("bias")] if weights.has("bias") else [])]
         return graph.op("LayerNormalization", *inputs, axis=-1, epsilon=float(config.norm_eps))
     square = graph.op("ReduceMean", graph.op("Mul", x, x), graph.whole([-1]), keepdims=1)
     size = graph.op("Sqrt", graph.op("Add", square, graph.constant(config.norm_eps)))
@@ -98,10 +101,10 @@ def activated(graph: Graph, x: str, config: ModelConfig) -> str:
     return graph.op("Mul", gate, value)
 
 
-def feedforward(x: str, at: Weights, config: ModelConfig, own: Weights | None) -> str:
+def feedforward(x: str, weights: Weights, config: ModelConfig, pass_weights: Weights | None) -> str:
     """:class:`rtxlib.models.layers.FeedForward`."""
-    inner = activated(at.graph, mapped(x, at, "input", own, "feedforward_input"), config)
-    return mapped(inner, at, "output", own, "feedforward_output")
+    inner = activated(weights.graph, mapped(x, weights, "input", pass_weights, "feedforward_input"), config)
+    return mapped(inner, weights, "output", pass_weights, "feedforward_output")
 
 
 def rotated(graph: Graph, x: str, rotary: tuple[str, str]) -> str:
@@ -111,10 +114,10 @@ def rotated(graph: Graph, x: str, rotary: tuple[str, str]) -> str:
     return graph.op("Add", graph.op("Mul", x, rotary[0]), graph.op("Mul", turned, rotary[1]))
 
 
-def attention(x: str, at: Weights, config: ModelConfig, view: View, first_only: bool, own: Weights | None) -> str:
+def attention(x: str, weights: Weights, config: ModelConfig, view: View, first_only: bool, pass_weights: Weights | None) -> str:
     """:class:`rtxlib.models.attention.Attention`. first_only: only [CLS] asks."""
-    graph, heads, head = at.graph, config.num_attention_heads, config.head_dim
-    q, k, v = graph.op("Split", mapped(x, at, "qkv", own, "qkv"), outputs=3, axis=-1, num_outputs=3)
+    graph, heads, head = weights.graph, config.num_attention_heads, config.head_dim
+    q, k, v = graph.op("Split", mapped(x, weights, "qkv", pass_weights, "qkv"), outputs=3, axis=-1, num_outputs=3)
     split = graph.whole([0, 0, heads, head])
     q, v = (graph.op("Transpose", graph.op("Reshape", part, split), perm=[0, 2, 1, 3]) for part in (q, v))
     k = graph.op("Reshape", k, split)
@@ -124,10 +127,10 @@ def attention(x: str, at: Weights, config: ModelConfig, view: View, first_only: 
     q = graph.op("Mul", q, graph.constant(head**-0.5))
     k = graph.op("Transpose", k, perm=[0, 2, 3, 1] if view.rotary is None else [0, 1, 3, 2])  # (batch, heads, head, length)
     mask = first(graph, view.mask, 2) if first_only else view.mask
-    weights = graph.op("Softmax", graph.op("Add", graph.op("MatMul", q, k), mask), axis=-1)
-    joined = graph.op("Transpose", graph.op("MatMul", weights, v), perm=[0, 2, 1, 3])
+    softmax = graph.op("Softmax", graph.op("Add", graph.op("MatMul", q, k), mask), axis=-1)
+    joined = graph.op("Transpose", graph.op("MatMul", softmax, v), perm=[0, 2, 1, 3])
     joined = graph.op("Reshape", joined, graph.whole([0, 0, config.hidden_size]))
-    return mapped(joined, at, "output", own, "attention_output")
+    return mapped(joined, weights, "output", pass_weights, "attention_output")
 
 
 def first(graph: Graph, x: str, axis: int) -> str:
@@ -138,24 +141,28 @@ def first(graph: Graph, x: str, axis: int) -> str:
 def layer(
     x: str,
     module: EncoderLayer,
-    at: Weights,
+    weights: Weights,
     config: ModelConfig,
     views: tuple[View, View],
     first_only: bool = False,
-    own: Weights | None = None,
+    pass_weights: Weights | None = None,
 ) -> str:
-    """:class:`rtxlib.models.layers.EncoderLayer`. views: of global and of local layers. own: what this pass has of its own."""
-    graph = at.graph
+    """:class:`rtxlib.models.layers.EncoderLayer`.
+
+    views: of global and of local layers. pass_weights: what this pass has of its own.
+    """
+    graph = weights.graph
 
     def normed(y: str, name: str) -> str:
-        return norm(y, own.sub(name) if own is not None and own.has(name) else at.sub(name), config)
+        of_this_pass = pass_weights is not None and pass_weights.has(name)
+        return norm(y, (pass_weights if of_this_pass else weights).sub(name), config)
 
     asking = normed(x, "attention_norm") if module.pre_norm else x
-    attended = attention(asking, at.sub("attention"), config, views[module.local], first_only, own)
+    attended = attention(asking, weights.sub("attention"), config, views[module.local], first_only, pass_weights)
     x = first(graph, x, 1) if first_only else x
     if module.pre_norm:
-        x = graph.op("Add", x, norm(attended, at.sub("attention_out_norm"), config))
-        fed = feedforward(normed(x, "feedforward_norm"), at.sub("feedforward"), config, own)
-        return graph.op("Add", x, norm(fed, at.sub("feedforward_out_norm"), config))
+        x = graph.op("Add", x, norm(attended, weights.sub("attention_out_norm"), config))
+        fed = feedforward(normed(x, "feedforward_norm"), weights.sub("feedforward"), config, pass_weights)
+        return graph.op("Add", x, norm(fed, weights.sub("feedforward_out_norm"), config))
     x = normed(graph.op("Add", x, attended), "attention_norm")
-    return normed(graph.op("Add", x, feedforward(x, at.sub("feedforward"), config, own)), "feedforward_norm")
+    return normed(graph.op("Add", x, feedforward(x, weights.sub("feedforward"), config, pass_weights)), "feedforward_norm")

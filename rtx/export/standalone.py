@@ -45,15 +45,15 @@ class Exported:
     def __call__(self, texts: list, passes: int | None = None, rows: int = 16) -> np.ndarray:
         """Logits (texts, labels) or embeddings (texts, width) of cleaned texts, or of pairs (first, second)."""
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]) if isinstance(texts[i], str) else sum(map(len, texts[i])))
-        found = np.empty((len(texts), self.record["width"]), np.float32)
+        answers = np.empty((len(texts), self.record["width"]), np.float32)
         for start in range(0, len(order), rows):
             batch = order[start : start + rows]
             tokens = self.tokenizer.encode_batch([texts[i] for i in batch])
             fields = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
             feed = {name: np.array([getattr(each, field) for each in tokens]) for name, field in fields.items()}
             feed["passes"] = np.array(passes or self.record["passes"])
-            found[batch] = self.session.run(None, {name: feed[name] for name in self.inputs})[0]
-        return found
+            answers[batch] = self.session.run(None, {name: feed[name] for name in self.inputs})[0]
+        return answers
 
 
 def main(exported: Exported, texts: list) -> None:

@@ -39,8 +39,8 @@ def words(folder, settings, threads):
         logits = np.tile(arrays["bias"], (len(texts), 1))
         for row, text in enumerate(texts):
             for side, known in zip(sides(text), numbers, strict=True):
-                found = pattern.findall(side.lower())
-                counts = Counter(found) + Counter(map(" ".join, pairwise(found)))
+                singles = pattern.findall(side.lower())
+                counts = Counter(singles) + Counter(map(" ".join, pairwise(singles)))
                 terms = [(known[term], count) for term, count in counts.items() if term in known]
                 if terms:
                     index, count = np.array(terms).T
@@ -75,11 +75,11 @@ def static(folder, settings, threads):
     tokenizer.encode_special_tokens = True
 
     def embed(texts):
-        found = np.zeros((len(texts), rows.shape[1]), np.float32)
+        means = np.zeros((len(texts), rows.shape[1]), np.float32)
         for row, pieces in enumerate(tokenizer.encode_batch(texts, add_special_tokens=False)):
             if ids := pieces.ids[: settings["most"]]:
-                found[row] = (rows[ids].astype(np.float32) * scale[ids]).mean(axis=0)
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+                means[row] = (rows[ids].astype(np.float32) * scale[ids]).mean(axis=0)
+        return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
 
     return embed
 
@@ -117,8 +117,8 @@ def part(folder, threads):
     answer = KINDS[settings["kind"]](folder, settings, threads)
 
     def logits(texts):
-        found = np.asarray(answer(texts), np.float32)
-        return np.hstack([np.zeros_like(found), found]) if found.shape[1] == 1 else found
+        scores = np.asarray(answer(texts), np.float32)
+        return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
 
     return logits
 

@@ -29,8 +29,8 @@ def open_model(job: Job, threads: int = 0) -> Answer:
 
     threads: of an exported graph; 0: all cores. Raises InputError when the model cannot be opened or is another than the job's.
     """
-    if (found := version(job.command, job.model)) != job.version:
-        raise InputError(f"{job.model} is another model here ({found}, not {job.version}); copy it to every machine.")
+    if (here := version(job.command, job.model)) != job.version:
+        raise InputError(f"{job.model} is another model here ({here}, not {job.version}); copy it to every machine.")
     return _classifier(job, threads) if job.command == "predict" else _embedder(job, threads)
 
 
@@ -44,7 +44,7 @@ def version(command: str, model: str) -> str:
         return pretrained.version(model)
     run = _run(model)
     sums = checksums.recorded(run.path) or {}  # of an earlier version, it has none
-    weights = {name: found for name, found in sums.items() if name.endswith(DECIDING)}
+    weights = {name: digest for name, digest in sums.items() if name.endswith(DECIDING)}
     return f"{run.key} {hashlib.sha256(json.dumps(weights, sort_keys=True).encode()).hexdigest()[:16]}"
 
 

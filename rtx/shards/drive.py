@@ -42,7 +42,7 @@ def work(
     _require_columns(job, source / names[0])
     with holding(job):
         left = {name: None for name in names if not folder.finished(source / name, Path(job.out, name))}
-        kept, rows, failed, stalled = len(names) - len(left), 0, [], 0
+        finished, rows, failed, stalled = len(names) - len(left), 0, [], 0
         while left and stalled < ROUNDS:
             before = len(left)
             with contextlib.closing(_outcomes(executor)(job, list(left), workers)) as outcomes:
@@ -65,7 +65,7 @@ def work(
         raise InputError(
             f"{len(failed)} of {len(names)} shards failed, and the others are written. {' '.join(failed[:3])}"
         )
-    return {"out": job.out, "shards": len(names), "kept": kept, "rows": rows, "seconds": round(time.monotonic() - started, 1)}
+    return {"out": job.out, "shards": len(names), "kept": finished, "rows": rows, "seconds": round(time.monotonic() - started, 1)}
 
 
 def _outcomes(executor: str) -> Callable[..., Any]:

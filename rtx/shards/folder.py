@@ -27,10 +27,10 @@ def shards(folder: Path) -> list[str]:
     Raises InputError when there is no shard, or when there are tables of several kinds.
     """
     try:
-        found = sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir() and entry.name[0] not in "._")
+        names = sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir() and entry.name[0] not in "._")
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror}); see to its permissions.") from error
-    tables = {name: Path(name).suffix.lower() for name in found if Path(name).suffix.lower() in SUFFIXES}
+    tables = {name: Path(name).suffix.lower() for name in names if Path(name).suffix.lower() in SUFFIXES}
     kinds = sorted({*tables.values()})
     if len(kinds) > 1:
         some = " and ".join(shortened(next(name for name in tables if tables[name] == kind), 60) for kind in kinds[:2])

@@ -96,14 +96,14 @@ def _require_same(job: Job, record: Path) -> None:
             raise InputError(f"{record.parent} holds files that this command did not write; name a new folder with --out.")
         return
     try:
-        found = dict(json.loads(record.read_bytes()))
+        earlier = dict(json.loads(record.read_bytes()))
     except (ValueError, TypeError):
         raise InputError(f"{record} is damaged; name a new folder with --out.") from None
-    ours = job.record()
-    if different := [name for name in {**found, **ours} if found.get(name) != ours.get(name)]:
+    now = job.record()
+    if different := [name for name in {**earlier, **now} if earlier.get(name) != now.get(name)]:
         name = different[0]
         what = "model" if name == "version" else name.replace("_", " ")
         raise InputError(
-            f"{record.parent} was begun with another {what} ({shown(found.get(name))}, not {shown(ours.get(name))}); name a new "
+            f"{record.parent} was begun with another {what} ({shown(earlier.get(name))}, not {shown(now.get(name))}); name a new "
             "folder with --out."
         )

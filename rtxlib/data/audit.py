@@ -101,8 +101,8 @@ def overlaps(parts: Mapping[str, pd.Series], leak_words: int) -> pd.DataFrame:
     key = {name: np.isin(same, same[mine]) for name, mine in rows.items()}
     inside = {name: mine.copy() for name, mine in has.items()}
     for inner, outer in occurrences(distinct, distinct):
-        for name, found in inside.items():
-            found[inner[has[name][outer]]] = True
+        for name, mask in inside.items():
+            mask[inner[has[name][outer]]] = True
 
     table = []
     for left, right in permutations(parts, 2):
@@ -145,10 +145,10 @@ def stop_on_leaks(table: pd.DataFrame, leak_words: int, allowed: Collection[froz
     Raises:
         InputError: some other pair of splits has a leak.
     """
-    found = table[(table["check"] == LEAK) & (table["rows"] > 0)]
-    found = found[[frozenset(pair) not in allowed for pair in zip(found["left"], found["right"], strict=True)]]
-    if len(found):
-        worst = found.loc[found["rows"].idxmax()]
+    leaks = table[(table["check"] == LEAK) & (table["rows"] > 0)]
+    leaks = leaks[[frozenset(pair) not in allowed for pair in zip(leaks["left"], leaks["right"], strict=True)]]
+    if len(leaks):
+        worst = leaks.loc[leaks["rows"].idxmax()]
         raise InputError(
             f"A leak: {worst['rows']:,} texts of {worst['left']} ({worst['share']:.1%}), of over {leak_words} words "
             f"each, stand in {worst['right']}, for example '{worst['example']}'. Remove them, or set allow_leaks."

@@ -45,8 +45,8 @@ def phrase_pool(texts: Sequence[str], labels: Sequence[str], seed: int) -> pd.Da
     table["key"] = [words_key(text) for text in table["text"]]
     one_label = table.groupby("key")["label"].transform("nunique") == 1
     table = table[one_label].drop_duplicates("key").reset_index(drop=True)
-    found = occurrences(table["key"].to_numpy(), table["key"].to_numpy())
-    inner, outer = (np.concatenate(side) for side in zip(*found, strict=True))
+    pairs = occurrences(table["key"].to_numpy(), table["key"].to_numpy())
+    inner, outer = (np.concatenate(side) for side in zip(*pairs, strict=True))
     inside = np.zeros(len(table), bool)
     inside[inner[inner != outer]] = True
     sentences = np.flatnonzero(~inside)
@@ -131,11 +131,11 @@ def _pointer(by_label: Phrases, rng: np.random.Generator, k: int, items: int, ea
     drawn = {label: _pick(by_label[label], rng, labels.count(label)) for label in names}
     phrases = [(label, *drawn[label].pop()) for label in labels]  # sentiment, text, sentence
     cycle = rng.permutation(items)  # the order in which the pointers visit the phrases
-    follows = {int(at): int(cycle[(place + 1) % items]) for place, at in enumerate(cycle)}
-    start = at = int(rng.integers(items))
+    follows = {int(item): int(cycle[(place + 1) % items]) for place, item in enumerate(cycle)}
+    start = item = int(rng.integers(items))
     for _ in range(k):
-        at = follows[at]
-    label, _, sentence = phrases[at]
+        item = follows[item]
+    label, _, sentence = phrases[item]
     parts = [f"{numbers[n]} : {phrase} → {numbers[follows[n]]}" for n, (_, phrase, _) in enumerate(phrases)]
     parts[start] = f"start {parts[start]}"
     return " ".join(parts), " ".join(["start", *["next"] * k]), label, k, sentence

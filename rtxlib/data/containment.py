@@ -62,12 +62,12 @@ def occurrences(needles: Sequence[str], haystack: Sequence[str]) -> Iterator[tup
     end = np.repeat(starts[n:] + lengths[n:], lengths[n:])
 
     for size in range(1, _ANCHOR + 1):
-        found = np.flatnonzero(lengths[:n] == size if size < _ANCHOR else lengths[:n] >= _ANCHOR)
-        if not len(found):
+        needles_here = np.flatnonzero(lengths[:n] == size if size < _ANCHOR else lengths[:n] >= _ANCHOR)
+        if not len(needles_here):
             continue
-        anchors = hashes(starts[found], size)
+        anchors = hashes(starts[needles_here], size)
         order = np.argsort(anchors, kind="stable")
-        found, anchors = found[order], anchors[order]
+        needles_here, anchors = needles_here[order], anchors[order]
         inside = position[position + size <= end]
         window = hashes(inside, size)
         # Most windows match nothing. A table of the first 20 bits of the wanted hashes rules them out early.
@@ -83,7 +83,7 @@ def occurrences(needles: Sequence[str], haystack: Sequence[str]) -> Iterator[tup
             times = many[part]
             here = np.repeat(inside[part], times)
             nth = np.arange(len(here)) - np.repeat(np.cumsum(times) - times, times)
-            needle = found[np.repeat(low[part], times) + nth]
+            needle = needles_here[np.repeat(low[part], times) + nth]
             fits = here + lengths[needle] <= end[here - first]
             here, needle = here[fits], needle[fits]
             same = hashes(here, lengths[needle]) == hashes(starts[needle], lengths[needle])

@@ -79,10 +79,10 @@ def decode(data: bytes, name: str, what: str = "the file") -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        at = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
-        line = data.count(b"\n", 0, at) + 1
+        position = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        line = data.count(b"\n", 0, position) + 1
         raise InputError(
-            f"{name} is not UTF-8: byte 0x{data[at]:02X} in line {line} (byte {at} of {what}) is not text; "
+            f"{name} is not UTF-8: byte 0x{data[position]:02X} in line {line} (byte {position} of {what}) is not text; "
             f"convert {what} to UTF-8."
         ) from error
 
@@ -210,18 +210,18 @@ def _separated(text: str, suffix: str, name: str) -> pd.DataFrame:
         return [*itertools.islice(read_rows(io.StringIO(text, newline=""), delimiter, name, quoted), MOST_ROWS + 2)]
 
     try:
-        found = rows(quoted=True)
-        require_apart(found[1:], name)
+        records = rows(quoted=True)
+        require_apart(records[1:], name)
     except InputError:
         # Many programs write tab-separated files without quoting.
         if delimiter != "\t":
             raise
-        found = rows(quoted=False)
-    if not found:
+        records = rows(quoted=False)
+    if not records:
         raise InputError(f"{name} holds no rows.")
-    _require_few(len(found) - 1, name)
-    lines = pd.Index([row.line for row in found[1:]], name="line")
-    return pd.DataFrame([row.fields for row in found[1:]], lines, column_names(found[0].fields, name), dtype=object)
+    _require_few(len(records) - 1, name)
+    lines = pd.Index([row.line for row in records[1:]], name="line")
+    return pd.DataFrame([row.fields for row in records[1:]], lines, column_names(records[0].fields, name), dtype=object)
 
 
 def column_names(header: list[str], name: str) -> list[str]:
@@ -237,11 +237,11 @@ def json_row(line: str, where: str) -> dict[str, Any]:
     """The object in a line of JSONL. Raises InputError, which calls the line ``where``, if it is none or has a name twice."""
     twice: str | None = None
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal twice  # the outermost object is the last
-        keys = [key for key, _ in found]
+        keys = [key for key, _ in members]
         twice = next((key for key in keys if keys.count(key) > 1), None) if len(set(keys)) < len(keys) else None
-        return dict(found)
+        return dict(members)
 
     try:
         row = json.loads(line, object_pairs_hook=pairs)

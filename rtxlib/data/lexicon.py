@@ -36,11 +36,11 @@ GENERAL: dict[str, tuple] = _LISTS["general"] | {
 
 def table(domain: str) -> dict[str, tuple]:
     """Every list of a domain. The lists that all reviews share are interleaved with the domain's own."""
-    own = DOMAINS[domain]
+    words = DOMAINS[domain]
     if domain == "messages":
-        return GENERAL | own | _LISTS["message_clauses"]
+        return GENERAL | words | _LISTS["message_clauses"]
     woven = {
-        slot: tuple(entry for pair in zip_longest(shared, own[slot]) for entry in pair if entry)
+        slot: tuple(entry for pair in zip_longest(shared, words[slot]) for entry in pair if entry)
         for slot, shared in _LISTS["reviews"].items()
     }
-    return GENERAL | own | _LISTS["review_clauses"] | woven
+    return GENERAL | words | _LISTS["review_clauses"] | woven

@@ -52,9 +52,9 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
     model = tokenization.wanted(spec)
     file = tokenization.fetch(model) if model else None
     if model and file is None:
-        for found in prepared.made_before(spec, cache):
-            if found.provenance["revisions"] == revisions and found.provenance["tokenizer"].startswith(model):
-                return _noted(found, f"{model} was out of reach; the data were tokenised with it earlier.")
+        for ready in prepared.made_before(spec, cache):
+            if ready.provenance["revisions"] == revisions and ready.provenance["tokenizer"].startswith(model):
+                return _noted(ready, f"{model} was out of reach; the data were tokenised with it earlier.")
         if spec.tokenizer != "auto":
             raise InputError(
                 f"The tokenizer of {model} is neither on the Hub nor in the local cache: set HF_ENDPOINT or HF_HOME, or ask "
@@ -67,13 +67,13 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
         "code": prepared.code_version(),
     }
     folder = cache / hashlib.sha256(json.dumps(named_by, sort_keys=True).encode()).hexdigest()[:16]
-    if (found := prepared.read(folder, spec)) is not None:
-        return found
+    if (ready := prepared.read(folder, spec)) is not None:
+        return ready
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
-            if (found := prepared.read(folder, spec)) is not None:  # another process has made it
-                return found
+            if (ready := prepared.read(folder, spec)) is not None:  # another process has made it
+                return ready
             if folder.exists():
                 _say(f"{folder} is damaged and is made anew", progress)
                 shutil.rmtree(folder)
@@ -84,9 +84,9 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
         if isinstance(error, InputError) or not disk_full(error):
             raise
         raise InputError(f"The disk of {cache} is full; prepared data need room there. Nothing was kept.") from error
-    if (found := prepared.read(folder, spec)) is None:
+    if (ready := prepared.read(folder, spec)) is None:
         raise InputError(f"{folder} cannot be read back right after it was written; is its disk in order?")
-    return found
+    return ready
 
 
 def make(
@@ -138,6 +138,6 @@ def _say(line: str, progress: bool) -> None:
         print(f"data: {visible(line)}", file=sys.stderr, flush=True)
 
 
-def _noted(found: Prepared, note: str) -> Prepared:
-    found.provenance["notes"] = [*found.provenance["notes"], note]
-    return found
+def _noted(data: Prepared, note: str) -> Prepared:
+    data.provenance["notes"] = [*data.provenance["notes"], note]
+    return data

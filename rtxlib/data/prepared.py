@@ -162,5 +162,5 @@ def made_before(spec: DataSpec, cache: Path) -> Iterator[Prepared]:
             continue
         wanted = {"spec": dataclasses.asdict(spec), "code": code_version()}
         same = isinstance(record, dict) and wanted == {name: record.get(name) for name in wanted}
-        if same and (found := read(path.parent, spec)) is not None:
-            yield found
+        if same and (ready := read(path.parent, spec)) is not None:
+            yield ready

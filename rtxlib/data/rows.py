@@ -38,10 +38,10 @@ class Rows:
     steps: list[tuple[str, int, int, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def keep(self, step: str, kept: np.ndarray) -> None:
+    def keep(self, step: str, chosen: np.ndarray) -> None:
         """Keep the rows of a mask or of an index array. A step that drops nothing is not recorded."""
         before = len(self.table)
-        self.table = self.table.iloc[np.flatnonzero(kept) if kept.dtype == bool else kept].reset_index(drop=True)
+        self.table = self.table.iloc[np.flatnonzero(chosen) if chosen.dtype == bool else chosen].reset_index(drop=True)
         if len(self.table) < before:
             self.steps.append((step, before, 0, len(self.table)))
 

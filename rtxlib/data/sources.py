@@ -158,10 +158,10 @@ def revisions(spec: DataSpec) -> dict[str, str]:
         path = Path(spec.path or "").expanduser()
         return {path.name: "sha256:" + files.sha256(path)}
     wanted = {HUB[name].repo: HUB[name].config for name in hub_names(spec)}
-    found = {repo: revision(repo) or _load(repo, config)[1] for repo, config in wanted.items()}
+    commits = {repo: revision(repo) or _load(repo, config)[1] for repo, config in wanted.items()}
     if spec.source == MIX:
-        return {MIX_FILE.name: "sha256:" + files.sha256(_mix_file())} | found
-    return found | ({"composition": compose.VERSION} if spec.source == "composed" else {})
+        return {MIX_FILE.name: "sha256:" + files.sha256(_mix_file())} | commits
+    return commits | ({"composition": compose.VERSION} if spec.source == "composed" else {})
 
 
 def read(spec: DataSpec) -> Rows:

@@ -48,10 +48,10 @@ class DataSpec:
 
 def of_source(source: str, **fields: Any) -> DataSpec:
     """The spec of a source with its own task. Spam keeps its links, because they tell. ``fields`` override both."""
-    own: dict[str, Any] = {"task": sources.TASKS.get(source, ("sentiment",))[0]}
-    if own["task"] == "spam":
-        own["strip_urls"] = False
-    return DataSpec(source=source, **(own | fields))
+    settings: dict[str, Any] = {"task": sources.TASKS.get(source, ("sentiment",))[0]}
+    if settings["task"] == "spam":
+        settings["strip_urls"] = False
+    return DataSpec(source=source, **(settings | fields))
 
 
 _RANGES = {
@@ -81,9 +81,9 @@ def check(spec: DataSpec) -> None:
     for name, allowed in choices.items():
         value = getattr(spec, name)
         if value not in allowed:
-            of = f" of the source '{spec.source}'" if name == "task" else ""
+            which_source = f" of the source '{spec.source}'" if name == "task" else ""
             words = [word for word in allowed if word]
-            raise InputError(f"{name}{of} is one of {', '.join(words)}, not '{value}'.{nearest(str(value), words)}")
+            raise InputError(f"{name}{which_source} is one of {', '.join(words)}, not '{value}'.{nearest(str(value), words)}")
     for name, (low, high) in _RANGES.items():
         value = getattr(spec, name)
         if name == "rows" and value is None:

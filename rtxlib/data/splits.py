@@ -46,9 +46,9 @@ def split_rows(rows: Rows, spec: DataSpec) -> None:
         _split_pool(rows, spec)
     if spec.train_fraction < 1:
         train = rows.where("train")
-        kept = train[nested(rows.table["label"].to_numpy()[train], spec.train_fraction, spec.seed)]
+        chosen = train[nested(rows.table["label"].to_numpy()[train], spec.train_fraction, spec.seed)]
         step = f"{100 * spec.train_fraction:g} % of the training rows kept"
-        rows.keep(step, np.sort(np.concatenate([kept, rows.where("validation"), rows.where("test")])))
+        rows.keep(step, np.sort(np.concatenate([chosen, rows.where("validation"), rows.where("test")])))
     train = rows.part("train")["label"]
     if train.nunique() < 2:
         raise InputError(f"Only the class '{train.iloc[0]}' is left in training; give more rows.")
@@ -106,8 +106,8 @@ def _balance_all_but_test(rows: Rows, seed: int) -> None:
     labels = rows.table["label"].to_numpy()
     keep = [rows.where("test")]
     for name in ("train", "validation"):
-        own = rows.where(name)
-        keep.append(own[balanced(labels[own], len(own), np.random.default_rng(seed).permutation(len(own)))])
+        indices = rows.where(name)
+        keep.append(indices[balanced(labels[indices], len(indices), np.random.default_rng(seed).permutation(len(indices)))])
     rows.keep("training and validation rows balanced", np.sort(np.concatenate(keep)))
 
 
@@ -136,7 +136,7 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
     strata = (rows.table["domain"] + " " + rows.table["label"]).to_numpy(dtype=object)
     if spec.source == "domains" and spec.task == "domain":  # strata keeps the sentiment, so classes stay balanced by it
         rows.table, rows.label_names = rows.table.assign(label=rows.table["domain"]), list(sources.DOMAINS)
-    kept = _draw(rows, strata, spec)
+    chosen = _draw(rows, strata, spec)
     if len(rows.table) < FEWEST:
         dropped = ", ".join(f"{step}: {before - after:,}" for step, before, _, after in rows.steps if after < before)
         raise InputError(
@@ -152,7 +152,7 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
             f"{sizes[sizes > 1].sum():,} rows form {(sizes > 1).sum():,} group(s) of up to {sizes.max():,} rows, and each group "
             f"stays in one split: its texts have the same words, or one of more than {spec.leak_words} words lies inside another."
         )
-    rows.table = rows.table.assign(split=split(group, strata[kept], spec.seed))
+    rows.table = rows.table.assign(split=split(group, strata[chosen], spec.seed))
 
 
 def _require_memory(texts: pd.Series) -> None:
@@ -165,27 +165,27 @@ def _require_memory(texts: pd.Series) -> None:
 
 def _draw(rows: Rows, strata: np.ndarray, spec: DataSpec) -> np.ndarray:
     """Keep the rows that are asked for, note where there are fewer, and return their indices."""
-    kept, step = np.arange(len(strata)), "all"
+    chosen, step = np.arange(len(strata)), "all"
     pooled = spec.source == "domains" or (spec.source in sources.HUB and not sources.HUB[spec.source].proportions)
     if pooled:
         asked, step = spec.rows or sources.POOLED_ROWS, "balanced first, sized second"
         rank = np.random.default_rng(spec.seed).permutation(len(strata))
         movies = np.flatnonzero(rows.table["domain"] == sources.DOMAINS[0])  # phrases of SST-2
         rank[movies] = maximal_first(rows.table["text"].to_numpy()[movies], spec.seed)
-        kept = balanced(strata, asked, rank)
+        chosen = balanced(strata, asked, rank)
         counts = pd.Series(strata).value_counts()
-        if len(kept) < asked // len(counts) * len(counts):
+        if len(chosen) < asked // len(counts) * len(counts):
             rows.notes.append(
-                f"Asked for {asked:,} rows, took {len(kept):,}: balanced, every class gives as many as the smallest "
+                f"Asked for {asked:,} rows, took {len(chosen):,}: balanced, every class gives as many as the smallest "
                 f"has, and '{counts.index[-1].strip()}' has {counts.iloc[-1]:,}."
             )
     elif spec.rows is not None and spec.rows < len(strata):
-        kept = nested(strata, spec.rows / len(strata), spec.seed)
+        chosen = nested(strata, spec.rows / len(strata), spec.seed)
         step = f"{spec.rows:,} rows drawn, classes in proportion"
     elif spec.rows is not None and spec.rows > len(strata):
         rows.notes.append(f"Asked for {spec.rows:,} rows, took {len(strata):,}: there are no more.")
-    rows.keep(step, kept)
-    return kept
+    rows.keep(step, chosen)
+    return chosen
 
 
 # ---------------------------------------- splits and samples of any rows
@@ -288,15 +288,15 @@ def phrase_validation(
         (n,) bool, rows in validation; (n,) bool, rows to drop; and the number of maximal phrases.
     """
     row, distinct = pd.factorize(np.array([" ".join(text.split()) for text in texts], dtype=object))
-    found = [(a[a != b], b[a != b]) for a, b in occurrences(distinct, distinct)]
+    pairs = [(a[a != b], b[a != b]) for a, b in occurrences(distinct, distinct)]
     maximal = np.ones(len(distinct), bool)
-    for inner, _ in found:
+    for inner, _ in pairs:
         maximal[inner] = False
     maximal = np.flatnonzero(maximal)
     chosen = np.zeros(len(distinct), bool)
     chosen[np.random.default_rng(seed).permutation(maximal)[: max(1, round(share * len(maximal)))]] = True
     dropped = np.zeros(len(distinct), bool)
-    for inner, outer in found:
+    for inner, outer in pairs:
         dropped[inner[chosen[outer]]] = True
     return chosen[row], dropped[row], len(maximal)
 

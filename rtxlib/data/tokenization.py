@@ -126,8 +126,8 @@ def tokenise(rows: Rows, spec: DataSpec, tokenizer: PreTrainedTokenizerFast) -> 
             label=part["label"].map(numbers).astype(np.int64),
         )
         if spec.lengths != "all":
-            kept = by_length(np.diff(offsets), spec.lengths, spec.seed)
-            part, (ids, offsets) = part.iloc[kept], take(ids, offsets, kept)
+            chosen = by_length(np.diff(offsets), spec.lengths, spec.seed)
+            part, (ids, offsets) = part.iloc[chosen], take(ids, offsets, chosen)
         cut_ids = truncate(ids, offsets, spec.max_length, separator)
         arrays[name] = Tokens(*cut_ids, part["label"].to_numpy(), separator)
         parts.append(part)
@@ -166,8 +166,8 @@ def train(texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreT
     texts = sorted(set(texts))
     counts = Counter("".join(texts))
     if len(counts) > _ALPHABET:  # the rarest characters become [UNK]; ties are broken by code point
-        kept = {c for c, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ALPHABET]}
-        texts = [text.translate({ord(c): " " for c in counts.keys() - kept}) for text in texts]
+        alphabet = {c for c, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_ALPHABET]}
+        texts = [text.translate({ord(c): " " for c in counts.keys() - alphabet}) for text in texts]
     if not any(text.strip() for text in texts):
         raise InputError("There is no text to learn a vocabulary from.")
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
@@ -361,12 +361,12 @@ def truncate(
     both are cut ("longest first" in transformers).
     """
     lengths = np.diff(offsets)
-    kept = np.minimum(lengths, max_length)
+    new_lengths = np.minimum(lengths, max_length)
     starts = np.repeat(offsets[:-1], lengths)
     place = np.arange(len(ids)) - starts  # of each token within its row
     keep = place == np.repeat(lengths - 1, lengths)  # the last token of each row
     if separator is None:
-        keep |= place < np.repeat(kept - 1, lengths)
+        keep |= place < np.repeat(new_lengths - 1, lengths)
     else:
         middle = np.flatnonzero((ids == separator) & ~keep) - offsets[:-1]  # (rows,) place of the first [SEP]
         first, second, room = middle - 1, lengths - middle - 2, max_length - 3
@@ -375,7 +375,7 @@ def truncate(
         of_second = np.minimum(second, room - of_first)
         middle, of_first, of_second = (np.repeat(x, lengths) for x in (middle, of_first, of_second))
         keep |= (place <= of_first) | ((place >= middle) & (place <= middle + of_second))
-    return ids[keep], np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    return ids[keep], np.concatenate([[0], np.cumsum(new_lengths)]).astype(np.int64)
 
 
 def take(ids: np.ndarray, offsets: np.ndarray, rows: Sequence[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -286,22 +286,22 @@ class Attention(nn.Module):
         x: Tensor,
         view: View = SEES_ALL,
         memory: Tensor | None = None,
-        own: PassParts | None = None,
+        parts: PassParts | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from the positions that ``view`` asks for (all by default) to every position of x, or of ``memory``.
 
         x: (batch, length, hidden). memory: (batch, memory length, hidden). view: what is seen; cross-attention has no
-        rotation. own: what this pass adds to the projections. Returns the output (batch, queries, hidden), and where the view
+        rotation. parts: what this pass adds to the projections. Returns the output (batch, queries, hidden), and where the view
         is eager the weights (batch, heads, queries, keys), otherwise None. x may be a packed row (1, total, hidden); with one
         query its output then holds the first token of each text (1, texts, hidden).
         """
-        q, k, v = self._project(view.asking(x), x if memory is None else memory, own)  # (B, T, d)
+        q, k, v = self._project(view.asking(x), x if memory is None else memory, parts)  # (B, T, d)
         if view.groups is None:
             attended, weights = self._attend(q, k, v, view)
         else:
             attended, weights = self._attend_in_groups(q, k, v, view.groups, view.queries), None
         out = self.output(attended)
-        return (out + own.attention_output(attended) if own and own.attention_output else out), weights
+        return (out + parts.attention_output(attended) if parts and parts.attention_output else out), weights
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, view: View) -> tuple[Tensor, Tensor | None]:
         """Attention of texts that stand one in a row: (B, queries, d) and (B, T, d) twice → (B, queries, d) and the weights."""
@@ -329,9 +329,9 @@ class Attention(nn.Module):
                 attended.append(self._attend(parts[0][:, None], keys, values, group.view)[0][:, 0])
         return torch.cat(attended)[None]
 
-    def _project(self, asking: Tensor, seen: Tensor, own: PassParts | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, asking: Tensor, seen: Tensor, parts: PassParts | None) -> tuple[Tensor, Tensor, Tensor]:
         """Q of the states that ask, K and V of the states that are seen, each (B, T, d)."""
-        added = own and own.qkv
+        added = parts and parts.qkv
         if asking is seen:
             qkv = self.qkv(seen)
             q, k, v = (qkv if added is None else qkv + added(seen)).chunk(3, dim=-1)

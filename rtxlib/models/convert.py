@@ -99,7 +99,7 @@ def to_loop(
 
 
 def loop_config(
-    of: ModelConfig,
+    source: ModelConfig,
     layers: int,
     passes: int,
     rank: int | None = None,
@@ -108,7 +108,7 @@ def loop_config(
     depth_sampling: str = "fixed",
 ) -> ModelConfig:
     """The configuration of the encoder that :func:`to_loop` makes. Raises InputError for fields that contradict each other."""
-    config = copy.deepcopy(of)
+    config = copy.deepcopy(source)
     config.num_hidden_layers, config.recurrent_depth = layers, passes
     if passes > 1:
         config.residual = "none"  # so that the loop differs from a stack in sharing alone
@@ -170,13 +170,13 @@ def _mean(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([state[name] for state in states]).mean(dim=0) for name in states[0]}
 
 
-def _take(own: nn.Module, shared: nn.Module, replaced: nn.Module) -> None:
+def _take(layer: nn.Module, shared: nn.Module, replaced: nn.Module) -> None:
     """Start what a pass has of its own at the layer it replaces: its norms, and what sharing takes from its matrices."""
     for name in NORMS:
-        if (norm := getattr(own, name)) is not None:
+        if (norm := getattr(layer, name)) is not None:
             norm.load_state_dict(getattr(replaced, name).state_dict())
     for name, path in MATRICES.items():
-        if (addition := getattr(own, name)) is not None:
+        if (addition := getattr(layer, name)) is not None:
             wanted, has = replaced.get_submodule(path), shared.get_submodule(path)
             bias = torch.zeros(len(wanted.weight)) if wanted.bias is None else wanted.bias - has.bias
             addition.approximate(wanted.weight - has.weight, bias)
@@ -203,12 +203,12 @@ def with_vocabulary_of(
         used.update(encoding.ids)
     pieces = sorted(described["model"]["vocab"].items(), key=lambda item: item[1])
     special = {token["content"] for token in described["added_tokens"]}
-    kept = [
+    wanted = [
         (piece, number)
         for piece, number in pieces
         if number in used or piece in special or len(piece.removeprefix("##")) == 1
     ]
-    vocabulary = {piece: number for number, (piece, _) in enumerate(kept)}
+    vocabulary = {piece: number for number, (piece, _) in enumerate(wanted)}
     described["model"]["vocab"] = vocabulary
     for token in described["added_tokens"]:
         token["id"] = vocabulary[token["content"]]
@@ -222,11 +222,11 @@ def with_vocabulary_of(
         **tokenizer.special_tokens_map,
         **settings,
     )
-    config.vocab_size, config.pad_token_id = len(kept), smaller.pad_token_id
+    config.vocab_size, config.pad_token_id = len(wanted), smaller.pad_token_id
     with torch.device("meta"):
         cut = Encoder(config)
     state = encoder.state_dict()
-    rows = torch.tensor([number for _, number in kept])
+    rows = torch.tensor([number for _, number in wanted])
     state["embeddings.token.weight"] = state["embeddings.token.weight"][rows]
     cut.load_state_dict(state, assign=True)
     return cut.eval(), smaller

@@ -100,13 +100,13 @@ def classify_with_exits(
     for pass_index in range(passes):
         before, x = h, stack.begin(h, entered, pass_index, context)
         h = stack.finish(before, x, pass_index, context._replace(queries=1 if cls_first else None))
-        found = decode(h, attention_mask, context)
+        scores = decode(h, attention_mask, context)
         if logits is None:
-            logits = found.new_empty(len(place), found.shape[1])
-        logits[place] = found
+            logits = scores.new_empty(len(place), scores.shape[1])
+        logits[place] = scores
         if pass_index == passes - 1:
             break
-        stay = settling.score(found, encoder.summary(h, attention_mask)) <= rule.threshold
+        stay = settling.score(scores, encoder.summary(h, attention_mask)) <= rule.threshold
         taken[place] = taken[place].where(stay, pass_index + 1)
         rows = stay.nonzero().squeeze(1)  # the one point of a pass at which the host waits for a GPU
         if not len(rows):

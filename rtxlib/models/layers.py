@@ -72,9 +72,9 @@ class Context(NamedTuple):
         view = self.local if layer.local else self.full
         return view._replace(queries=self.queries, eager=self.eager or self.trace.attentions is not None)
 
-    def run(self, layer: EncoderLayer, h: Tensor, own: PassParts | None = None) -> Tensor:
-        """One layer; its attention weights go to the trace. own: what this pass has of its own."""
-        h, weights = layer(h, self.view(layer), own)
+    def run(self, layer: EncoderLayer, h: Tensor, parts: PassParts | None = None) -> Tensor:
+        """One layer; its attention weights go to the trace. parts: what this pass has of its own."""
+        h, weights = layer(h, self.view(layer), parts)
         self.trace.add(attentions=weights)
         return h
 
@@ -113,14 +113,14 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(config.activation_dropout)
         self.output = Linear(inner, config.hidden_size, bias=config.bias)
 
-    def forward(self, x: Tensor, own: PassParts | None = None) -> Tensor:
-        """(…, hidden) → (…, hidden). own: what this pass adds to the two maps."""
-        if not (own and own.feedforward_input):
+    def forward(self, x: Tensor, parts: PassParts | None = None) -> Tensor:
+        """(…, hidden) → (…, hidden). parts: what this pass adds to the two maps."""
+        if not (parts and parts.feedforward_input):
             inner = glu(self.input(x), self.activation) if self.gated else self.input.activated(x, self.activation)
             return self.output(self.dropout(inner))
-        inner = self.input(x) + own.feedforward_input(x)
+        inner = self.input(x) + parts.feedforward_input(x)
         inner = self.dropout(glu(inner, self.activation) if self.gated else self.activation(inner))
-        return self.output(inner) + own.feedforward_output(inner)
+        return self.output(inner) + parts.feedforward_output(inner)
 
 
 NORMS = ("attention_norm", "feedforward_norm")  # of a layer
@@ -175,8 +175,8 @@ class PassParts(nn.Module):
         for name in NORMS:
             setattr(self, name, make_norm(config) if config.pass_norms else None)
         for name, shared in MATRICES.items():
-            of, rank, std = layer.get_submodule(shared), config.pass_rank, config.initializer_range
-            setattr(self, name, LowRank(of.in_features, of.out_features, rank, std) if rank else None)
+            module, rank, std = layer.get_submodule(shared), config.pass_rank, config.initializer_range
+            setattr(self, name, LowRank(module.in_features, module.out_features, rank, std) if rank else None)
 
 
 # Under autocast a sub-layer's output is bf16 and the state is float32. `.to(x.dtype)` stands before each sum, because CPUs add
@@ -206,23 +206,23 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
-        self, x: Tensor, view: View = SEES_ALL, own: PassParts | None = None
+        self, x: Tensor, view: View = SEES_ALL, parts: PassParts | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """(batch, length, hidden) → (batch, queries, hidden) and, where the view is eager, the attention weights.
 
         A view with fewer queries than the length computes only the first positions: a read-out of [CLS] needs no more of the
-        last layer. own: what this pass has of its own.
+        last layer. parts: what this pass has of its own.
         """
-        attention_norm = (own and own.attention_norm) or self.attention_norm
-        feedforward_norm = (own and own.feedforward_norm) or self.feedforward_norm
+        attention_norm = (parts and parts.attention_norm) or self.attention_norm
+        feedforward_norm = (parts and parts.feedforward_norm) or self.feedforward_norm
         if self.pre_norm:
-            attended, weights = self.attention(attention_norm(x), view, own=own)
+            attended, weights = self.attention(attention_norm(x), view, parts=parts)
             x = view.asking(x) + self.dropout(self.attention_out_norm(attended.to(x.dtype)))
-            fed = self.feedforward(feedforward_norm(x), own)
+            fed = self.feedforward(feedforward_norm(x), parts)
             return x + self.dropout(self.feedforward_out_norm(fed.to(x.dtype))), weights
-        attended, weights = self.attention(x, view, own=own)
+        attended, weights = self.attention(x, view, parts=parts)
         x = attention_norm(view.asking(x) + self.dropout(attended.to(x.dtype)))
-        return feedforward_norm(x + self.dropout(self.feedforward(x, own).to(x.dtype))), weights
+        return feedforward_norm(x + self.dropout(self.feedforward(x, parts).to(x.dtype))), weights
 
 
 class DecoderLayer(nn.Module):

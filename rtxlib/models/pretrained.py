@@ -62,14 +62,14 @@ def find(source: str, weights: str | None = None) -> Path:
     try:
         # Without a commit: the cache then remembers the branch, and an offline machine finds the files by it.
         patterns = [*_FILES, weights] if weights else _FILES
-        found = Path(snapshot_download(source, allow_patterns=patterns, local_files_only=not answers))
+        local = Path(snapshot_download(source, allow_patterns=patterns, local_files_only=not answers))
     except Exception as error:
         raise unreachable(source, error, "name a folder that holds the model's files") from error
     finally:
         if not quiet:
             enable_progress_bars()
     require_intact(source, "model")
-    return found
+    return local
 
 
 def _require_whole(folder: Path) -> None:
@@ -155,21 +155,21 @@ def assign(encoder: Encoder, tensors: dict[str, Tensor], model_type: str, where:
     reference = REFERENCES.get(model_type)
     prefix, heads = (reference.prefix, reference.heads) if reference else ("encoder.", ("classifier.",))
     renamed = reference.renamed if reference else {}
-    found = {}
+    named = {}
     for name, tensor in tensors.items():
         for old, new in renamed.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
-        found[name.removeprefix(prefix)] = tensor
+        named[name.removeprefix(prefix)] = tensor
     table = tensor_names(encoder.config, model_type)
-    _fill(encoder, found, table, heads, where)
+    _fill(encoder, named, table, heads, where)
     wanted = {name for names in table.values() for name in names}
-    left = found.keys() - wanted
-    return f"loaded {len(wanted)} of {len(found)} tensors" + (f"; left out: {_list(left)}" if left else "")
+    left = named.keys() - wanted
+    return f"loaded {len(wanted)} of {len(named)} tensors" + (f"; left out: {_list(left)}" if left else "")
 
 
 def _fill(
-    module: nn.Module, found: dict[str, Tensor], table: dict[str, tuple[str, ...]], heads: tuple[str, ...], where: str
+    module: nn.Module, tensors: dict[str, Tensor], table: dict[str, tuple[str, ...]], heads: tuple[str, ...], where: str
 ) -> None:
     """Load tensors into a module in float32.
 
@@ -178,19 +178,19 @@ def _fill(
     floating-point numbers, wrong shapes, or tensors with NaN or infinity.
     """
     wanted = {name for names in table.values() for name in names}
-    missing = wanted - found.keys()
-    unexpected = {name for name in found.keys() - wanted if not name.startswith(heads)}
+    missing = wanted - tensors.keys()
+    unexpected = {name for name in tensors.keys() - wanted if not name.startswith(heads)}
     if missing or unexpected:
         raise InputError(
             f"The tensors of {where} are not those of this architecture. Missing: {_list(missing)}. "
             f"Unexpected: {_list(unexpected)}."
         )
-    if strange := [f"{name} ({found[name].dtype})" for name in wanted if not found[name].is_floating_point()]:
+    if strange := [f"{name} ({tensors[name].dtype})" for name in wanted if not tensors[name].is_floating_point()]:
         raise InputError(f"Weights are floating-point numbers, and these tensors of {where} are not: {_list(strange)}.")
     shapes = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     wrong = []
     for name, shape in shapes.items():
-        parts = [tuple(found[part].shape) for part in table[name]]
+        parts = [tuple(tensors[part].shape) for part in table[name]]
         fits = len({part[1:] for part in parts}) == 1 and all(parts)  # else they cannot be stacked
         made = parts[0] if len(parts) == 1 else (sum(part[0] for part in parts), *parts[0][1:]) if fits else parts
         if made != shape:
@@ -199,7 +199,7 @@ def _fill(
         raise InputError(f"The shapes of {where} do not fit its configuration: {'; '.join(wrong[:3])}.")
     state = {}
     for name, (first, *others) in table.items():  # always a copy, because the tensors of a file may be mapped from the disk
-        x = torch.cat([found[part] for part in (first, *others)]) if others else found[first].clone()
+        x = torch.cat([tensors[part] for part in (first, *others)]) if others else tensors[first].clone()
         state[name] = x.float()
     if strange := [" + ".join(table[name]) for name, x in state.items() if not x.isfinite().all()]:
         raise InputError(f"These tensors of {where} have NaN or infinite numbers: {_list(strange)}; fetch or train it again.")
@@ -237,8 +237,8 @@ def load_classifier(source: str, config: ModelConfig | None = None) -> EncoderFo
 def with_head(encoder: Encoder) -> EncoderForSequenceClassification:
     """A classifier on this encoder's weights, with a newly initialised head, in evaluation mode."""
     model = EncoderForSequenceClassification(encoder.config)
-    kept = model.encoder.state_dict().keys()  # without the pooler if nothing reads it
-    model.encoder.load_state_dict({name: x for name, x in encoder.state_dict().items() if name in kept})
+    names = model.encoder.state_dict().keys()  # without the pooler if nothing reads it
+    model.encoder.load_state_dict({name: x for name, x in encoder.state_dict().items() if name in names})
     return model.eval()
 
 

@@ -81,13 +81,13 @@ class RecurrentStack(nn.Module):
         :meth:`finish` runs that layer. Early exit runs it for [CLS] first.
         h: the state before the pass. entered: the state that entered the loop. pass_index counts from 0.
         """
-        block, own = self._block(pass_index)
-        return self.through(block[:-1], self.prepare(h, entered, pass_index, context), context, own)
+        block, parts = self._block(pass_index)
+        return self.through(block[:-1], self.prepare(h, entered, pass_index, context), context, parts)
 
     def finish(self, before: Tensor, x: Tensor, pass_index: int, context: Context) -> Tensor:
         """The last layer of a pass on x and the join with ``before``: the next state (batch, queries, hidden)."""
-        block, own = self._block(pass_index)
-        after = context.run(block[-1], x, own[-1])
+        block, parts = self._block(pass_index)
+        after = context.run(block[-1], x, parts[-1])
         h = self.loop_norm(self.residual(context.view(block[-1]).asking(before), after, pass_index))
         context.trace.add(states=h)
         return h
@@ -107,15 +107,15 @@ class RecurrentStack(nn.Module):
         return h
 
     def through(
-        self, layers: Sequence[EncoderLayer], h: Tensor, context: Context, own: Sequence[PassParts | None] | None = None
+        self, layers: Sequence[EncoderLayer], h: Tensor, context: Context, parts: Sequence[PassParts | None] | None = None
     ) -> Tensor:
         """h (batch, length, hidden) through these layers; the last computes only the positions that the context asks for.
 
-        own: what each layer of the block has of its own in this pass.
+        parts: what each layer of the block has of its own in this pass.
         """
         for number, layer in enumerate(layers):
             last = number == len(layers) - 1
-            h = (context if last else context.inside).run(layer, h, own and own[number])
+            h = (context if last else context.inside).run(layer, h, parts and parts[number])
             context.trace.add(states=h)
         return h
 

@@ -193,7 +193,7 @@ def _search(
         ended = token == eos_id
         for i, k in ended.nonzero().tolist():
             hypothesis = Hypothesis(ids[i, k, 1:-1].tolist(), logp[i, k].item() / penalty(step, alpha))
-            best[rows[i]] = max(best[rows[i]], hypothesis, key=lambda found: found.score)
+            best[rows[i]] = max(best[rows[i]], hypothesis, key=lambda sequence: sequence.score)
         logp = logp.masked_fill(ended, -torch.inf)
         # A log-probability only falls, so no beam can score above its present one over the penalty of the longest text.
         reach = (logp.amax(1) / longest).tolist()

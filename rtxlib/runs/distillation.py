@@ -146,7 +146,7 @@ def _distil_into(folder: Path, checkpoint: Path, what: Distillation, report: Cal
         "curve": trained.curve.to_dict("records"),
     }
     beside = {RECORD: json.dumps(record, indent=1, sort_keys=True) + "\n"}
-    own = pretrained.read_config(what.model)
+    config = pretrained.read_config(what.model)
     for name in what.recipe.model_overrides():  # its dropout is the recipe's in this training alone
-        setattr(student.config, name, getattr(own, name))
+        setattr(student.config, name, getattr(config, name))
     pretrained.save(student.to("cpu"), folder, tokenizer, beside)

@@ -76,8 +76,8 @@ def _prepared_folder(run: Run) -> Path | None:
 def _table(texts: Sequence[Sequence[Text]]) -> pd.DataFrame:
     """The table of the texts of each of :data:`SPLITS`, sorted by hash, so that the order of the rows tells nothing."""
     parts = [
-        pd.DataFrame({"plain_hash": _hashes(map(_plain, of)), "split": split})
-        for split, of in zip(SPLITS, texts, strict=True)
+        pd.DataFrame({"plain_hash": _hashes(map(_plain, split_texts)), "split": split})
+        for split, split_texts in zip(SPLITS, texts, strict=True)
     ]
     return pd.concat(parts, ignore_index=True).drop_duplicates("plain_hash").sort_values("plain_hash", ignore_index=True)
 

@@ -235,13 +235,13 @@ def find(runs: Path, name: str) -> Run:
 
 def every(runs: Path, report: Callable[[str], None] = warnings.warn) -> list[Run]:
     """All finished runs of the store, oldest first. Runs that cannot be read are left out and reported."""
-    found = []
+    runs_here = []
     for mark in sorted(_marks(runs), key=lambda mark: mark.stat().st_mtime):
         try:
-            found.append(load(runs, mark.parent.name))
+            runs_here.append(load(runs, mark.parent.name))
         except InputError as error:
             report(f"Left out: {error}")
-    return [run for run in found if run]
+    return [run for run in runs_here if run]
 
 
 def _marks(runs: Path) -> list[Path]:

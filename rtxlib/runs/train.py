@@ -234,9 +234,9 @@ def _teaching(teacher: RunSpec, runs: Path, data: Prepared, report: Callable[[st
             "take a teacher of the same labels."
         )
     if of_teacher.fingerprint != data.fingerprint:
-        found = seen.splits_of(run, data.texts("test"))
-        if found is None or (known := int((found != "").sum())):
-            many = "may have seen" if found is None else f"has seen {known:,} of"
+        splits = seen.splits_of(run, data.texts("test"))
+        if splits is None or (known := int((splits != "").sum())):
+            many = "may have seen" if splits is None else f"has seen {known:,} of"
             raise InputError(f"The teacher {many} the test texts of these data, so its student's score would be too good.")
     return np.log(np.maximum(probabilities(run, data.texts("train")), np.finfo(np.float32).tiny))
 
@@ -252,7 +252,7 @@ def _metrics(
     """What a run is called, what it reached on the test split, and what it cost. logits: (test rows, labels)."""
     test, config, count = data.splits["test"], model.config, cost.parameters(model)
     scores = classification_report(test.labels, logits.argmax(axis=1), data.label_names)
-    kept = trained.curve[trained.curve["epoch"] == trained.best_epoch].iloc[-1]
+    best_row = trained.curve[trained.curve["epoch"] == trained.best_epoch].iloc[-1]
     metrics = {
         "model": spec.name,
         "family": "pretrained" if spec.pretrained else config.family,
@@ -270,8 +270,8 @@ def _metrics(
         "seed": spec.seed,
         **{name: scores[name] for name in ("accuracy", "f1", "precision", "recall")},
         "test_loss": cross_entropy(logits, test.labels),
-        "val_accuracy": float(kept["val_accuracy"]),
-        "val_loss": float(kept["val_loss"]),
+        "val_accuracy": float(best_row["val_accuracy"]),
+        "val_loss": float(best_row["val_loss"]),
         "n_test": len(test),
         "parameters": count["total"],
         "embedding_parameters": count["embedding"],

@@ -59,7 +59,7 @@ def label_batches(numbers: np.ndarray, rows: int, seed: int) -> Iterator[np.ndar
     turn, each once before any comes again. Labels of a single row are left out.
     """
     rng = np.random.default_rng(seed)
-    of_label = [found for label in np.unique(numbers) if len(found := np.flatnonzero(numbers == label)) > 1]
+    of_label = [members for label in np.unique(numbers) if len(members := np.flatnonzero(numbers == label)) > 1]
     many = min(len(of_label), rows // 2)  # labels in a batch
     waiting: list[list[int]] = [[] for _ in of_label]
     order: list[int] = []

@@ -60,11 +60,11 @@ def join() -> None:
 
 def _number(name: str, least: int, most: int | None = None) -> int:
     """The whole number in an environment variable that torchrun sets. Raises InputError when it is none, or out of range."""
-    given = os.environ[name].strip()
-    if re.fullmatch("[0-9]{1,9}", given) and int(given) >= least and (most is None or int(given) <= most):
-        return int(given)
+    written = os.environ[name].strip()
+    if re.fullmatch("[0-9]{1,9}", written) and int(written) >= least and (most is None or int(written) <= most):
+        return int(written)
     upwards = f"from {least}" if most is None else f"from {least} to {most}"
-    raise InputError(f"{name}={shortened(given)} is no whole number {upwards}: start with torchrun, or unset WORLD_SIZE.")
+    raise InputError(f"{name}={shortened(written)} is no whole number {upwards}: start with torchrun, or unset WORLD_SIZE.")
 
 
 def processes() -> int:

@@ -37,14 +37,14 @@ def predict_logits(
     training = [module for module in model.modules() if module.training]
     model.eval()
     logits = np.empty((len(tokens), model.config.num_labels), dtype=np.float32)
-    groups, found = fitting_batches(tokens.lengths, device), []
+    groups, parts = fitting_batches(tokens.lengths, device), []
     with autocast(precision, device), prepacked(model) if len(groups) > 1 else nullcontext():
         for index in groups:
             batch = moved(collate(tokens, index, pad_id), device)
             batch.pop("labels")
-            found.append(model(**batch, **way).logits.float())
+            parts.append(model(**batch, **way).logits.float())
     if groups:  # copied once, because each copy waits for the GPU
-        logits[np.concatenate(groups)] = torch.cat(found).cpu().numpy()
+        logits[np.concatenate(groups)] = torch.cat(parts).cpu().numpy()
     for module in training:  # each by itself: a frozen encoder is in evaluation mode while its head is trained
         module.training = True
     return logits

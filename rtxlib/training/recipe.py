@@ -94,14 +94,14 @@ class Recipe:
 
     def model_overrides(self) -> dict[str, float | str]:
         """The fields of ModelConfig that this recipe replaces."""
-        given = {
+        settings = {
             "hidden_dropout": self.dropout,
             "attention_dropout": self.dropout,
             "classifier_dropout": self.dropout,
             "output_initializer": self.output_initializer,
             "embedding_initializer_range": self.embedding_initializer_range,
         }
-        return {field: value for field, value in given.items() if value is not None}
+        return {field: value for field, value in settings.items() if value is not None}
 
 
 RECIPES: dict[str, Recipe] = {
