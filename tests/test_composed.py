@@ -181,7 +181,7 @@ def test_the_encoders_of_a_composed_task() -> None:
     lower = {"layers": 3, "start": "lower"}
     assert [arm[0].conversion for arm in made[1:]] == [{}, lower | {"passes": 1}, lower | {"passes": 2}]
     for name in profiles.PROFILES:
-        loaded = profiles.load(name, rows=300, depth_seeds=1, epochs=2)
+        loaded = profiles.load(name, rows=300, seeds=1, epochs=2)
         for task in loaded.composed:  # the epochs are those of runs from random weights
             assert (task.data.rows, task.seeds) == (300, 1) and (task.recipe.epochs == 2) == (task.width is not None)
 

@@ -142,7 +142,7 @@ def test_the_encoder_that_texts_leave_stands_beside_the_plain_loop_of_its_layers
 
 
 def test_a_study_of_exits_trains_each_seed_at_random_depth_with_four_passes() -> None:
-    profile = profiles.load("smoke", depth_seeds=2, rows=100, max_length=32)
+    profile = profiles.load("smoke", seeds=2, rows=100, max_length=32)
     specs = studies.leaving_early(profile)
     assert [spec.seed for spec in specs] == [0, 1] and {spec.data.rows for spec in specs} == {100}
     assert all(spec.conversion["passes"] >= 4 and spec.conversion["depth_sampling"] == "uniform" for spec in specs)

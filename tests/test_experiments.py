@@ -483,14 +483,15 @@ def test_profile_takes_a_variant_and_seeds_of_its_own() -> None:
         "recurrent-1x2x32 gated unshared",
     }
     assert studies.variants(changed) == studies.variants(plain)
-    full = profiles.load("full", seeds=1, random_depth_seeds=5)
-    usual = profiles.load("full")
-    assert (full.seeds, full.random_depth_seeds, full.loops) == (1, 5, usual.loops)
-    assert (full.grid_seeds, full.pretrained_seeds) == (1, 1)
-    assert profiles.load("full", grid_seeds=2).grid_seeds == 2
-    assert {loop.seeds for loop in profiles.load("full", seeds=1, loop_seeds=4).loops} == {4}
-    assert {loop.recipe.epochs for loop in profiles.load("full", epochs=0.5).loops} == {0.5}
-    assert {loop.data.rows for loop in profiles.load("full", rows=500).loops} == {500}
+    full, usual = profiles.load("full", seeds=7), profiles.load("full")
+    alone = (full.seeds, full.random_depth_seeds, full.grid_seeds, full.pretrained_seeds)
+    assert {*alone, *(loop.seeds for loop in full.loops)} == {7}
+    assert full.component_seeds == usual.component_seeds == 0  # a study that is not asked stays so
+    assert full.not_run == usual.not_run and profiles.load("full") == usual
+    quick = profiles.load("full", epochs=0.5, rows=500)
+    assert {loop.recipe.epochs for loop in quick.loops} == {0.5} and quick.finetune == usual.finetune
+    assert {loop.data.rows for loop in quick.loops} == {500} and quick.small_recipe == usual.small_recipe
+    assert {spec.recipe.name for spec in studies.baseline(profiles.load("full", recipe="demo"))} == {"demo"}
     for variant, says in (
         ({"residual": "gatd"}, "Did you mean 'gated'"),
         ({"block_sharing": "unshared"}, "leave block_sharing out"),
@@ -499,8 +500,8 @@ def test_profile_takes_a_variant_and_seeds_of_its_own() -> None:
     ):
         with pytest.raises(InputError, match=says):
             profiles.load("smoke", variant=variant)
-    with pytest.raises(InputError, match="loop_seeds must be at least 1"):
-        profiles.load("smoke", loop_seeds=0)
+    with pytest.raises(InputError, match="seeds must be at least 1"):
+        profiles.load("smoke", seeds=0)
 
 
 def test_every_form_of_the_loop_is_another_run_of_the_same_effort() -> None:

@@ -158,14 +158,12 @@ def test_spam_keeps_its_links_and_is_called_by_its_name() -> None:
 
 
 def test_each_seed_of_the_spam_study_has_a_split_of_its_own() -> None:
-    profile = profiles.load("full", pretrained_seeds=4)
+    profile = profiles.load("full", seeds=4)
     assert [spec.data.seed for spec in studies.spam(profile)] == [0, 1, 2, 3]
     tuned = studies.finetuning(profile)
     assert {spec.data.tokenizer for spec in tuned} == {profile.pretrained}
     assert [spec.recipe.freeze_encoder for spec in tuned if spec.data.task == "spam"] == [False] * 4 + [True] * 4
     assert {spec.data.seed for spec in tuned if spec.data.task == "sentiment"} == {0}
-    assert profiles.load("full", seeds=1).pretrained_seeds == 1
-    assert profiles.load("full", seeds=1, pretrained_seeds=3).pretrained_seeds == 3
 
 
 def test_a_converted_checkpoint_is_fine_tuned_as_its_own_folder_would_be(made: tuple[Path, Path], tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_a_recipe_that_is_asked_for_replaces_the_recipes_of_the_arms(monkeypatch
     longer = profiles.load("smoke", epochs=7, rows=120, seeds=1)
     assert longer.recipe_of("standard-2x32") == dataclasses.replace(own["standard-2x32"], epochs=7)
     assert longer.search.recipes == smoke.search.recipes  # the search keeps its own
-    assert (longer.search.data.rows, longer.published[0].rows, longer.search.seeds, longer.published[1]) == (
+    assert (longer.search.data.rows, longer.published.data.rows, longer.search.seeds, longer.published.seeds) == (
         120,
         120,
         1,

@@ -178,7 +178,7 @@ class Profile:
     least_steps: int | None = None  # optimiser steps on each part of the data in notebook 04; None: those of the recipe's epochs
     search: Search | None = None  # notebook 02: the search for the recipes; None: there is none
     recipes: dict[str, Recipe] = field(default_factory=dict)  # model → its own recipe; a family's main model comes first
-    published: tuple[DataSpec, int] | None = None  # notebook 02: data and seeds of the published protocol; None: it is not run
+    published: Task | None = None  # notebook 02: the published protocol; None: it is not run
     not_run: dict[str, Any] = field(default_factory=dict)  # fields above → what was asked for and has not been run
 
     def recipe_of(self, model: str) -> Recipe:

@@ -100,7 +100,7 @@ SMOKE = Profile(
         finalists=1,
         seeds=2,
     ),
-    published=(dataclasses.replace(_SMOKE, train_fraction=0.5), 1),
+    published=Task(dataclasses.replace(_SMOKE, train_fraction=0.5), seeds=1),
     elsewhere=tuple(Task(dataclasses.replace(_SMOKE, domain=one), 2) for one in ("local business", "online shopping")),
     cross_domain=True,
     unified=tuple(Task(dataclasses.replace(_SMOKE, task=one, max_length=64), 2) for one in ("domain", "sentiment")),

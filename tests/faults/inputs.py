@@ -157,7 +157,7 @@ OPTIONS = {  # a command and those of its options that take a value
         "--model --teacher --data --keep-out --text-column --label-column --rows --length --seed --threads --out"
     ),
 }
-PARAMETERS = ["seeds", "rows", "epochs", "max_length", "variant", "recipe", "grid_seeds", "loop_seeds", "depth_seeds", "nothing"]
+PARAMETERS = ["seeds", "rows", "epochs", "max_length", "variant", "recipe", "nothing"]
 
 
 @functools.cache

@@ -50,6 +50,5 @@ def published_protocol(profile: Profile) -> list[RunSpec]:
     """Both encoders with the recipe `published`. Its source pads every text to 128 tokens, and this study does not."""
     if profile.published is None:
         return []
-    data, seeds = profile.published
-    models = (profile.standard, profile.recurrent)
-    return [RunSpec(model, data, RECIPES["published"], seed) for model in models for seed in range(seeds)]
+    models, seeds = (profile.standard, profile.recurrent), range(profile.published.seeds)
+    return [RunSpec(model, profile.published.data, RECIPES["published"], seed) for model in models for seed in seeds]
