@@ -15,7 +15,7 @@ from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_tu
 from benchmarks.peers import Peer
 from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, predicted, same_models
 from benchmarks.texts import prepared, texts
-from rtx.export.network import network
+from rtx.export.onnx_model import to_onnx
 from rtxlib.training.device import pick_device, pick_precision
 
 LEVEL, ALONE = 0.95, 1 / 1.1  # the aims: of the peer's texts a second, and of its time for one text
@@ -27,7 +27,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     precisions = dict.fromkeys(("fp32", pick_precision("auto", pick_device())))
     with tempfile.TemporaryDirectory() as folder, Peer() as peer:
         same = same_models(prepared("sst2")[1].tokenizer, Path(folder), peer)
-        (Path(folder) / "model.onnx").write_bytes(network(same.model.cpu()).SerializeToString())
+        (Path(folder) / "model.onnx").write_bytes(to_onnx(same.model.cpu()).SerializeToString())
         same.model.to(pick_device())
         for kind, name, formats in RUNTIMES:
             if importlib.util.find_spec(kind) is None:

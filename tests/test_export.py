@@ -26,8 +26,8 @@ pytest.importorskip("onnxruntime")
 
 import onnxruntime
 
-from rtx.export import bert, check, eight_bits, folder, held_out, opened, standalone
-from rtx.export.network import network
+from rtx.export import bert, check, folder, held_out, opened, quantize, standalone
+from rtx.export.onnx_model import to_onnx
 from rtxlib import checksums
 from rtxlib.data import clean
 from rtxlib.data.tokenization import encode, train
@@ -79,10 +79,10 @@ def test_every_architecture_answers_as_the_model(name: str) -> None:
     settings = TINY | {"num_hidden_layers": min(PRESETS[name]["num_hidden_layers"], 4), "pad_token_id": 0}
     config = preset(name, **(settings | ({"local_attention": 4} if "modern" in name else {})))
     given, model = batch(config), filled(EncoderForSequenceClassification(config))
-    graph = network(model, pairs=True).SerializeToString()
+    graph = to_onnx(model, pairs=True).SerializeToString()
     assert_near(answered(graph, given), model(**given).logits.numpy())
     encoder = filled(Encoder(config))
-    found = answered(network(encoder).SerializeToString(), given)
+    found = answered(to_onnx(encoder).SerializeToString(), given)
     assert_near(found, encoder.embed(given["input_ids"], given["attention_mask"]).numpy())
 
 
@@ -92,13 +92,13 @@ def test_every_loop_answers_as_the_model_at_every_depth(name: str) -> None:
     changed = {**VARIANTS, **FURTHER}[name]
     fixed = filled(EncoderForSequenceClassification(preset("recurrent-2x3x64", **(TINY | changed))))
     given = batch(fixed.config)
-    found = answered(network(fixed, pairs=True).SerializeToString(), given)
+    found = answered(to_onnx(fixed, pairs=True).SerializeToString(), given)
     assert_near(found, fixed(**given).logits.numpy())
     if fixed.config.block_sharing == "unshared":
         return
     trained = preset("recurrent-2x3x64", **(TINY | changed | {"depth_sampling": "uniform"}))
     free = filled(EncoderForSequenceClassification(trained))
-    graph = network(free, pairs=True).SerializeToString()
+    graph = to_onnx(free, pairs=True).SerializeToString()
     for passes in (1, 3, 5):
         expected = free(**given, recurrent_depth=passes).logits.numpy()
         assert_near(answered(graph, given, passes), expected)
@@ -109,9 +109,9 @@ def test_a_shared_block_stands_in_the_file_once() -> None:
     sizes = {"vocab_size": 200, "num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "residual": "none"}
     once = EncoderForSequenceClassification(preset("recurrent-2x1x128", **sizes))
     weights = sum(4 * p.numel() for p in once.parameters())
-    of_pass = network(once).ByteSize() - weights  # the nodes
+    of_pass = to_onnx(once).ByteSize() - weights  # the nodes
     for passes, more in ((6, {}), (6, {"depth_sampling": "uniform"})):
-        graph = network(EncoderForSequenceClassification(preset(f"recurrent-2x{passes}x128", **sizes, **more)))
+        graph = to_onnx(EncoderForSequenceClassification(preset(f"recurrent-2x{passes}x128", **sizes, **more)))
         stored = sum(len(tensor.raw_data) for tensor in graph.graph.initializer)
         assert weights <= stored <= weights + 2000
         assert graph.ByteSize() <= weights + (passes + 1) * of_pass
@@ -128,33 +128,33 @@ def test_eight_bits_take_a_quarter_and_stay_near_float32() -> None:
     config = preset("minilm-l6", **(TINY | sizes))
     encoder, given = filled(Encoder(config)), batch(config)
     encoder.embeddings.norm.weight[7] *= 20  # a channel that is much larger than the others
-    plain = network(encoder).SerializeToString()
+    plain = to_onnx(encoder).SerializeToString()
     several = [{"input_ids": given["input_ids"][i : i + 1]} for i in range(3)]
-    calibration = eight_bits.Calibration(eight_bits.largest_inputs(encoder, several), 0.5)
-    graph = network(encoder, calibration=calibration).SerializeToString()
+    calibration = quantize.Calibration(quantize.largest_inputs(encoder, several), 0.5)
+    graph = to_onnx(encoder, calibration=calibration).SerializeToString()
     assert len(graph) < 0.3 * len(plain)
     before, after = answered(plain, given), answered(graph, given)
     assert 1e-4 < (1 - (before * after).sum(axis=1)).max() + 1e-4 < 0.01
     assert np.abs(before - after).max() > 0
     alone = answered(graph, {name: x[2:] for name, x in given.items()})  # the other texts change nothing
     assert_near(alone, after[2:])
-    assert np.abs(eight_bits.rounded(np.random.default_rng(0).normal(size=(8, 4)), axis=0)[0]).max() == 63
+    assert np.abs(quantize.rounded(np.random.default_rng(0).normal(size=(8, 4)), axis=0)[0]).max() == 63
 
 
 def test_every_map_of_a_classifier_gets_eight_bits() -> None:
     """The last layer of an encoder that reads [CLS] computes one query alone; its map has eight-bit weights all the same."""
     model = filled(EncoderForSequenceClassification(preset("standard-2x64", **TINY)))
-    calibration = eight_bits.Calibration(eight_bits.largest_inputs(model, [batch(model.config)]), 0.5)
-    stored = network(model, calibration=calibration).graph.initializer
+    calibration = quantize.Calibration(quantize.largest_inputs(model, [batch(model.config)]), 0.5)
+    stored = to_onnx(model, calibration=calibration).graph.initializer
     rounded = {tensor.name.removesuffix(".smooth") for tensor in stored if tensor.name.endswith(".smooth")}
-    assert rounded == {name for name, _ in model.named_modules() if eight_bits.is_rounded(name)} and len(rounded) == 8
+    assert rounded == {name for name, _ in model.named_modules() if quantize.is_rounded(name)} and len(rounded) == 8
 
 
 @torch.inference_mode()
 def test_eight_bits_of_a_loop_are_read_in_every_pass() -> None:
     model, given = filled(EncoderForSequenceClassification(LOOP)), batch(LOOP)
-    calibration = eight_bits.Calibration(eight_bits.largest_inputs(model, [given]), 0.5)
-    graph = network(model, calibration=calibration).SerializeToString()
+    calibration = quantize.Calibration(quantize.largest_inputs(model, [given]), 0.5)
+    graph = to_onnx(model, calibration=calibration).SerializeToString()
     for passes in (1, 3):
         expected = model(given["input_ids"], given["attention_mask"], recurrent_depth=passes).logits.numpy()
         error = np.abs(answered(graph, given, passes) - expected).max()

@@ -1,9 +1,8 @@
 """An encoder as a graph that other programs run: ONNX, in float32 or with eight-bit weights, in a folder that explains itself.
 
-graph        nodes, weights and loops of an ONNX graph, written down one by one
-parts        attention, feed-forward and norms as nodes, with the formulas of rtxlib.models
-network      a whole encoder as a graph: embeddings, passes, pooling, head
-eight_bits   the graph with eight-bit weights
+onnx_nodes   nodes, weights and loops of an ONNX graph, written down one by one
+onnx_model   an encoder as a graph: attention, feed-forward, passes, pooling, head, with the formulas of rtxlib.models
+quantize     the graph with eight-bit weights
 check        what the graph answers, beside what the model answers
 folder       the folder that ``rtx export`` writes
 card         the README.md of the folder

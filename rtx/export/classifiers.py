@@ -40,7 +40,7 @@ from rtxlib.runs.store import Run
 GRAPH_SCRIPT = "graph.py"
 
 
-def eight_bits(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+def quantized(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """Whole numbers from -127 to 127 and the scale of each row or column, so that values ≈ numbers · scale."""
     scale = np.maximum(np.abs(values).max(axis=axis, keepdims=True), 1e-12) / 127
     return np.rint(values / scale).astype(np.int8), scale.astype(np.float32)
@@ -49,7 +49,7 @@ def eight_bits(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 def _write_linear(linear: Linear, out: Path, eight: bool, **more: np.ndarray) -> None:
     """Write ``weights`` (features, labels), ``scale`` (1, labels), ``bias`` and more arrays."""
     values = linear.weights
-    weights, scale = eight_bits(values, 0) if eight else (values, np.ones((1, values.shape[1]), np.float32))
+    weights, scale = quantized(values, 0) if eight else (values, np.ones((1, values.shape[1]), np.float32))
     np.savez(out / "arrays.npz", weights=weights, scale=scale, bias=linear.bias, **more)
 
 
@@ -68,7 +68,7 @@ def _part(classifier: Classifier, out: Path, eight: bool, run: _Run) -> None:
         case Static():
             settings = {"kind": "static", "most": STATIC_TOKENS - 2}
             table = classifier.table
-            rows, scale = eight_bits(table, 1) if eight else (table.astype(np.float16), np.ones((len(table), 1), np.float32))
+            rows, scale = quantized(table, 1) if eight else (table.astype(np.float16), np.ones((len(table), 1), np.float32))
             np.savez(out / "table.npz", rows=rows, scale=scale)
             tokenizer = Tokenizer.from_str(classifier.tokenizer.backend_tokenizer.to_str())
             tokenizer.no_padding()

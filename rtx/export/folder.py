@@ -14,10 +14,10 @@ from tokenizers import Tokenizer, processors
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
-from rtx.export import bert, check, eight_bits, standalone
+from rtx.export import bert, check, quantize, standalone
 from rtx.export.card import card
 from rtx.export.held_out import HeldOut
-from rtx.export.network import OUTPUT, any_depth, network
+from rtx.export.onnx_model import OUTPUT, any_depth, to_onnx
 from rtx.export.opened import CARD, MODEL, RECORD, SCRIPT, TOKENIZER
 from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
@@ -171,24 +171,24 @@ def _tokenizer(source: Source) -> Tokenizer:
     return tokenizer
 
 
-def _write_graph(folder: Path, source: Source, calibration: eight_bits.Calibration | None) -> int:
+def _write_graph(folder: Path, source: Source, calibration: quantize.Calibration | None) -> int:
     """Write the graph, and return its bytes."""
-    content = network(source.model, source.pairs, calibration).SerializeToString()
+    content = to_onnx(source.model, source.pairs, calibration).SerializeToString()
     (folder / MODEL).write_bytes(content)
     return len(content)
 
 
-def _calibrated(folder: Path, source: Source, texts: list[Any]) -> eight_bits.Calibration:
+def _calibrated(folder: Path, source: Source, texts: list[Any]) -> quantize.Calibration:
     """The calibration whose graph is nearest to the model on these validation texts. It leaves some graph in the folder."""
     tokens, pad_id = check.tokens_of(texts, source.tokenizer, source.max_length, source.pairs), source.tokenizer.pad_token_id
     batches = (collate(tokens, np.array([i]), pad_id) for i in range(len(tokens)))  # one by one, so without padding
     inputs = ({name: x for name, x in batch.items() if name != "labels" and x is not None} for batch in batches)
-    largest = eight_bits.largest_inputs(source.model, inputs)
+    largest = quantize.largest_inputs(source.model, inputs)
     answers, errors = check.model_answers(source.model, tokens, pad_id), {}
-    for towards in eight_bits.TOWARDS_WEIGHTS:
-        _write_graph(folder, source, eight_bits.Calibration(largest, towards))
+    for towards in quantize.TOWARDS_WEIGHTS:
+        _write_graph(folder, source, quantize.Calibration(largest, towards))
         errors[towards] = float(np.square(standalone.Exported(folder, 1)(texts) - answers).mean())
-    return eight_bits.Calibration(largest, min(errors, key=errors.get))
+    return quantize.Calibration(largest, min(errors, key=errors.get))
 
 
 def _check_depths(folder: Path, source: Source, texts: list[Any]) -> None:

@@ -21,9 +21,9 @@ import torch
 from onnxruntime import InferenceSession
 from torch import nn
 
-from rtx.export import eight_bits, folder
+from rtx.export import folder, quantize
 from rtx.export.held_out import HeldOut
-from rtx.export.network import network
+from rtx.export.onnx_model import to_onnx
 from rtx.export.standalone import Exported
 from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.prepared import Prepared
@@ -88,8 +88,8 @@ def times(run: Run, data: Prepared | None, results: Path | None = None) -> pd.Da
     def measure(_: EncoderForSequenceClassification) -> pd.DataFrame:
         source, towards = folder.of_run(run), store.part(run, "deployed", results)["towards_weights"].iloc[0]
         model, pad = source.model.eval(), data.tokenizer.pad_token_id
-        calibration = eight_bits.Calibration(_largest(model, data), towards)
-        graphs = [_session(network(model, source.pairs, how)) for how in (None, calibration)]
+        calibration = quantize.Calibration(_largest(model, data), towards)
+        graphs = [_session(to_onnx(model, source.pairs, how)) for how in (None, calibration)]
         with training_threads(THREADS), torch.inference_mode():
             machine = device_name(CPU)
             one, in_batch = _milliseconds(model, graphs, data.splits["test"], pad)
@@ -132,15 +132,15 @@ def _rounding(source: folder.Source, data: Prepared, towards: float) -> pd.DataF
     rows = np.linspace(0, len(test) - 1, min(ROUNDED_TEXTS, len(test))).astype(int)
     read = [collate(test, rows[at : at + 1], pad) for at in range(len(rows))]
 
-    def states(calibration: eight_bits.Calibration | None) -> np.ndarray:
-        session = _session(network(encoder, source.pairs, calibration))
+    def states(calibration: quantize.Calibration | None) -> np.ndarray:
+        session = _session(to_onnx(encoder, source.pairs, calibration))
         return np.concatenate([session.run(None, _feed(session, text, config.recurrent_depth))[0] for text in read])
 
     trained, errors = config.recurrent_depth, []
     try:
         for passes in range(1, trained + 1):
             config.recurrent_depth = passes  # the graph is written for so many passes
-            exact, rounded = states(None), states(eight_bits.Calibration(largest, towards))
+            exact, rounded = states(None), states(quantize.Calibration(largest, towards))
             errors.append(float(np.sqrt(np.square(rounded - exact).mean() / exact.var(axis=0).mean())))
     finally:
         config.recurrent_depth = trained
@@ -151,7 +151,7 @@ def _largest(model: nn.Module, data: Prepared) -> dict[str, np.ndarray]:
     """The largest inputs of each map on the validation texts that calibrate an export."""
     validation, pad = data.splits["validation"], data.tokenizer.pad_token_id
     rows = range(min(len(validation), folder.CALIBRATION))
-    return eight_bits.largest_inputs(model, (inputs(collate(validation, np.array([row]), pad), CPU) for row in rows))
+    return quantize.largest_inputs(model, (inputs(collate(validation, np.array([row]), pad), CPU) for row in rows))
 
 
 def _session(graph: onnx.ModelProto) -> InferenceSession:

@@ -15,7 +15,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from rtx.export.graph import Graph
+from rtx.export.onnx_nodes import Graph
 from rtxlib.models.kernels.linear import Linear
 from rtxlib.models.layers import MATRICES
 
