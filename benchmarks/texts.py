@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from rtxlib import paths
+from rtxlib.data.datasets import data_spec
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
-from rtxlib.data.spec import of_source
 from rtxlib.data.synthetic import generate
 
 _FILES = {
@@ -47,5 +47,5 @@ def texts(name: str, count: int) -> tuple[str, list[str]]:
 def prepared(name: str, max_length: int = 256) -> tuple[str, Prepared]:
     """A name for the data, and a prepared data set to train on. max_length: tokens at which longer texts are cut."""
     if hub_answers():
-        return _NAMES[name], prepare(of_source(name, max_length=max_length), paths.prepared_dir())
-    return "generated reviews", prepare(of_source("embedded", max_length=max_length), paths.prepared_dir())
+        return _NAMES[name], prepare(data_spec(name, max_length=max_length), paths.prepared_dir())
+    return "generated reviews", prepare(data_spec("embedded", max_length=max_length), paths.prepared_dir())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from rtxlib.data.datasets import Composed, Generated, Pooled
 from rtxlib.data.spec import DataSpec
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxstudy.names import SOURCES, Name
@@ -51,9 +51,9 @@ TIMES = {1: "once", 2: "twice"}
 
 def of_data(spec: DataSpec) -> Name:
     """The name of a data set. The short one says what tells it apart; the long one also gives rows and tokens."""
-    short = SOURCES.get(spec.source) or (Path(spec.path).name if spec.path else spec.source)
+    short = SOURCES.get(spec.source, spec.name)
     parts = [*([_task(spec)] if _task(spec) else []), *([spec.domain] if spec.domain else [])]
-    if spec.source == "composed":
+    if isinstance(spec, Composed):
         short = "Same sentiment" if spec.task == "same" else f"Pointers, {spec.depth} steps among {spec.items}"
         parts = []
     if spec.train_fraction < 1:
@@ -64,7 +64,7 @@ def of_data(spec: DataSpec) -> Name:
         parts.append(f"{spec.validation_share:.0%} held out".replace("%", "\N{NO-BREAK SPACE}%"))
     if spec.uniform:
         parts.append("uniform texts")
-    if spec.source == "embedded" and spec.max_length != DataSpec.max_length:
+    if isinstance(spec, Generated) and spec.max_length != DataSpec.max_length:
         parts.append(f"up to {spec.depth} operators")
     if spec.source in ("yelp_polarity", "amazon_polarity"):
         if not spec.official_test:
@@ -79,8 +79,8 @@ def of_data(spec: DataSpec) -> Name:
 
 def _task(spec: DataSpec) -> str | None:
     """The task, where the source has several and this is not its first one."""
-    first = {"embedded": "sentiment", "domains": "domain"}
-    return spec.task if spec.source in first and spec.task != first[spec.source] else None
+    several = isinstance(spec, Generated | Pooled)
+    return spec.task if several and spec.task != spec.tasks[0] else None
 
 
 def of_model(spec: RunSpec) -> Name:

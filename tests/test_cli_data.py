@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
+from rtxlib.data.datasets import File
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec
 from rtxlib.data.synthetic import LABELS
 
 SMALL = ("--rows", "240", "--depth", "1")
@@ -41,7 +41,7 @@ def test_a_generated_file_is_ready_to_train_on(task: str, home: Path, prepared_c
     table = pd.read_csv(file)
     assert list(table) == (["text", "label"] if task == "domain" else ["text", "label", "domain"])
     assert set(table["label"]) == set(LABELS[task]) and table["text"].nunique() == 240
-    data = prepare(DataSpec(source="file", path=str(file), vocab_size=300), prepared_cache, progress=False)
+    data = prepare(File(path=str(file), vocab_size=300), prepared_cache, progress=False)
     assert set(data.label_names) == set(LABELS[task])
     assert sum(len(split) for split in data.splits.values()) == 240
 

@@ -11,8 +11,8 @@ from in_process import rtx
 
 from rtx.baselines.counting_words import baseline
 from rtxlib.data.compose import EASED, ITEMS, compose, phrase_pool
+from rtxlib.data.datasets import data_spec
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import of_source
 from rtxlib.errors import InputError
 
 WORDS = ["the", "a", "plot", "cast", "film", "ending", "score", "humour", "acting", "idea", "scenes", "dialogue", "story", "pace"]
@@ -103,7 +103,7 @@ def test_too_many_steps_and_too_few_phrases_are_refused(pool: pd.DataFrame) -> N
 
 
 def test_composed_data_are_prepared_from_the_hub(hub: str, prepared_cache) -> None:
-    data = prepare(of_source("composed", task="same", rows=400), prepared_cache, progress=False)
+    data = prepare(data_spec("composed", task="same", rows=400), prepared_cache, progress=False)
     assert [len(data.splits[split]) for split in ("train", "validation", "test")] == [320, 40, 40]
     phrases = {split: {side for pair in data.texts(split) for side in pair} for split in data.splits}
     assert not phrases["train"] & phrases["test"] and {"depth", "sentence"} <= set(data.rows("test"))

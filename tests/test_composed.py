@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from rtx.baselines.counting_words import NAME
+from rtxlib.data.datasets import data_spec
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import of_source
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -165,7 +165,7 @@ def test_figures_draw_every_arm_and_every_number_of_passes(tables) -> None:
         composed_figures.accuracy_by_passes(many)
 
 
-POINTER = of_source("composed", task="pointer", rows=240, depth=2, items=4)
+POINTER = data_spec("composed", task="pointer", rows=240, depth=2, items=4)
 TASK = ComposedTask(POINTER, RECIPES["smoke"], 32, 1, 2, (3,), ((1, 4),), random_passes=3, seeds=2)
 
 

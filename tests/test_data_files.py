@@ -13,9 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from rtxlib.data import files, memory
+from rtxlib.data.datasets import File
 from rtxlib.data.files import read_file, read_table
-from rtxlib.data.sources import revisions
-from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 
 ROWS = [("good, really", "1"), ('a "bad" one', "0"), ("two\nlines", "1"), ("NA", "0"), ("", "1")]
@@ -292,7 +291,7 @@ def test_a_file_of_many_bytes_is_refused_before_it_is_read(tmp_path: Path, monke
     with pytest.raises(InputError, match=r"Reading x.csv takes about 26,388.3 GB of memory, and this .* free; split the file"):
         read_table(tmp_path / "x.csv")
     with pytest.raises(InputError, match=r"Reading x.csv takes about 4,398.0 GB of memory"):
-        revisions(DataSpec(source="file", path=str(tmp_path / "x.csv")))
+        File(path=str(tmp_path / "x.csv")).revisions()
 
 
 def test_a_sentence_stays_short_whatever_the_labels_and_columns_are_called(tmp_path: Path) -> None:

@@ -12,8 +12,11 @@ import datasets
 import pandas as pd
 import pytest
 
-from rtxlib.data import audit, sources, tokenization
-from rtxlib.data.prepare import DataSpec, Prepared, prepare
+from rtxlib.data import audit, tokenization
+from rtxlib.data import datasets as ours
+from rtxlib.data.datasets import Hub, Pooled
+from rtxlib.data.prepare import Prepared, prepare
+from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 
 COMMIT = r"[0-9a-f]{40}"
@@ -21,7 +24,7 @@ COMMIT = r"[0-9a-f]{40}"
 
 @pytest.fixture(scope="module")
 def sst2(hub: str, prepared_cache: Path) -> Prepared:
-    return prepare(DataSpec(source="sst2", rows=2000), prepared_cache, progress=False)
+    return prepare(Hub("sst2", rows=2000), prepared_cache, progress=False)
 
 
 def rows(table: pd.DataFrame, check: str, left: str, right: str = "") -> int:
@@ -61,8 +64,8 @@ def test_the_known_faults_of_sst2_are_found(sst2: Prepared) -> None:
 
 
 def test_two_yelp_sets_share_reviews_and_the_audit_across_sources_says_so(hub: str) -> None:
-    polarity = sources.read_hub("yelp_polarity", None, 0).table
-    full = sources.read_hub("yelp_review_full", None, 0)
+    polarity = ours.read_hub("yelp_polarity", None, 0).table
+    full = ours.read_hub("yelp_review_full", None, 0)
     assert full.steps[-1][1] - full.steps[-1][3] == (full.steps[0][1] - len(full.table)) > 0  # the three stars
     assert set(full.table["label"]) == {"negative", "positive"}
     test = polarity[polarity["split"] == "test"]["text"]
@@ -75,15 +78,15 @@ def test_two_yelp_sets_share_reviews_and_the_audit_across_sources_says_so(hub: s
 
 
 def test_stars_of_amazon_and_the_counts_of_sms_spam(hub: str) -> None:
-    amazon = sources.read_hub("amazon_reviews_multi_en", None, 0)
+    amazon = ours.read_hub("amazon_reviews_multi_en", None, 0)
     assert amazon.table["label"].value_counts().to_dict() == {"positive": 2000, "negative": 1000}
-    spam = sources.read_hub("sms_spam", None, 0)
+    spam = ours.read_hub("sms_spam", None, 0)
     assert spam.table["label"].value_counts().to_dict() == {"ham": 4827, "spam": 747}
     assert spam.table["text"].duplicated().sum() == 403
 
 
 def test_sms_spam_keeps_its_proportions_and_loses_its_duplicates(hub: str, prepared_cache: Path) -> None:
-    data = prepare(DataSpec(source="sms_spam", task="spam", tokenizer="wordpiece"), prepared_cache, progress=False)
+    data = prepare(Hub("sms_spam", task="spam", tokenizer="wordpiece"), prepared_cache, progress=False)
     texts = [text for name in data.splits for text in data.texts(name)]
     assert len(texts) == len(set(texts))
     shares = [data.rows(name)["label"].mean() for name in data.splits]
@@ -93,7 +96,7 @@ def test_sms_spam_keeps_its_proportions_and_loses_its_duplicates(hub: str, prepa
 
 
 def test_more_than_there_is_gives_what_there_is_and_says_so(hub: str, prepared_cache: Path) -> None:
-    data = prepare(DataSpec(source="amazon_reviews_multi_en"), prepared_cache, progress=False)
+    data = prepare(Hub("amazon_reviews_multi_en"), prepared_cache, progress=False)
     assert sum(map(len, data.splits.values())) == 2000
     assert "Asked for 67,000 rows, took 2,000" in data.provenance["notes"][0]
     assert all(data.rows(name)["label"].mean() == 0.5 for name in data.splits)
@@ -101,13 +104,13 @@ def test_more_than_there_is_gives_what_there_is_and_says_so(hub: str, prepared_c
 
 @pytest.mark.parametrize("task", ["domain", "sentiment"])
 def test_three_domains_are_balanced_and_do_not_leak(task: str, hub: str, prepared_cache: Path) -> None:
-    data = prepare(DataSpec(source="domains", task=task, rows=600), prepared_cache, progress=False)
+    data = prepare(Pooled(task=task, rows=600), prepared_cache, progress=False)
     assert {name: len(tokens) for name, tokens in data.splits.items()} == {"train": 480, "validation": 60, "test": 60}
     for name in data.splits:
         assert data.rows(name)["domain"].value_counts(normalize=True).between(0.32, 0.35).all()
         assert data.rows(name)["label_name"].value_counts(normalize=True).max() < 0.52
-    assert data.label_names == (sources.DOMAINS if task == "domain" else sources.SENTIMENTS)
-    repos = " + ".join(sources.HUB[name].repo for name in sources.THREE_DOMAINS)
+    assert data.label_names == (ours.DOMAINS if task == "domain" else ours.SENTIMENTS)
+    repos = " + ".join(ours.HUB[name].repo for name in ours.THREE_DOMAINS)
     assert data.provenance["source"] == f"{repos}, from a mirror of the Hub"
 
 
@@ -115,19 +118,19 @@ def test_without_bert_a_vocabulary_is_trained_and_named(
     hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tokenization, "fetch", lambda model: None)
-    spec = DataSpec(source="amazon_reviews_multi_en", rows=200, vocab_size=500)
+    spec = Hub("amazon_reviews_multi_en", rows=200, vocab_size=500)
     data = prepare(spec, tmp_path, progress=False)
     assert data.provenance["tokenizer"].startswith("wordpiece, trained on the training split, since google-bert")
     assert any("could be had neither from the Hub nor from its cache" in note for note in data.provenance["notes"])
     assert len(data.tokenizer) <= 500
     with pytest.raises(InputError, match="tokenizer='wordpiece'"):
-        prepare(DataSpec(source="amazon_reviews_multi_en", rows=200, tokenizer="bert"), tmp_path, progress=False)
+        prepare(Hub("amazon_reviews_multi_en", rows=200, tokenizer="bert"), tmp_path, progress=False)
 
 
 def elsewhere(spec: DataSpec, *caches: Path, **environment: str) -> list[str]:
     """One line per cache of prepared data, from a new process: the Hub's libraries read their environment once."""
     code = (
-        "import sys\nfrom pathlib import Path\nfrom rtxlib.data.prepare import DataSpec, prepare\n"
+        "import sys\nfrom pathlib import Path\nfrom rtxlib.data.datasets import Hub\nfrom rtxlib.data.prepare import prepare\n"
         "from rtxlib.errors import InputError\n"
         "for cache in sys.argv[1:]:\n"
         "    try:\n"
@@ -145,7 +148,7 @@ def elsewhere(spec: DataSpec, *caches: Path, **environment: str) -> list[str]:
 def test_without_network_the_cache_serves_and_without_cache_the_ways_out_are_named(
     hub: str, tmp_path: Path, prepared_cache: Path
 ) -> None:
-    spec = DataSpec(source="amazon_reviews_multi_en", rows=300)
+    spec = Hub("amazon_reviews_multi_en", rows=300)
     online = prepare(spec, prepared_cache, progress=False)
     (cached,) = elsewhere(spec, tmp_path / "new", HF_HUB_OFFLINE="1", HF_ENDPOINT="http://127.0.0.1:9")
     assert cached.startswith(online.fingerprint)
@@ -160,10 +163,10 @@ def test_without_network_the_cache_serves_and_without_cache_the_ways_out_are_nam
 
 
 def test_a_hub_that_lacks_the_data_set_says_so(hub: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    gone = sources.HubSource("nobody/nothing", "text", sources.POLARITY)
-    monkeypatch.setitem(sources.HUB, "yelp_polarity", gone)
+    gone = ours.HubDataset("nobody/nothing", "text", ours.POLARITY)
+    monkeypatch.setitem(ours.HUB, "yelp_polarity", gone)
     with pytest.raises(InputError, match="has no dataset nobody/nothing"):
-        prepare(DataSpec(source="yelp_polarity"), tmp_path, progress=False)
+        prepare(Hub("yelp_polarity"), tmp_path, progress=False)
 
 
 def test_a_disk_that_fills_up_during_a_download_is_a_sentence(
@@ -176,13 +179,13 @@ def test_a_disk_that_fills_up_during_a_download_is_a_sentence(
             raise datasets.exceptions.DatasetGenerationError("An error occurred") from error
 
     monkeypatch.setattr(datasets, "load_dataset", full)
-    monkeypatch.setattr(sources, "_load", sources._load.__wrapped__)  # without what an earlier test has loaded
+    monkeypatch.setattr(ours, "_load", ours._load.__wrapped__)  # without what an earlier test has loaded
     with pytest.raises(InputError, match=r"disk is full; fancyzhx/yelp_polarity"):
-        prepare(DataSpec(source="yelp_polarity"), tmp_path, progress=False)
+        prepare(Hub("yelp_polarity"), tmp_path, progress=False)
 
 
 def test_other_columns_than_the_known_ones_are_refused(hub: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = sources.HubSource("ucirvine/sms_spam", "message", sources.HAM_SPAM, splits=("train",))
-    monkeypatch.setitem(sources.HUB, "sms_spam", changed)
+    changed = ours.HubDataset("ucirvine/sms_spam", "message", ours.HAM_SPAM, splits=("train",))
+    monkeypatch.setitem(ours.HUB, "sms_spam", changed)
     with pytest.raises(InputError, match=r"not as it was: .* with sms, label"):
-        sources.read_hub("sms_spam", None, 0)
+        ours.read_hub("sms_spam", None, 0)

@@ -15,17 +15,18 @@ import pandas as pd
 import pytest
 
 from rtxlib import checksums
-from rtxlib.data import audit, clean, memory, sources, splits, tokenization
+from rtxlib.data import audit, clean, memory, splits, tokenization
 from rtxlib.data import prepare as module
 from rtxlib.data import prepared as store
 from rtxlib.data.clean import STEPS, clean_texts
+from rtxlib.data.datasets import HUB, NAMES, File, Generated, data_spec
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
-from rtxlib.data.spec import DataSpec, check
+from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 
-SMALL = DataSpec(rows=240, depth=1, vocab_size=300)
+SMALL = Generated(rows=240, depth=1, vocab_size=300)
 COLUMNS = ["text", "label", "label_name", "domain", "words", "tokens"]
 
 
@@ -39,7 +40,7 @@ def another(prepared_cache: Path, **changes: object) -> Prepared:
 
 
 def test_each_step_can_be_called_and_together_they_are_what_prepare_makes(small: Prepared, tmp_path: Path) -> None:
-    rows = sources.read(SMALL)
+    rows = SMALL.read()
     assert len(rows.table) == 240 and rows.steps == [("generated", 240, 0, 240)]
     clean.clean_rows(rows, SMALL)
     assert rows.steps[-2:] == [("lower-cased", 240, 240, 240), ("white space squeezed", 240, 0, 240)]
@@ -197,8 +198,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(monkeypatch: pytest.Monk
 
 def test_two_processes_prepare_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from rtxlib.data.prepare import DataSpec, prepare\n"
-        "print(prepare(DataSpec(rows=240, depth=1, vocab_size=300), Path(sys.argv[1])).fingerprint)"
+        "import sys; from pathlib import Path; from rtxlib.data.datasets import Generated\n"
+        "from rtxlib.data.prepare import prepare\n"
+        "print(prepare(Generated(rows=240, depth=1, vocab_size=300), Path(sys.argv[1])).fingerprint)"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
@@ -222,7 +224,7 @@ def topics(tmp_path: Path) -> Path:
 
 def file_spec(path: Path, **changes: object) -> DataSpec:
     fields = {"source": "file", "path": str(path), "text_column": "body", "label_column": "topic", "vocab_size": 200}
-    return DataSpec(**(fields | changes))
+    return data_spec(**(fields | changes))
 
 
 def test_a_file_of_three_classes(topics: Path, tmp_path: Path) -> None:
@@ -299,14 +301,14 @@ def test_one_class_left_after_cleaning_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"words number {i},a\n<br>,b\n" for i in range(40))
     path.write_text("text,label\n" + rows)
     with pytest.raises(InputError, match="Only the class 'a' is left"):
-        prepare(DataSpec(source="file", path=str(path)), tmp_path / "cache", progress=False)
+        prepare(File(path=str(path)), tmp_path / "cache", progress=False)
 
 
 def test_too_few_rows_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("text,label\ngood,a\nbad,b\n")
     with pytest.raises(InputError, match="Only 2 rows"):
-        prepare(DataSpec(source="file", path=str(path)), tmp_path / "cache", progress=False)
+        prepare(File(path=str(path)), tmp_path / "cache", progress=False)
 
 
 @pytest.mark.parametrize(
@@ -323,8 +325,10 @@ def test_too_few_rows_are_refused(tmp_path: Path) -> None:
         ({"train_fraction": 0}, "train_fraction is above 0"),
         ({"seed": -1}, "seed is"),
         ({"source": "file"}, "needs path"),
+        ({"source": "file", "official_test": True}, "official_test is for a data set of the Hub; 'file' has no use for it"),
+        ({"deph": 2}, "Did you mean 'depth'"),
         ({"path": "x.csv"}, "path is for source='file'"),
-        ({"source": "sst2", "depth": 5}, "depth is for source='embedded' or 'composed'"),
+        ({"source": "sst2", "depth": 5}, "depth is for source='embedded' or source='composed'"),
         ({"source": "sst2", "domain": "movies"}, "domain is for"),
         ({"domain": "music"}, "domain is one of movies"),
         ({"task": "domain", "domain": "movies"}, "must not pick one"),
@@ -333,11 +337,12 @@ def test_too_few_rows_are_refused(tmp_path: Path) -> None:
 )
 def test_a_spec_that_makes_no_sense_is_refused(fields: dict, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        check(DataSpec(**fields))
+        data_spec(**fields).check()
 
 
 def test_every_source_of_the_table_has_a_task() -> None:
-    assert set(sources.TASKS) == {"embedded", "domains", "composed", sources.MIX, *sources.HUB}
-    for name in sources.TASKS:
-        for task in sources.TASKS[name]:
-            check(DataSpec(source=name, task=task))
+    assert set(NAMES) == {"embedded", "file", "domains", "composed", "inference_mix", *HUB}
+    for spec in (data_spec(name, **({"path": "x.csv"} if name == "file" else {})) for name in NAMES):
+        assert spec.task == spec.tasks[0]
+        for task in spec.tasks:
+            dataclasses.replace(spec, task=task).check()

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from datasets import Dataset, DatasetDict
 
-from rtxlib.data import audit, sources
+from rtxlib.data import audit, datasets
 from rtxlib.data.containment import groups, occurrences, words_key
+from rtxlib.data.datasets import Hub
 from rtxlib.data.rows import SPLITS, Rows
-from rtxlib.data.spec import DataSpec, check
+from rtxlib.data.spec import DataSpec
 from rtxlib.data.splits import balanced, by_length, maximal_first, nested, phrase_validation, split, split_rows
 from rtxlib.errors import InputError
 
@@ -160,14 +161,14 @@ def pooled(monkeypatch: pytest.MonkeyPatch, spec: DataSpec, train: list[tuple[st
     loaded = DatasetDict(
         {name: Dataset.from_dict({"text": [t for t, _ in part], "label": [n for _, n in part]}) for name, part in parts.items()}
     )
-    monkeypatch.setattr(sources, "_load", lambda repo, config: (loaded, "0" * 40, True))
-    rows = sources.read(spec)
+    monkeypatch.setattr(datasets, "_load", lambda repo, config: (loaded, "0" * 40, True))
+    rows = spec.read()
     split_rows(rows, spec)
     return rows
 
 
 def test_an_official_test_set_stays_whole_and_the_training_rows_are_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = DataSpec(source="amazon_polarity", official_test=True)
+    spec = Hub("amazon_polarity", official_test=True)
     train = [(f"review number {i} of a thing", int(i % 3 > 0)) for i in range(300)]
     test = [(f"test review {i}", int(i > 4)) for i in range(20)]
     shared = [("this very text is in both splits", 0)]
@@ -186,11 +187,11 @@ def test_an_official_test_set_stays_whole_and_the_training_rows_are_balanced(mon
 def test_a_sample_of_a_large_source_leaves_its_official_test_set_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     train = [(f"review number {i} of a thing", i % 2) for i in range(600)]
     test = [(f"test review {i}", i % 2) for i in range(90)]
-    rows = pooled(monkeypatch, DataSpec(source="amazon_polarity", official_test=True, rows=40), train, test)
+    rows = pooled(monkeypatch, Hub("amazon_polarity", official_test=True, rows=40), train, test)
     assert rows.steps[0] == ("read from mteb/amazon_polarity", 690, 0, 160 + 90)  # four times the rows, and the test set
     assert len(rows.part("test")) == 90 and len(rows.part("train")) + len(rows.part("validation")) == 40
 
 
 def test_a_source_without_a_test_split_of_its_own_cannot_keep_one() -> None:
     with pytest.raises(InputError, match="'sst2' is none of them"):
-        check(DataSpec(source="sst2", official_test=True))
+        Hub("sst2", official_test=True).check()

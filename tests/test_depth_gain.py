@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy import stats
 from test_composed import arm
 
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import Generated
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -236,7 +236,7 @@ def test_of_ways_within_one_standard_error_the_smallest_is_taken(tmp_path) -> No
     made = [
         (
             Run(f"{n}", {}, {"val_accuracy": accuracy, "val_loss": 0.7, "non_embedding_parameters": size}, None),
-            RunSpec("some/encoder", DataSpec(), named_recipe("finetune"), conversion=BASE | way),
+            RunSpec("some/encoder", Generated(), named_recipe("finetune"), conversion=BASE | way),
         )
         for n, (way, accuracy, size) in enumerate(ways)
     ]

@@ -16,6 +16,7 @@ from near import assert_near
 
 from rtxlib.data.batching import Tokens
 from rtxlib.data.corpus import corpus_texts
+from rtxlib.data.datasets import File
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids, train
@@ -55,7 +56,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory, teacher: str) -> DataSpec:
     rows = [(" ".join(rng.choice(WORDS, rng.integers(5, 15))), ("odd", "even")[n % 2]) for n in range(500)]
     file = tmp_path_factory.mktemp("made") / "words.csv"
     pd.DataFrame(rows, columns=["text", "label"]).to_csv(file, index=False)
-    return DataSpec(source="file", path=str(file), tokenizer=teacher)
+    return File(path=str(file), tokenizer=teacher)
 
 
 @pytest.fixture(scope="module")

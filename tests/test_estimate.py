@@ -11,8 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib import paths
 from rtxlib.data.corpus import packed
+from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
 from rtxlib.models.heads import EncoderForMaskedLM
 from rtxlib.runs.pretraining import Pretraining, config_of, pretrain
@@ -42,7 +42,7 @@ def test_a_missing_pretraining_counts_once(tmp_path: Path, monkeypatch: pytest.M
     [("standard-2x64", {"embedding_size": 16}), ("recurrent-1x3x64", {"residual": "none"})],
 )
 def test_the_arithmetic_of_a_pretraining_is_what_torch_counts(model: str, words: dict, prepared_cache: Path) -> None:
-    spec = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+    spec = Generated(rows=240, depth=1, vocab_size=400)
     data = prepare(spec, prepared_cache, progress=False)
     plan = recipe("pretrain", epochs=1, batch_rows=8, precision="fp32")
     what = Pretraining(model, (spec,), plan, length=32, overrides=words)

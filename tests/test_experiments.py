@@ -26,8 +26,8 @@ from rtx import use
 from rtx.baselines import counting_words as classical
 from rtx.executors import execute, local
 from rtxlib import paths
+from rtxlib.data.datasets import Generated, Hub, Pooled
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import EncoderForSequenceClassification, build
 from rtxlib.runs import store, train, trained
@@ -36,7 +36,7 @@ from rtxlib.training.recipe import RECIPES
 from rtxstudy import comparisons, profiles, published, readable, studies
 from rtxstudy.finished import Runs
 
-DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+DATA = Generated(rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, RECIPES["smoke"], 0)
 
 
@@ -61,7 +61,7 @@ def run(home):
 def test_the_key_follows_every_part_of_the_spec_and_nothing_else() -> None:
     key = SPEC.key("f")
     assert key == RunSpec(
-        "recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0
+        "recurrent-1x2x32", Generated(rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0
     ).key("f")
     others = [
         dataclasses.replace(SPEC, model="recurrent-1x3x32"),
@@ -454,12 +454,12 @@ def test_unknown_profiles_and_bad_sizes_are_refused() -> None:
 
 def test_labels_of_data_say_what_part_it_is() -> None:
     assert data_label(dataclasses.replace(DATA, train_fraction=0.1)) == "embedded 10%"
-    assert data_label(DataSpec(source="domains", task="domain")) == "domains"
+    assert data_label(Pooled(task="domain")) == "domains"
 
 
 def test_a_run_on_the_hubs_data_records_where_they_came_from(hub: str, home: Path) -> None:
     """The whole path: load_dataset, the official split, BERT's word pieces, a model with BERT's vocabulary."""
-    spec = RunSpec("recurrent-1x2x32", DataSpec(source="sst2", rows=600), RECIPES["smoke"], 0)
+    spec = RunSpec("recurrent-1x2x32", Hub("sst2", rows=600), RECIPES["smoke"], 0)
     data = prepare(spec.data, paths.prepared_dir())
     run = train.train_run(spec, paths.runs_dir())
     assert data.provenance["revision"] and "bert-base-uncased" in data.provenance["tokenizer"]
@@ -471,7 +471,7 @@ def test_padding_stays_under_five_percent_on_the_whole_of_sst2(hub: str, home: P
 
     from rtxlib.data.batching import batches
 
-    lengths = prepare(DataSpec(source="sst2"), paths.prepared_dir()).splits["train"].lengths
+    lengths = prepare(Hub("sst2"), paths.prepared_dir()).splits["train"].lengths
     assert len(lengths) > 60_000
     assert padding_share(lengths, batches(lengths, None, RECIPES["default"].batch_rows, seed=0, epoch=0)) < 0.05
 

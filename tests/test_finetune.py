@@ -20,8 +20,8 @@ from transformers import AutoModel, BertModel
 from rtx.cli.commands import cli
 from rtxlib.data import tokenization
 from rtxlib.data.batching import collate
+from rtxlib.data.datasets import File, Generated, data_spec
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset, pretrained
 from rtxlib.models.heads import EncoderForSequenceClassification
@@ -85,7 +85,7 @@ def test_a_checkpoint_is_fine_tuned_from_the_command_line(made: tuple[Path, Path
 def test_frozen_trains_the_head_alone(made: tuple[Path, Path], tmp_path: Path, monkeypatch) -> None:
     checkpoint, texts = made
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
-    data = DataSpec(source="file", path=str(texts), tokenizer=str(checkpoint), max_length=64)
+    data = File(path=str(texts), tokenizer=str(checkpoint), max_length=64)
     spec = RunSpec(str(checkpoint), data, recipe("frozen", epochs=1))
     run = train.train_run(spec, tmp_path / "data" / "runs")
     assert run.metrics["model"] == "tiny frozen"
@@ -101,7 +101,7 @@ def test_other_weights_are_another_run(made: tuple[Path, Path], tmp_path: Path) 
     checkpoint, texts = made
     copy = tmp_path / "copy"
     pretrained.save(pretrained.load(str(checkpoint)), copy, tokenization.load_tokenizer(checkpoint))
-    spec = RunSpec(str(copy), DataSpec(source="file", path=str(texts)), recipe("finetune"))
+    spec = RunSpec(str(copy), File(path=str(texts)), recipe("finetune"))
     before = spec.key("data")
     assert spec.key("data") == before
     (copy / pretrained.WEIGHTS).unlink()
@@ -114,12 +114,12 @@ def test_other_weights_are_another_run(made: tuple[Path, Path], tmp_path: Path) 
 
 
 def test_a_key_knows_what_differs_from_the_defaults_and_nothing_else() -> None:
-    plain = RunSpec("standard-1x32", DataSpec(), recipe("smoke"))
-    spelt_out = RunSpec("standard-1x32", DataSpec(rows=None, lengths="all"), recipe("smoke", layer_decay=1.0))
+    plain = RunSpec("standard-1x32", Generated(), recipe("smoke"))
+    spelt_out = RunSpec("standard-1x32", Generated(rows=None, lengths="all"), recipe("smoke", layer_decay=1.0))
     assert plain.key("x") == spelt_out.key("x")
     for other in (
         dataclasses.replace(plain, seed=1),
-        dataclasses.replace(plain, data=DataSpec(rows=99)),
+        dataclasses.replace(plain, data=Generated(rows=99)),
         dataclasses.replace(plain, recipe=recipe("smoke", layer_decay=0.9)),
         dataclasses.replace(plain, recipe=recipe("smoke", learning_rate=1e-3)),
         dataclasses.replace(plain, overrides={"position": "alibi"}),
@@ -131,7 +131,7 @@ def test_a_key_knows_what_differs_from_the_defaults_and_nothing_else() -> None:
 
 def test_a_model_that_does_not_fit_the_data_is_told(made: tuple[Path, Path]) -> None:
     checkpoint, texts = made
-    spec = RunSpec(str(checkpoint), DataSpec(source="file", path=str(texts), max_length=256), recipe("finetune"))
+    spec = RunSpec(str(checkpoint), File(path=str(texts), max_length=256), recipe("finetune"))
     with pytest.raises(InputError, match=r"64 positions, the data .* texts of up to 256"):
         spec.config(100, 0, ["bad", "good"])
     with pytest.raises(InputError, match="give the data its tokenizer"):
@@ -151,10 +151,10 @@ def test_mistakes_on_the_command_line_are_one_sentence(made: tuple[Path, Path], 
 
 
 def test_spam_keeps_its_links_and_is_called_by_its_name() -> None:
-    spam = of_source("sms_spam")
+    spam = data_spec("sms_spam")
     assert spam.task == "spam" and not spam.strip_urls and data_label(spam) == "sms_spam"
-    assert of_source("sst2").strip_urls and of_source("domains").task == "domain"
-    assert of_source("sms_spam", strip_urls=True).strip_urls
+    assert data_spec("sst2").strip_urls and data_spec("domains").task == "domain"
+    assert data_spec("sms_spam", strip_urls=True).strip_urls
 
 
 def test_each_seed_of_the_spam_study_has_a_split_of_its_own() -> None:
@@ -171,7 +171,7 @@ def test_a_converted_checkpoint_is_fine_tuned_as_its_own_folder_would_be(made: t
     checkpoint, texts = made
     named = in_process("convert", checkpoint, "--layers", "1", "--passes", "2", "--out", tmp_path / "loop", "--json")
     assert named.returncode == 0, named.stderr
-    data = DataSpec(source="file", path=str(texts), tokenizer=str(checkpoint), max_length=64)
+    data = File(path=str(texts), tokenizer=str(checkpoint), max_length=64)
     short = recipe("finetune", epochs=0.5)
     ours = RunSpec(str(checkpoint), data, short, conversion={"layers": 1, "passes": 2, "start": "lower"})
     folder = RunSpec(str(tmp_path / "loop"), dataclasses.replace(data, tokenizer=str(tmp_path / "loop")), short)
@@ -185,7 +185,7 @@ def test_a_converted_checkpoint_is_fine_tuned_as_its_own_folder_would_be(made: t
 def test_a_loop_made_of_pretrained_layers_is_fine_tuned_at_random_depth(made: tuple[Path, Path], tmp_path: Path) -> None:
     """Texts whose label is a word of theirs: the label can be read after every pass."""
     checkpoint, texts = made
-    data = DataSpec(source="file", path=str(texts), tokenizer=str(checkpoint), max_length=64)
+    data = File(path=str(texts), tokenizer=str(checkpoint), max_length=64)
     loop = {"layers": 1, "passes": 4, "start": "lower", "depth_sampling": "uniform"}
     ours = RunSpec(str(checkpoint), data, recipe("finetune", epochs=8, learning_rate=2e-3), conversion=loop)
     model = train_here(ours, tmp_path)
@@ -212,7 +212,7 @@ def test_with_all_of_the_loss_from_the_teacher_the_labels_do_not_matter(made: tu
     logits = np.random.default_rng(0).normal(size=(192, 2)).astype(np.float32)
     found = []
     for file, share in ((texts, 1.0), (tmp_path / "turned.csv", 1.0), (texts, 0.5)):
-        spec = DataSpec(source="file", path=str(file), tokenizer=str(checkpoint), max_length=64)
+        spec = File(path=str(file), tokenizer=str(checkpoint), max_length=64)
         data = prepare(spec, tmp_path / "prepared", progress=False)
         whole = RunSpec(str(checkpoint), spec, recipe("finetune", epochs=1))
         model = train.fresh_model(whole, data)

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from rtxlib.data.clean import UNIFORM_WORDS, clean, clean_rows, letters_alone, uniform
+from rtxlib.data.datasets import Generated
 from rtxlib.data.rows import Rows
-from rtxlib.data.spec import DataSpec
 from rtxlib.runs.keys import changed
 from rtxlib.runs.spec import data_label
 from rtxstudy.questions.domains import format_control, format_figures
@@ -95,7 +95,7 @@ def test_a_uniform_text_is_the_middle_of_the_words() -> None:
 
 
 def test_uniform_data_are_a_data_set_of_their_own_and_all_texts_are_equally_long() -> None:
-    plain = DataSpec(source="embedded", rows=300, depth=3, vocab_size=400)
+    plain = Generated(rows=300, depth=3, vocab_size=400)
     spec = dataclasses.replace(plain, uniform=True)
     assert changed(spec) == changed(plain) | {"uniform": True}  # the keys of other data stay as they are
     assert data_label(spec) == "embedded uniform"

@@ -18,8 +18,8 @@ import torch
 from statsmodels.stats.power import TTestPower
 
 from rtxlib import paths
+from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.models.presets import preset
@@ -39,7 +39,7 @@ from rtxstudy.questions.summary import limit_claims
 from rtxstudy.statistics import mean_difference, smallest_shown, standard_error
 
 WHOLE = dataclasses.replace(FULL, **NOT_RUN_YET)
-SHORT = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400, max_length=48)
+SHORT = Generated(rows=240, depth=1, vocab_size=400, max_length=48)
 
 
 # ---------------------------------------- what is run

@@ -9,9 +9,9 @@ import torch
 from near import assert_near
 from test_figures import on_its_page, refuses
 
+from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
-from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset
 from rtxstudy.questions.pretrained import guide, head_figures, heads, probing, probing_figures
@@ -19,7 +19,7 @@ from rtxstudy.questions.pretrained import guide, head_figures, heads, probing, p
 
 @pytest.fixture(scope="module")
 def data(prepared_cache) -> Prepared:
-    return prepare(DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), prepared_cache, progress=False)
+    return prepare(Generated(rows=240, depth=1, vocab_size=400), prepared_cache, progress=False)
 
 
 def encoder(data: Prepared, name: str = "bert-tiny", **changes: object) -> Encoder:

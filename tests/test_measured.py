@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from rtxlib import paths
+from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
-from rtxlib.data.spec import DataSpec
 from rtxlib.models import EarlyExit, EncoderForSequenceClassification
 from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec
@@ -28,7 +28,7 @@ from rtxstudy.questions.passes.worth import by_composition
 
 RANDOM = RunSpec(
     "recurrent-1x3x32",
-    DataSpec(source="embedded", rows=240, depth=1, vocab_size=400),
+    Generated(rows=240, depth=1, vocab_size=400),
     dataclasses.replace(RECIPES["smoke"], precision="fp32"),  # in 16 bits a batch rounds differently from a single text
     0,
     overrides={"depth_sampling": "uniform"},

@@ -17,8 +17,8 @@ from in_process import rtx
 
 from rtx import use
 from rtx.baselines.counting_words import baseline
+from rtxlib.data.datasets import Generated, data_spec
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec, of_source
 from rtxlib.errors import InputError
 from rtxlib.models import preset
 from rtxlib.models.presets import CHECKPOINTS, PRESETS
@@ -52,7 +52,7 @@ def run(home: Path) -> SimpleNamespace:
     file = home / "mine.csv"
     texts(120).to_csv(file, index=False)
     record, _ = trained(file, "--recipe", "smoke")
-    data = prepare(of_source("file", path=str(file)), home / "data" / "prepared", progress=False)
+    data = prepare(data_spec("file", path=str(file)), home / "data" / "prepared", progress=False)
     splits = {name: data.rows(name)[["text", "label_name"]].set_axis(["text", "label"], axis=1) for name in data.splits}
     file.unlink()
     return SimpleNamespace(key=record["key"], folder=Path(record["run"]), accuracy=record["accuracy"], **splits)
@@ -255,7 +255,7 @@ def test_a_recipe_for_pretrained_weights_refuses_random_ones(model: str, name: s
     done = rtx("train", "--model", model, "--data", "embedded", "--recipe", name)
     assert done.returncode == 2 and done.stderr.startswith(f"rtx: The recipe {name} is for pretrained weights")
     assert instead in done.stderr and done.stderr.count("\n") == 1
-    spec = RunSpec(model, DataSpec(rows=60), dataclasses.replace(recipe(name), epochs=1))
+    spec = RunSpec(model, Generated(rows=60), dataclasses.replace(recipe(name), epochs=1))
     with pytest.raises(InputError, match=f"is for pretrained weights, and {model} starts from random ones"):
         train_run(spec, tmp_path / "runs")
     assert not (tmp_path / "runs").exists()

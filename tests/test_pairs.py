@@ -14,9 +14,8 @@ from transformers import pipeline
 
 from rtx.baselines.counting_words import baseline
 from rtxlib.data.batching import Tokens, collate, pack
+from rtxlib.data.datasets import data_spec, read_hub
 from rtxlib.data.prepare import prepare
-from rtxlib.data.sources import read_hub
-from rtxlib.data.spec import of_source
 from rtxlib.data.tokenization import encode, train, truncate
 from rtxlib.errors import InputError
 
@@ -137,7 +136,7 @@ def test_what_is_no_pair_is_refused(home: Path, trained: dict, arguments: tuple[
 
 
 def test_inference_pairs_of_the_hub_keep_premises_on_one_side(hub: str, prepared_cache: Path) -> None:
-    data = prepare(of_source("snli"), prepared_cache, progress=False)
+    data = prepare(data_spec("snli"), prepared_cache, progress=False)
     assert data.label_names == ["contradiction", "entailment", "neutral"] and len(data.splits["test"]) == 9824
     premises = {split: set(data.rows(split)["text"]) for split in data.splits}
     assert not premises["train"] & premises["validation"] and not premises["train"] & premises["test"]
@@ -145,7 +144,7 @@ def test_inference_pairs_of_the_hub_keep_premises_on_one_side(hub: str, prepared
 
 
 def test_acceptability_is_read_from_its_configuration(hub: str, prepared_cache: Path) -> None:
-    data = prepare(of_source("cola"), prepared_cache, progress=False)
+    data = prepare(data_spec("cola"), prepared_cache, progress=False)
     assert data.label_names == ["acceptable", "unacceptable"] and len(data.splits["test"]) == 1043
     leaks = data.audit[(data.audit["check"] == "leak") & (data.audit["left"] == "train")]
     assert not leaks["rows"].any()
@@ -155,7 +154,7 @@ def test_mixed_inference_pairs_are_tested_on_the_published_pairs_and_share_no_pr
     hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
-    spec = of_source("inference_mix", max_length=64)
+    spec = data_spec("inference_mix", max_length=64)
     with pytest.raises(InputError, match=r"needs the file .*inference_mix\.parquet"):
         prepare(spec, tmp_path / "prepared")
     known = read_hub("snli", None, 0).part("test").iloc[0]

@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file
 from test_cli import SMALL
 
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import Generated
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
@@ -149,7 +149,7 @@ def test_a_run_of_several_processes_is_refused_where_one_started(
 ) -> None:
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     spec = RunSpec(
-        "recurrent-1x2x32", DataSpec(source="embedded", rows=240, vocab_size=400), RECIPES["smoke"], processes=3
+        "recurrent-1x2x32", Generated(rows=240, vocab_size=400), RECIPES["smoke"], processes=3
     )
     with pytest.raises(InputError, match="run of 3 processes, and 1 started; use torchrun --nproc-per-node 3"):
         train_run(spec, tmp_path)

@@ -18,6 +18,7 @@ from near import assert_near
 from safetensors.torch import load_file
 
 from rtxlib.data.corpus import corpus_texts, packed
+from rtxlib.data.datasets import File
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
@@ -53,7 +54,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spec(file: Path) -> DataSpec:
-    return DataSpec(source="file", path=str(file), tokenizer="wordpiece", vocab_size=150, leak_words=100)
+    return File(path=str(file), tokenizer="wordpiece", vocab_size=150, leak_words=100)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_evaluation_texts_and_phrases_of_other_texts_are_left_out(tmp_path: Path
     def made(name: str, texts: list[str]):
         path = tmp_path / f"{name}.csv"
         pd.DataFrame({"text": texts, "label": [f"l{i % 2}" for i in range(len(texts))]}).to_csv(path, index=False)
-        return prepare(DataSpec(source="file", path=str(path), vocab_size=200), prepared_cache, progress=False)
+        return prepare(File(path=str(path), vocab_size=200), prepared_cache, progress=False)
 
     judge = made("judge", [f"the judge reads number {n} of many" for n in range(60)])
     judged = judge.texts("test")[0]

@@ -139,12 +139,12 @@ sys.path.insert(0, {tests!r})
 from pathlib import Path
 from test_process import metrics_of, report
 from rtx.executors import local
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import Generated
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 os.cpu_count = lambda: 2
 local.train_run = report
-specs = {{str(seed): RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"], seed) for seed in (0, 1)}}
+specs = {{str(seed): RunSpec("standard-1x32", Generated(), RECIPES["smoke"], seed) for seed in (0, 1)}}
 local.train_all(specs, Path({runs!r}), lambda line: None, {{}})
 print(json.dumps({{"parent": os.getpid(), "workers": metrics_of(Path({runs!r}), specs)}}))
 """

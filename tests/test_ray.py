@@ -28,8 +28,8 @@ from rtx.executors import ray as executors
 from rtx.shards import answers, drive
 from rtx.shards.job import Job
 from rtxlib import paths, process
+from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.runs import store, train
@@ -42,7 +42,7 @@ from rtxstudy.compare.candidates import Candidate
 from rtxstudy.compare.texts import open_texts
 
 PATIENCE = 400  # seconds after which a test gives up waiting
-DATA = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+DATA = Generated(rows=240, depth=1, vocab_size=400)
 SPEC = RunSpec("recurrent-1x2x32", DATA, dataclasses.replace(RECIPES["smoke"], epochs=2, dropout=0.1))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from rtx.executors.execute import lookup
 from rtxlib import paths
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import Hub
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run
@@ -24,7 +24,7 @@ from rtxstudy.questions.accuracy import convergence
 from rtxstudy.questions.recipes import recipe_figures, recipe_search
 
 SEARCH, PUBLISHED = NOT_RUN_YET["search"], NOT_RUN_YET["published"]
-SST2 = DataSpec(source="sst2")
+SST2 = Hub("sst2")
 Curve = list[tuple[float, float]]  # validation loss and accuracy of each evaluation
 
 

@@ -14,7 +14,7 @@ from transformers import BertConfig, ModernBertConfig
 
 from rtx.cli.commands import cli
 from rtx.cli.common import settings_of
-from rtxlib.data.spec import DataSpec, check
+from rtxlib.data.datasets import Generated, Hub
 from rtxlib.errors import InputError
 from rtxlib.models import ModelConfig, build, pretrained
 from rtxlib.models.presets import PRESETS, preset
@@ -144,8 +144,8 @@ def test_a_seed_and_threads_out_of_range_are_told_in_a_sentence() -> None:
     assert "'--seed'" in refusal(*train("--seed", "99999999999999999999"))
     for seed in (2**63, -1, 0.5):
         with pytest.raises(InputError, match="seed is a whole number from 0 to"):
-            RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"], seed)
-    assert RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"], 2**63 - 1).seed == 2**63 - 1
+            RunSpec("standard-1x32", Generated(), RECIPES["smoke"], seed)
+    assert RunSpec("standard-1x32", Generated(), RECIPES["smoke"], 2**63 - 1).seed == 2**63 - 1
     cores = os.cpu_count()
     assert f"give at most {4 * cores}" in refusal(*train("--threads", "1000000"))
     assert f"give at most {4 * cores}" in refusal(*train("--threads", str(4 * cores + 1)))
@@ -154,24 +154,24 @@ def test_a_seed_and_threads_out_of_range_are_told_in_a_sentence() -> None:
 def test_a_run_leaves_to_the_data_what_they_decide() -> None:
     for name in ("num_labels", "vocab_size"):
         with pytest.raises(InputError, match=f"{name} is decided by the data"):
-            RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"], overrides={name: 7})
-    config = RunSpec("standard-1x32", DataSpec(), RECIPES["smoke"]).config(400, 0, ["a", "b", "c"])
+            RunSpec("standard-1x32", Generated(), RECIPES["smoke"], overrides={name: 7})
+    config = RunSpec("standard-1x32", Generated(), RECIPES["smoke"]).config(400, 0, ["a", "b", "c"])
     assert (config.vocab_size, config.num_labels) == (400, 3)
-    modern = RunSpec("modernbert-base", DataSpec(), RECIPES["smoke"]).config(400, 5, ["a", "b"])
+    modern = RunSpec("modernbert-base", Generated(), RECIPES["smoke"]).config(400, 5, ["a", "b"])
     assert modern.pad_token_id == 5  # its default, 50,283, is not one of 400 tokens
 
 
 def test_embedded_texts_are_no_more_than_fit_in_memory() -> None:
-    check(DataSpec(rows=10**7))
-    check(DataSpec(source="sst2", rows=10**9))
+    Generated(rows=10**7).check()
+    Hub("sst2", rows=10**9).check()
     for rows in (10**7 + 1, 10**9, True):
         with pytest.raises(InputError, match="rows is a whole number from 20 to 10,000,000"):
-            check(DataSpec(rows=rows))
+            Generated(rows=rows).check()
 
 
 def test_what_makes_sense_is_taken_and_keeps_its_key() -> None:
     """Keys from before values were checked: old runs in a store must still be found."""
-    data, words = DataSpec(source="sst2"), {"residual": "damped", "residual_scale": 0.5}
+    data, words = Hub("sst2"), {"residual": "damped", "residual_scale": 0.5}
     assert RunSpec("recurrent-3x2x256", data, RECIPES["default"], 0).key("x") == "b620403e00f69fb6"
     keys = {name: RunSpec("recurrent-3x2x256", data, recipe(name), 3, words, 2).key("x") for name in RECIPES}
     assert keys == {

@@ -29,8 +29,8 @@ from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 from rtx import doctor, use
 from rtxlib import atomic, checksums, paths
 from rtxlib.data import prepared
+from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
-from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import INDEX, WEIGHTS
@@ -41,7 +41,7 @@ from rtxlib.training import checkpoint, trainer
 from rtxlib.training.recipe import RECIPES
 from rtxstudy import published
 
-SPEC = RunSpec("recurrent-1x2x32", DataSpec(source="embedded", rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0)
+SPEC = RunSpec("recurrent-1x2x32", Generated(rows=240, depth=1, vocab_size=400), RECIPES["smoke"], 0)
 
 
 @pytest.fixture(scope="module")

@@ -65,16 +65,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON; 
 
 def data_spec(data: str, **fields: Any) -> Any:
     """The DataSpec of a source's name or of a file. A field that is None keeps its default."""
+    from rtxlib.data import datasets
     from rtxlib.data.files import SUFFIXES, existing
-    from rtxlib.data.sources import HUB
-    from rtxlib.data.spec import of_source
 
     options = {field: value for field, value in fields.items() if value is not None}
-    known = ("embedded", "domains", "composed", *HUB)
+    known = ("embedded", "domains", "composed", *datasets.HUB)
     if data in known:
-        return of_source(data, **options)
+        return datasets.data_spec(data, **options)
     if Path(data).suffix.lower() in SUFFIXES or os.path.exists(data):
-        return of_source("file", path=existing(data).resolve().as_posix(), **options)
+        return datasets.data_spec("file", path=existing(data).resolve().as_posix(), **options)
     name = shortened(data)
     raise InputError(f"There is no data '{name}'; name a file, or one of {', '.join(known)}.{nearest(name, known)}")
 

@@ -79,17 +79,16 @@ def compose(task: str, rows: int, steps: int, items: int, seed: int, out: str, f
     start, among several that point to one another. The columns are text, text_pair, label, split, depth (k) and sentence.
     A part of the training rows is easier than the others.
     """
-    from rtxlib.data.sources import TASKS, read_composed
-    from rtxlib.data.spec import check, of_source
+    from rtxlib.data.datasets import Composed
 
-    known = TASKS["composed"]
+    known = Composed.tasks
     if task not in known:
         raise InputError(f"There is no task '{shortened(task)}'; there are {', '.join(known)}.{nearest(task, known)}")
     if Path(out).suffix[1:].lower() not in FORMATS:
         raise InputError(f"'{visible(out)}' must end in .{', .'.join(FORMATS)}.")
     check_out(out, force)
-    spec = of_source("composed", task=task, rows=rows, depth=steps, items=items, seed=seed)
-    check(spec)
-    table = read_composed(spec).table.drop(columns="domain")
+    spec = Composed(task=task, rows=rows, depth=steps, items=items, seed=seed)
+    spec.check()
+    table = spec.read().table.drop(columns="domain")
     write_table(Path(out), table)
     click.echo(f"{visible(out)}  {len(table):,} rows", err=True)

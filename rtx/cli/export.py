@@ -131,10 +131,10 @@ def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair
     """
     from rtx.export import held_out
     from rtxlib.data import clean
-    from rtxlib.data.spec import DataSpec
+    from rtxlib.data.datasets import from_record
     from rtxlib.runs import trained
 
-    pairs, switches = trained.reads_pairs(run), clean.switches(DataSpec(**run.spec["data"]))
+    pairs, switches = trained.reads_pairs(run), clean.switches(from_record(run.spec["data"]))
     if texts is not None:
         _, rows = read_texts(texts, column, (pair_column or "text_pair") if pairs else None)
         return held_out.of_file(rows, Path(texts).name, switches)

@@ -31,7 +31,7 @@ from rtx.export.opened import CARD, RECORD, SCRIPT, TOKENIZER
 from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.data import clean
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import from_record
 from rtxlib.data.tokenization import LONGEST_TEXT
 from rtxlib.errors import InputError
 from rtxlib.runs import trained
@@ -117,7 +117,7 @@ def export(
     """
     if out.exists():
         raise InputError(f"{out} exists already; name a new folder.")
-    classifier, spec = opened_classifiers.load(run.path), DataSpec(**run.spec["data"])
+    classifier, spec = opened_classifiers.load(run.path), from_record(run.spec["data"])
     labels = run.spec["label_names"]
     name = f"{run.metrics['model']}, run {run.key}"
     described = _Run(name, labels, trained.reads_pairs(run), texts)

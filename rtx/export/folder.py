@@ -23,7 +23,7 @@ from rtxlib import checksums
 from rtxlib.atomic import replacing_folder
 from rtxlib.data import clean
 from rtxlib.data.batching import collate
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import from_record
 from rtxlib.data.tokenization import LONGEST_TEXT, pretrained_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
@@ -54,7 +54,7 @@ class Source:
 def of_run(run: Run) -> Source:
     """The network of a run. Raises InputError as :func:`rtxlib.runs.trained.open_run`."""
     model, tokenizer = trained.open_run(run)
-    spec = DataSpec(**run.spec["data"])
+    spec = from_record(run.spec["data"])
     name = f"{run.metrics['model']}, run {run.key}"
     names = run.spec["label_names"]
     return Source(model.to("cpu"), tokenizer, name, names, trained.reads_pairs(run), clean.switches(spec), spec.max_length)

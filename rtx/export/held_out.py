@@ -13,6 +13,7 @@ import pandas as pd
 
 from rtxlib import paths
 from rtxlib.data import clean, synthetic
+from rtxlib.data.datasets import from_record
 from rtxlib.data.prepare import prepare
 from rtxlib.data.rows import PAIR, Text, cut, sides, texts_of
 from rtxlib.data.spec import DataSpec
@@ -62,7 +63,7 @@ def of_run(run: Run) -> HeldOut:
     Raises InputError when the texts of a comparison are gone; its model holds none.
     """
     if not (run.path / POINTER).is_file():
-        return of_data(DataSpec(**run.spec["data"]))
+        return of_data(from_record(run.spec["data"]))
     file = run.path / json.loads((run.path / POINTER).read_text(encoding="utf-8"))["path"]
     try:
         table = pd.read_parquet(file)

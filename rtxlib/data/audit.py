@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rtxlib.data import sources
 from rtxlib.data.containment import occurrences, words_key
 from rtxlib.data.rows import PAIR, SPLITS
 from rtxlib.errors import InputError
@@ -26,7 +25,7 @@ _EXAMPLE = 90  # characters of an example
 
 def audit_source(rows: Rows, spec: DataSpec) -> pd.DataFrame:
     """Every check on the rows before they are split: on the published splits, or on the pool as it was read."""
-    test = sources.published_test(spec)
+    test = spec.published_test
     if test is not None:
         test_name = "official dev" if test == "validation" else f"official {test}"
         return audit({"official train": rows.part("train"), test_name: rows.part(test)}, spec.leak_words)
@@ -48,8 +47,7 @@ def audit_splits(rows: Rows, spec: DataSpec) -> pd.DataFrame:
     table = audit({name: rows.part(name) for name in SPLITS}, spec.leak_words)
     if not spec.allow_leaks:
         published = [frozenset(("train", "test")), frozenset(("validation", "test"))]
-        phrases = spec.source in sources.HUB and sources.HUB[spec.source].phrases
-        stop_on_leaks(table, spec.leak_words, published if phrases else [])
+        stop_on_leaks(table, spec.leak_words, published if spec.phrases else [])
     return table
 
 

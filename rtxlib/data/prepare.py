@@ -15,10 +15,11 @@ import pandas as pd
 from filelock import FileLock
 from huggingface_hub import constants
 
-from rtxlib.data import audit, clean, prepared, sources, splits, tokenization
+from rtxlib.data import audit, clean, prepared, splits, tokenization
+from rtxlib.data.datasets import File
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import SPLITS
-from rtxlib.data.spec import DataSpec, check
+from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import TokenizerFile
 from rtxlib.errors import READ_ONLY, InputError, disk_full, visible
 
@@ -40,12 +41,12 @@ def prepare(spec: DataSpec, cache: Path, progress: bool = True) -> Prepared:
         InputError: a problem that the user can fix: a field out of range, a source out of reach, a file that cannot be read, a
             leak across splits, a full disk.
     """
-    check(spec)
+    spec.check()
     cache = Path(cache)
     try:
-        revisions = sources.revisions(spec)
+        revisions = spec.revisions()
     except InputError:
-        earlier = next(prepared.made_before(spec, cache), None) if sources.hub_names(spec) else None
+        earlier = next(prepared.made_before(spec, cache), None) if spec.hub else None
         if earlier is None:
             raise
         return _noted(earlier, "The Hub and its cache were out of reach; the data were prepared earlier.")
@@ -100,13 +101,13 @@ def make(
     Args:
         folder: must not exist
         spec: what is wanted
-        revisions: of ``sources.revisions``
+        revisions: of ``spec.revisions()``
         file: of ``tokenization.fetch``; None to train a vocabulary
         progress: as in ``prepare``
     """
     started = time.monotonic()
-    _say(f"reading {spec.path if spec.source == 'file' else ', '.join(revisions)}", progress)
-    rows = sources.read(spec)
+    _say(f"reading {spec.path if isinstance(spec, File) else ', '.join(revisions)}", progress)
+    rows = spec.read()
     clean.clean_rows(rows, spec)
     _say(f"splitting {len(rows.table):,} rows", progress)
     source_audit = audit.audit_source(rows, spec)
@@ -117,7 +118,7 @@ def make(
     _say("looking for leaks", progress)
     split_audit = audit.audit_splits(rows, spec)
     sizes = {name: len(arrays[name]) for name in SPLITS}
-    mirrored = sources.hub_names(spec) and constants.ENDPOINT != PUBLISHERS
+    mirrored = spec.hub and constants.ENDPOINT != PUBLISHERS
     provenance = {
         "source": " + ".join(revisions) + (", from a mirror of the Hub" if mirrored else ""),
         "revision": ", ".join(dict.fromkeys(revisions.values())),

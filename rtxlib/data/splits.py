@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rtxlib.data import memory, sources
+from rtxlib.data import datasets, memory
 from rtxlib.data.containment import groups, occurrences, words_key
 from rtxlib.data.rows import FEWEST, SPLITS, Rows
 from rtxlib.errors import InputError
@@ -35,13 +35,13 @@ def split_rows(rows: Rows, spec: DataSpec) -> None:
     Raises:
         InputError: too few rows or classes are left.
     """
-    if spec.source == "composed":  # it is split already, by the sentences of its phrases
+    if isinstance(spec, datasets.Composed):  # it is split already, by the sentences of its phrases
         return
-    if sources.has_published_splits(spec):
-        split = _split_phrases if spec.source == sources.PHRASES else _split_published
+    if spec.published_test is not None:
+        split = _split_phrases if spec.phrases else _split_published
         split(rows, spec)
     else:
-        if sources.hub_names(spec):  # other sources keep all their rows
+        if spec.hub:  # other sources keep all their rows
             _drop_repeats(rows, np.zeros(len(rows.table), bool))
         _split_pool(rows, spec)
     if spec.train_fraction < 1:
@@ -80,7 +80,7 @@ def _split_published(rows: Rows, spec: DataSpec) -> None:
     Rows that share a text with a test row, apart from case and punctuation, or lie inside one are dropped. Where the spec asks
     for the test set of a source that is pooled otherwise, the other rows are balanced; the test set keeps its shares.
     """
-    official = sources.published_test(spec)
+    official = spec.published_test
     test = (rows.table["split"] == official).to_numpy()
     group = groups(rows.table["text"].tolist(), spec.leak_words)
     known = ~test & np.isin(group, group[test])
@@ -114,7 +114,7 @@ def _balance_all_but_test(rows: Rows, seed: int) -> None:
 def _draw_from_published(rows: Rows, spec: DataSpec) -> None:
     """Draw the asked number of rows for training and validation. The test set stays whole."""
     train, validation, test = (rows.where(name) for name in SPLITS)
-    asked = sources.POOLED_ROWS if spec.official_test and spec.rows is None else spec.rows
+    asked = datasets.POOLED_ROWS if spec.official_test and spec.rows is None else spec.rows
     if asked is not None and asked < len(train) + len(validation):
         held = min(len(validation), max(2, asked // 10))
         keep = [test]
@@ -134,8 +134,8 @@ def _drop_repeats(rows: Rows, published: np.ndarray) -> None:
 def _split_pool(rows: Rows, spec: DataSpec) -> None:
     """Draw the rows that are asked for and split them 80/10/10, rows of the same or contained texts together."""
     strata = (rows.table["domain"] + " " + rows.table["label"]).to_numpy(dtype=object)
-    if spec.source == "domains" and spec.task == "domain":  # strata keeps the sentiment, so classes stay balanced by it
-        rows.table, rows.label_names = rows.table.assign(label=rows.table["domain"]), list(sources.DOMAINS)
+    if isinstance(spec, datasets.Pooled) and spec.task == "domain":  # strata keeps the sentiment, so classes stay balanced by it
+        rows.table, rows.label_names = rows.table.assign(label=rows.table["domain"]), list(datasets.DOMAINS)
     chosen = _draw(rows, strata, spec)
     if len(rows.table) < FEWEST:
         dropped = ", ".join(f"{step}: {before - after:,}" for step, before, _, after in rows.steps if after < before)
@@ -166,11 +166,10 @@ def _require_memory(texts: pd.Series) -> None:
 def _draw(rows: Rows, strata: np.ndarray, spec: DataSpec) -> np.ndarray:
     """Keep the rows that are asked for, note where there are fewer, and return their indices."""
     chosen, step = np.arange(len(strata)), "all"
-    pooled = spec.source == "domains" or (spec.source in sources.HUB and not sources.HUB[spec.source].proportions)
-    if pooled:
-        asked, step = spec.rows or sources.POOLED_ROWS, "balanced first, sized second"
+    if spec.balanced:
+        asked, step = spec.rows or datasets.POOLED_ROWS, "balanced first, sized second"
         rank = np.random.default_rng(spec.seed).permutation(len(strata))
-        movies = np.flatnonzero(rows.table["domain"] == sources.DOMAINS[0])  # phrases of SST-2
+        movies = np.flatnonzero(rows.table["domain"] == datasets.DOMAINS[0])  # phrases of SST-2
         rank[movies] = maximal_first(rows.table["text"].to_numpy()[movies], spec.seed)
         chosen = balanced(strata, asked, rank)
         counts = pd.Series(strata).value_counts()

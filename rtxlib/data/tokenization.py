@@ -15,8 +15,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from rtxlib.checksums import check_kinds
-from rtxlib.data import sources
 from rtxlib.data.batching import Tokens
+from rtxlib.data.datasets import INSTEAD
 from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, sides, texts_of
 from rtxlib.data.splits import by_length
 from rtxlib.errors import InputError, disk_full
@@ -49,7 +49,7 @@ class TokenizerFile(NamedTuple):
 
 def wanted(spec: DataSpec) -> str | None:
     """The model whose tokenizer a spec asks for, a folder or a Hub id; None where a vocabulary is to be trained."""
-    if spec.tokenizer == "bert" or (spec.tokenizer == "auto" and sources.hub_names(spec)):
+    if spec.tokenizer == "bert" or (spec.tokenizer == "auto" and spec.hub):
         return BERT
     return spec.tokenizer if "/" in spec.tokenizer else None
 
@@ -72,7 +72,7 @@ def fetch(model: str) -> TokenizerFile | None:
         path = Path(hf_hub_download(model, "tokenizer.json", local_files_only=not answers))
     except Exception as error:  # no such repo on this Hub, or no connection; the caller says so
         if disk_full(error):
-            raise unreachable(model, error, sources.INSTEAD) from error
+            raise unreachable(model, error, INSTEAD) from error
         return None
     return TokenizerFile(model, path, path.parent.name)  # the cache names the folder by the commit
 

@@ -16,10 +16,11 @@ GENERATION = 1
 def changed(settings: Any) -> dict[str, Any]:
     """The fields of a dataclass that differ from their defaults; dataclasses inside it likewise.
 
-    A key is made of these, so that a new setting with a default does not change the keys of what was trained before.
+    A key is made of these, so that a new setting with a default does not change the keys of what was trained before. A field
+    whose metadata say "in_key" is always among them.
     """
-    named = {field.name: (getattr(settings, field.name), field.default) for field in dataclasses.fields(settings)}
-    return {name: _plain(value) for name, (value, default) in named.items() if value != default}
+    values = {field: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    return {field.name: _plain(value) for field, value in values.items() if value != field.default or "in_key" in field.metadata}
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from transformers import PreTrainedTokenizerFast
 from rtxlib import paths
 from rtxlib.checksums import SUMS
 from rtxlib.data.corpus import corpus_texts, packed
+from rtxlib.data.datasets import from_record
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
@@ -66,7 +67,7 @@ class Pretraining:
     @classmethod
     def from_canonical(cls, record: Mapping[str, Any]) -> Pretraining:
         """The pretraining of a record that :meth:`canonical` made."""
-        data, kept_out = (tuple(DataSpec(**spec) for spec in record[name]) for name in ("data", "kept_out"))
+        data, kept_out = (tuple(map(from_record, record[name])) for name in ("data", "kept_out"))
         return cls(**{**record, "data": data, "kept_out": kept_out, "recipe": Recipe(**record["recipe"])})
 
     @property

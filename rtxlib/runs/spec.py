@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rtxlib.data.sources import TASKS
+from rtxlib.data.datasets import Composed, from_record
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
@@ -148,7 +148,7 @@ class RunSpec:
         """
         return cls(
             record["model"],
-            DataSpec(**record["data"]),
+            from_record(record["data"]),
             Recipe(**record["recipe"]),
             record["seed"],
             record["overrides"],
@@ -212,9 +212,8 @@ def _setting(field: str, value: Any) -> str:
 
 def data_label(data: DataSpec) -> str:
     """The data's name in tables and figures: the source, and the part of it that is used."""
-    name = data.path.rsplit("/", 1)[-1] if data.source == "file" and data.path else data.source
-    parts = [name]
-    if data.source == "composed" or data.task != TASKS.get(data.source, ("sentiment",))[0]:  # not the source's own task
+    parts = [data.name]
+    if isinstance(data, Composed) or data.task != data.tasks[0]:  # not the source's own task
         parts.append(data.task)
     if data.task == "pointer":
         parts.append(f"{data.depth} steps among {data.items}")

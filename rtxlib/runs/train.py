@@ -20,7 +20,6 @@ from rtxlib import paths
 from rtxlib.data.clean import switches
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
-from rtxlib.data.sources import has_pairs
 from rtxlib.data.tokenization import load_tokenizer, special_ids
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
@@ -315,7 +314,7 @@ def _write(
     model.to("cpu").save_pretrained(folder)
     data.tokenizer.save_pretrained(folder)
     cleaning = switches(spec.data)
-    (folder / store.CARD).write_text(model_card(metrics, data.label_names, cleaning, has_pairs(spec.data)), encoding="utf-8")
+    (folder / store.CARD).write_text(model_card(metrics, data.label_names, cleaning, spec.data.pairs), encoding="utf-8")
     identity = {"key": key, "model": spec.name, "seed": spec.seed, "data": metrics["data"]}
     store.write_table(folder / "curves.parquet", trained.curve.assign(**identity))
     labels = data.splits["test"].labels

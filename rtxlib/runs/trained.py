@@ -14,9 +14,8 @@ from transformers import PreTrainedTokenizerBase
 from rtxlib import checksums
 from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import STEPS, clean_texts
+from rtxlib.data.datasets import from_record
 from rtxlib.data.rows import Text
-from rtxlib.data.sources import has_pairs
-from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
 from rtxlib.errors import InputError, fact, shown
 from rtxlib.models.heads import EncoderForSequenceClassification
@@ -88,7 +87,7 @@ def _unreadable(run: Run, part: str, error: Exception) -> InputError:
 
 def reads_pairs(run: Run) -> bool:
     """Whether a run was trained on pairs of texts."""
-    return has_pairs(DataSpec(**run.spec["data"]))
+    return from_record(run.spec["data"]).pairs
 
 
 def cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:

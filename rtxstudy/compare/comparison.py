@@ -362,12 +362,11 @@ def _mark(folder: Path, file: Path, texts: Texts) -> None:
 
 def _sample(folder: Path) -> str:
     """The path of generated film reviews, for whoever wants to see the notebook first."""
-    from rtxlib.data import sources
-    from rtxlib.data.spec import DataSpec
+    from rtxlib.data.datasets import Generated
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
-    rows = sources.read(DataSpec(rows=SAMPLE_ROWS)).table.head(SAMPLE_ROWS)
+    rows = Generated(rows=SAMPLE_ROWS).read().table.head(SAMPLE_ROWS)
     rows[["text", "label"]].to_csv(folder / "sample.csv", index=False)
     return str(folder / "sample.csv")
 

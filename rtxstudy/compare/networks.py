@@ -14,9 +14,9 @@ import pandas as pd
 
 from rtx.classifiers.network import Network
 from rtxlib.data import audit, prepared, tokenization
+from rtxlib.data.datasets import File
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import Rows
-from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.runs import store
@@ -35,8 +35,7 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_lengt
     tokenizer: a pretrained model's name, or "wordpiece" for a vocabulary of the training rows. Prepared once per ``folder``.
     """
     whole = len(texts.rows("train"))
-    spec = DataSpec(
-        source="file",
+    spec = File(
         path=texts.name,
         text_column=texts.columns.text,
         text_pair_column=texts.columns.pair,

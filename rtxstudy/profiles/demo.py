@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import Generated
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.conversions import CONVERSIONS
 from rtxstudy.profiles.profile import DepthTask, LoopStudy, Profile
 
-_DEMO = DataSpec(source="embedded", rows=3000, depth=2, vocab_size=2000)
+_DEMO = Generated(rows=3000, depth=2, vocab_size=2000)
 # Texts whose verdict is composed of up to four operators. One narrow layer cannot compose them, four layers can, and so can
 # one layer that is passed four times: what the study is about, in minutes. The most tokens tell its label from that of _DEMO.
 _COMPOSED = dataclasses.replace(_DEMO, rows=8000, depth=4, max_length=128)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import Composed, Generated
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.conversions import CONVERSIONS, READ_EARLY
@@ -22,7 +22,7 @@ from rtxstudy.profiles.profile import (
 )
 
 _HIDDEN_TOKENS = named_recipe("pretrain", epochs=1, batch_rows=8)
-_SMOKE = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+_SMOKE = Generated(rows=240, depth=1, vocab_size=400)
 
 SMOKE = Profile(
     name="smoke",
@@ -80,7 +80,7 @@ SMOKE = Profile(
     exit_studies=(ExitStudy(_SMOKE, named_recipe("finetune", epochs=0.5), READ_EARLY | {"layers": 1}, seeds=1),),
     composed=(
         ComposedTask(
-            DataSpec(source="composed", task="pointer", rows=240, depth=2, items=4),
+            Composed(task="pointer", rows=240, depth=2, items=4),
             RECIPES["smoke"],
             32,
             layers=1,

@@ -342,11 +342,11 @@ def _hold() -> None:
 
 RAY = """
 import dataclasses, sys
-from rtxlib.data.spec import DataSpec
+from rtxlib.data.datasets import Generated
 from rtx.executors import execute
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
-data = DataSpec(source="embedded", rows=240, depth=1, vocab_size=400)
+data = Generated(rows=240, depth=1, vocab_size=400)
 spec = RunSpec("recurrent-1x2x32", data, dataclasses.replace(RECIPES["smoke"], epochs=60))
 execute.run([dataclasses.replace(spec, seed=seed) for seed in range(3)], executor=sys.argv[1], timed=False)
 """

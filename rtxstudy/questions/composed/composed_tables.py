@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from rtx.baselines.counting_words import NAME, baseline
+from rtxlib.data.datasets import SENTIMENTS, read_phrases
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import SPLITS
-from rtxlib.data.sources import SENTIMENTS, read_phrases
 from rtxstudy.comparisons import correct
 from rtxstudy.finished import Runs
 from rtxstudy.questions.depth_gain.gains import ARMS, beside_words, depth_gain
