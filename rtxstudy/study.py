@@ -1,11 +1,14 @@
 """The handle of a notebook: one study at one size, with its data, runs, tables, figures, provenance and clock.
 
-A notebook opens a study, asks it for runs and tables, shows figures through it, and closes it::
+A notebook opens a study, asks it questions, shows and says what they answer, and closes it::
 
     study = Study.open(profile, seeds=seeds, rows=rows)
-    runs = study.run("baseline")
-    study.show(accuracy_intervals(runs.table), "02_accuracy", runs.table, alt="…")
+    unified = study.ask(further.unified)
+    study.show(further.draw_unified, unified)
+    study.say(domain_claims.pairs, unified.differences)
     study.close()
+
+A question that the profile does not ask answers with :class:`rtxstudy.absent.Absent`, of which nothing is shown but the reason.
 
 Imports that load torch stand inside the methods, because :meth:`Study.open` tunes the process before torch is loaded.
 """
@@ -27,19 +30,20 @@ from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.process import tune
 from rtxstudy import names, published
+from rtxstudy.absent import Absent, first_absent
 from rtxstudy.claims import Claim, sentences
 from rtxstudy.finished import Runs
 from rtxstudy.live import Live
 from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
 
     from rtxlib.data.prepared import Prepared
     from rtxlib.data.spec import DataSpec
     from rtxlib.runs.spec import RunSpec
     from rtxlib.runs.store import Run
-    from rtxstudy.figures.save import Shown
+    from rtxstudy.figures.save import Drawing, Shown
     from rtxstudy.profiles import Profile
 
 @dataclass
@@ -60,6 +64,7 @@ class Study:
     _sources: dict[str, dict[str, Any]] = field(default_factory=dict)  # data label → row, of the data asked for so far
     _seeds: set[int] = field(default_factory=set)  # of the runs asked for so far
     _claims: dict[str, list[Claim]] = field(default_factory=dict)  # question → the claims made so far
+    _reasons: set[str] = field(default_factory=set)  # of absent answers, shown so far
     _number: str = ""  # of the notebook, as its figures have it
 
     @classmethod
@@ -270,8 +275,14 @@ class Study:
         return table
 
     def publish(self, study: str, runs: Iterable[Run] = (), **tables: pd.DataFrame) -> None:
-        """Write what a study found: its runs, and further tables that several studies share (:func:`published.publish`)."""
-        published.publish(study, runs, self.results, **tables)
+        """Write what a study found: its runs, and further tables that several studies share (:func:`published.publish`).
+
+        Nothing is written of an answer that is absent.
+        """
+        if isinstance(runs, Absent):
+            return
+        there = {name: table for name, table in tables.items() if not isinstance(table, Absent)}
+        published.publish(study, runs, self.results, **there)
 
     def findings(self) -> dict[str, pd.DataFrame]:
         """What all studies of this profile have published: :func:`rtxstudy.published.findings`."""
@@ -279,34 +290,64 @@ class Study:
 
     # ---------------------------------------------------------------------------------------------------------- showing
 
-    def show(
-        self, figure: Figure, stem: str, numbers: pd.DataFrame, alt: str, caption: str | None = None, finds: bool = True
-    ) -> Shown:
-        """Save a figure with the numbers it draws, as :func:`rtxstudy.figures.save.save` does, and show it.
+    def ask(self, question: Callable[..., Any], *answers: Any) -> Any:
+        """What ``question(study, *answers)`` answers: an object with named tables and runs, or :class:`~rtxstudy.absent.Absent`.
 
-        ``alt``: what stands where in the figure. Its title is put before it, because the title says what is seen.
-        ``finds``: False folds it away behind a line that says that it finds nothing.
+        A question about an answer that is absent is absent for the same reason.
+        """
+        return first_absent(answers) or question(self, *answers)
+
+    def show(self, draw: Callable[..., Drawing], *answers: Any) -> Shown | Markdown:
+        """Save what ``draw(study, *answers)`` draws, as :func:`rtxstudy.figures.save.save` does, and show it.
+
+        If an answer is absent, show the reason.
         """
         from rtxstudy.figures.save import save
 
-        self._number = stem.partition("_")[0]
-        heading = " ".join(figure.texts[0].get_text().split()) if figure.texts else ""
-        seen = f"{heading}. {alt}" if heading else alt  # the title says what is seen, and the alt text where
-        return save(figure, stem, numbers, self.figures, seen, caption, finds)
+        if absent := first_absent(answers):
+            return self._reason(absent)
+        drawing = draw(self, *answers)
+        self._number = drawing.stem.partition("_")[0]
+        heading = " ".join(drawing.figure.texts[0].get_text().split()) if drawing.figure.texts else ""
+        alt = f"{heading}. {drawing.alt}" if heading else drawing.alt  # the title says what is seen, and the alt text where
+        return save(drawing.figure, drawing.stem, drawing.numbers, self.figures, alt, drawing.caption, drawing.finds)
+
+    def tabulate(self, make: Callable[..., pd.DataFrame], *answers: Any, title: str | None = None) -> Styler | Markdown:
+        """The table that ``make(*answers)`` gives, without its index, under ``title``; nothing for a table without rows.
+
+        If an answer is absent, show the reason.
+        """
+        if absent := first_absent(answers):
+            return self._reason(absent)
+        table = make(*answers)
+        if table.empty:
+            return Markdown("")
+        styled = table.style.hide(axis="index")
+        return styled.set_caption(title) if title else styled
+
+    def _reason(self, absent: Absent) -> Markdown:
+        """The reason of an absent answer, once in a notebook."""
+        if absent.why in self._reasons:
+            return Markdown("")
+        self._reasons.add(absent.why)
+        return Markdown(f"*Skipped. {absent.why}*")
 
     @property
     def speaks(self) -> bool:
         """Whether claims are made. They are written for the full study; the other profiles show their tables alone."""
         return self.profile.name == "full"
 
-    def claim(self, make: Callable[..., Claim | list[Claim]], *arguments: Any) -> Markdown:
+    def say(self, make: Callable[..., Claim | list[Claim]], *answers: Any) -> Markdown:
         """The claims that a function of :mod:`rtxstudy.questions` makes: those that are true, as a paragraph or a list.
 
-        The function's module is their question, under which :meth:`close` publishes all of them, the others too.
+        The function's module is their question, under which :meth:`close` publishes all of them, the others too. If an answer is
+        absent, the reason.
         """
+        if absent := first_absent(answers):
+            return self._reason(absent)
         if not self.speaks:
             return Markdown("")
-        made = make(*arguments)
+        made = make(*answers)
         claims = made if isinstance(made, list) else [made]
         self._claims.setdefault(make.__module__.rpartition(".")[2], []).extend(claims)
         said = sentences(claims)

@@ -31,6 +31,18 @@ _ENLARGE = (
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """A figure with what is saved beside it: what a question draws, and :meth:`rtxstudy.study.Study.show` shows."""
+
+    figure: Figure
+    stem: str  # of its files, with the number of its notebook: "06_unified"
+    numbers: pd.DataFrame  # what it draws
+    alt: str  # what stands where; its title is put before it
+    caption: str | None = None
+    finds: bool = True  # False folds it away behind a line that says that it finds nothing
+
+
+@dataclass(frozen=True)
 class Shown:
     """A saved figure. As the last expression of a cell it is shown, with its alt text."""
 
