@@ -37,6 +37,7 @@ from rtxstudy.live import Live
 from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas.io.formats.style import Styler
 
     from rtxlib.data.prepared import Prepared
@@ -297,16 +298,17 @@ class Study:
         """
         return first_absent(answers) or question(self, *answers)
 
-    def show(self, draw: Callable[..., Drawing], *answers: Any) -> Shown | Markdown:
+    def show(self, draw: Callable[..., Drawing] | Figure, *answers: Any, **more: Any) -> Shown | Markdown:
         """Save what ``draw(study, *answers)`` draws, as :func:`rtxstudy.figures.save.save` does, and show it.
 
-        If an answer is absent, show the reason.
+        If an answer is absent, show the reason. A figure that is drawn already comes with the other fields of
+        :class:`~rtxstudy.figures.save.Drawing`.
         """
-        from rtxstudy.figures.save import save
+        from rtxstudy.figures.save import Drawing, save
 
         if absent := first_absent(answers):
             return self._reason(absent)
-        drawing = draw(self, *answers)
+        drawing = draw(self, *answers) if callable(draw) else Drawing(draw, *answers, **more)
         self._number = drawing.stem.partition("_")[0]
         heading = " ".join(drawing.figure.texts[0].get_text().split()) if drawing.figure.texts else ""
         alt = f"{heading}. {drawing.alt}" if heading else drawing.alt  # the title says what is seen, and the alt text where
