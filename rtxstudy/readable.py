@@ -266,7 +266,8 @@ def deployed(table: pd.DataFrame) -> pd.DataFrame:
 def neighbours(table: pd.DataFrame) -> pd.DataFrame:
     """Of :func:`~rtxstudy.questions.pretrained.converted_embeddings.means`: one row per model, one column per panel."""
     wide = table.pivot(index="model", columns="panel", values="mean")
-    return wide.loc[table["model"].unique(), table["panel"].unique()].map(percent)
+    percents = wide.loc[table["model"].unique(), table["panel"].unique()].map(percent)
+    return percents.rename_axis(columns=None).reset_index()
 
 
 EXITS = {  # column of rtxstudy.questions.early_exit.bounded_exits.against_all_passes → its readable name and its format

@@ -125,6 +125,7 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
         "elsewhere": elsewhere,
         "plan_b": _all(plan_b_arms),
     },
+    "11_what_passes_do": {"variants": variants, "depths": depths, "random_depth": random_depth},
     "04_sensitivity": {
         "grid": grid,
         "data_size": data_size,
@@ -144,8 +145,13 @@ STUDIES: dict[str, dict[str, Callable[[Profile], list[RunSpec]]]] = {
         "where_depth_pays": where_depth_pays,
         "converted": converted,
         "conversions": conversions,
-        "leaving_early": leaving_early,
         "composed": composed,
+    },
+    "12_what_a_loop_costs": {
+        "where_depth_pays": where_depth_pays,
+        "converted": converted,
+        "conversions": conversions,
+        "leaving_early": leaving_early,
     },
 }
 

@@ -65,6 +65,7 @@ class Study:
     _sources: dict[str, dict[str, Any]] = field(default_factory=dict)  # data label → row, of the data asked for so far
     _seeds: set[int] = field(default_factory=set)  # of the runs asked for so far
     _claims: dict[str, list[Claim]] = field(default_factory=dict)  # question → the claims made so far
+    _answers: dict[Callable[..., Any], Any] = field(default_factory=dict)  # question → its answer
     _reasons: set[str] = field(default_factory=set)  # of absent answers, shown so far
     _number: str = ""  # of the notebook, as its figures have it
 
@@ -294,9 +295,14 @@ class Study:
     def ask(self, question: Callable[..., Any], *answers: Any) -> Any:
         """What ``question(study, *answers)`` answers: an object with named tables and runs, or :class:`~rtxstudy.absent.Absent`.
 
-        A question about an answer that is absent is absent for the same reason.
+        A question about an answer that is absent is absent for the same reason. A question without answers is asked once in a
+        notebook, however many others need it.
         """
-        return first_absent(answers) or question(self, *answers)
+        if answers:
+            return first_absent(answers) or question(self, *answers)
+        if question not in self._answers:
+            self._answers[question] = question(self)
+        return self._answers[question]
 
     def show(self, draw: Callable[..., Drawing] | Figure, *answers: Any, **more: Any) -> Shown | Markdown:
         """Save what ``draw(study, *answers)`` draws, as :func:`rtxstudy.figures.save.save` does, and show it.

@@ -25,8 +25,10 @@ TEMPLATE = Path(__file__).parent / "template"
 # The order of the chapters: where depth pays, the loop on SST-2 and elsewhere, pretraining, other domains, the answer's limits
 CHAPTERS = (
     "09_where_depth_pays",
+    "12_what_a_loop_costs",
     "02_baseline",
     "03_recurrent",
+    "11_what_passes_do",
     "05_width_vs_depth",
     "04_sensitivity",
     "07_pretrained_encoders",

@@ -58,6 +58,8 @@ NOTEBOOKS: dict[str, tuple[str, ...]] = {  # each notebook and those it needs, i
     "07_pretrained_encoders": (AUDIT,),
     "08_transformer_tour": (),
     "09_where_depth_pays": (AUDIT,),
+    "11_what_passes_do": (AUDIT,),
+    "12_what_a_loop_costs": (AUDIT,),
 }
 # The report gathers the tables of the audit and of all notebooks that need it.
 NOTEBOOKS["99_report"] = (AUDIT, *(name for name, needs in NOTEBOOKS.items() if AUDIT in needs))

@@ -66,7 +66,8 @@ def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     tokenizer, table = own.data[0].tokenizer, {"embedding_size": own.embedding_size}
     evaluated = (*(each.data for each in profile.depth_tasks if each.own_text), *own.kept_out)
     data, *others = (dataclasses.replace(each, tokenizer=tokenizer) for each in (task.data, *evaluated))
-    kept_out = tuple(sorted(set(others), key=str))  # in an order of their own: the order of the tasks changes no key
+    # In an order of their own: the order of the tasks changes no key.
+    kept_out = tuple(sorted(set(others), key=lambda spec: (spec.source, str(spec))))
 
     def arm(model: str, words: dict[str, Any], hidden_tokens: Recipe = own.recipe) -> list[RunSpec]:
         first = Pretraining(model, own.data, hidden_tokens, kept_out, overrides=words, length=own.length)

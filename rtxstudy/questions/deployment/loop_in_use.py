@@ -1,0 +1,45 @@
+"""What does a loop cost to deploy: how small can it be, and what do fewer bits per weight cost?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from rtxstudy import studies
+from rtxstudy.absent import Absent
+from rtxstudy.questions.deployment import deployed, small_vocabulary
+from rtxstudy.questions.depth_gain.gains import ARMS
+from rtxstudy.questions.depth_gain.three_encoders import trained_arms
+from rtxstudy.study import Study
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The three encoders of one task as they are deployed."""
+
+    forms: pd.DataFrame  # a row for each encoder and number format, as deployed.compared
+    rounding: pd.DataFrame  # the error of rounded weights by pass, as deployed.rounding
+
+
+def small_vocabularies(study: Study) -> pd.DataFrame | Absent:
+    """Each fine-tuned loop whose token table holds the words of its task, as :func:`small_vocabulary.against_whole`."""
+    trained, rows = study.ask(trained_arms), []
+    for trio, (deep, _, loop) in zip(trained.trios, trained.arms, strict=True):
+        if trio.loop[0].conversion and trio.loop[0].teacher is None:
+            study.measure(small_vocabulary.small_vocabulary, loop)
+            rows.append({"regime": trio.regime} | small_vocabulary.against_whole(loop, deep))
+    return pd.DataFrame(rows) if rows else Absent("No loop here is made of pretrained layers.")
+
+
+def deployed_forms(study: Study) -> Deployed | Absent:
+    """The encoders of the first task of the profile's deployed regime, in float32, bf16 and eight bits."""
+    trained, chosen = study.ask(trained_arms), studies.trios(study.profile, [study.profile.deployed])[:1]
+    places = [trained.trios.index(trio) for trio in chosen if trio in trained.trios]
+    if not places:
+        return Absent("No encoders of the regime to deploy are trained here.")
+    arms = dict(zip(ARMS, trained.arms[places[0]], strict=True))
+    for runs in arms.values():
+        study.measure(deployed.deployed, runs)
+        study.measure(deployed.times, runs)
+    return Deployed(deployed.compared(arms), deployed.rounding(arms))

@@ -1,0 +1,91 @@
+"""Which form of the loop learns best, and does the proposal's plan B help?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from rtxstudy import comparisons, studies
+from rtxstudy.absent import Absent
+from rtxstudy.figures.save import Drawing
+from rtxstudy.finished import Runs
+from rtxstudy.profiles import LoopStudy
+from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures
+from rtxstudy.questions.forms import form_claims
+from rtxstudy.study import Study
+
+BASE = "from_second"  # the study's own form
+
+
+@dataclass(frozen=True)
+class LoopForms:
+    """Every ablation of the loop: its forms, its shapes, and random depth."""
+
+    runs: Runs
+    arms: Mapping[tuple[LoopStudy, str], Runs]  # (place, form) → its runs
+    differences: pd.DataFrame  # each form − the base, as comparisons.comparisons, with form
+    results: pd.DataFrame  # a row for each run, with form
+
+
+
+@dataclass(frozen=True)
+class PlanB:
+    """The recurrent encoder with a learned α, with conditioning and with both."""
+
+    runs: Runs
+    differences: pd.DataFrame  # each form − the study's own, as comparisons.against_first
+    results: pd.DataFrame  # a row for each run, with form
+
+
+def loop_forms(study: Study) -> LoopForms:
+    """Every form on every place; missing runs are trained."""
+    runs = study.run("variants", "depths", "random_depth", timed=False)
+    arms = {
+        (place, form): runs.of(studies.form(place, form)) for place in study.profile.loops for form in studies.forms(place)
+    }
+    differences = [
+        comparisons.comparisons((arm, arms[place, BASE]), form=form) for (place, form), arm in arms.items() if form != BASE
+    ]
+    results = pd.concat([arm.table.assign(form=form) for (_, form), arm in arms.items()])
+    return LoopForms(runs, arms, pd.concat(differences, ignore_index=True), results)
+
+
+def draw(study: Study, forms: LoopForms, number: int) -> Drawing:
+    """The forms on one place; ``number`` counts the places from 1."""
+    data = study.source(study.profile.loops[number - 1].data)["data"]
+    part = forms.differences[forms.differences["data"] == data]
+    title = study.title(form_claims.title, part, data, otherwise=f"Each form on {data}")
+    return Drawing(
+        accuracy_figures.paired_differences(part.assign(comparison=part["form"]), title),
+        f"03_forms_{number}",
+        part,
+        alt=f"Test accuracy of each form of the loop minus that of the base on {data}, with 95 % intervals.",
+        caption="Paired by seed and by test text. Of twenty forms without a difference, about one would exclude zero.",
+        finds=comparisons.finds(part),
+    )
+
+
+def plan_b(study: Study) -> PlanB | Absent:
+    """The forms of the proposal's plan B; missing runs are trained."""
+    arms = studies.plan_b_arms(study.profile)
+    if not arms:
+        return Absent("This profile does not train plan B.")
+    runs = study.run("plan_b")
+    of_form = {form: runs.of(specs) for form, specs in arms.items()}
+    results = pd.concat([arm.table.assign(form=form) for form, arm in of_form.items()])
+    return PlanB(runs, comparisons.against_first(of_form), results)
+
+
+def draw_plan_b(study: Study, plan: PlanB) -> Drawing:
+    title = study.title(accuracy_claims.switches, plan.differences, "plan B", otherwise="Plan B minus the study's own")
+    return Drawing(
+        accuracy_figures.paired_differences(plan.differences.assign(comparison=plan.differences["form"]), title),
+        "03_plan_b",
+        plan.differences,
+        alt="Test accuracy of the recurrent encoder with a learned α, with conditioning and with both, "
+        "minus that of the study's own, with 95 % intervals.",
+        caption="Paired by seed and by test text; the interval covers new seeds and new texts.",
+        finds=comparisons.finds(plan.differences),
+    )

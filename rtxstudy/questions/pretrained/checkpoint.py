@@ -1,0 +1,15 @@
+"""Is the pretrained checkpoint of the profile within reach?"""
+
+from __future__ import annotations
+
+from rtxlib.models import pretrained
+from rtxstudy.absent import Absent
+from rtxstudy.study import Study
+
+
+def checkpoint(study: Study) -> str | Absent:
+    """The name of the checkpoint. A redraw needs no weights."""
+    missing = "" if study.redraws else pretrained.out_of_reach(study.profile.pretrained)
+    if missing:
+        return Absent(f"It needs pretrained weights, which are not here. {missing}")
+    return study.profile.pretrained
