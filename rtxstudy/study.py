@@ -320,7 +320,9 @@ class Study:
         alt = f"{heading}. {drawing.alt}" if heading else drawing.alt  # the title says what is seen, and the alt text where
         return save(drawing.figure, drawing.stem, drawing.numbers, self.figures, alt, drawing.caption, drawing.finds)
 
-    def tabulate(self, make: Callable[..., pd.DataFrame], *answers: Any, title: str | None = None) -> Styler | Markdown:
+    def tabulate(
+        self, make: Callable[..., pd.DataFrame | Styler], *answers: Any, title: str | None = None
+    ) -> Styler | Markdown:
         """The table that ``make(*answers)`` gives, without its index, under ``title``; nothing for a table without rows.
 
         If an answer is absent, show the reason.
@@ -328,9 +330,9 @@ class Study:
         if absent := first_absent(answers):
             return self._reason(absent)
         table = make(*answers)
-        if table.empty:
+        if not len(table.index):
             return Markdown("")
-        styled = table.style.hide(axis="index")
+        styled = getattr(table, "style", table).hide(axis="index")
         return styled.set_caption(title) if title else styled
 
     def _reason(self, absent: Absent) -> Markdown:

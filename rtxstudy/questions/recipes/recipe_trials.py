@@ -1,0 +1,92 @@
+"""Which recipe suits each encoder, and what does the published protocol reach?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from rtxstudy import studies
+from rtxstudy.absent import Absent
+from rtxstudy.figures.save import Drawing
+from rtxstudy.finished import Runs
+from rtxstudy.questions.accuracy import accuracy_claims, convergence, training_figures
+from rtxstudy.questions.recipes import recipe_claims, recipe_figures, recipe_search
+from rtxstudy.study import Study
+
+
+@dataclass(frozen=True)
+class RecipeTrials:
+    """A search with the same trials for each encoder."""
+
+    runs: Runs
+    trials: pd.DataFrame  # every trial of both rounds, as recipe_search.trials
+    best: pd.DataFrame  # means of the finals, as recipe_search.means
+    calibration: pd.DataFrame  # where loss and accuracy disagree, as recipe_search.calibration
+
+
+def recipe_trials(study: Study) -> RecipeTrials | Absent:
+    """The two rounds of the search; missing runs are trained."""
+    search = study.profile.search
+    if search is None:
+        return Absent("This profile searches no recipe.")
+    first = study.run("first_round", timed=False)
+    by_trial = recipe_search.of_round(search.recipes, first)
+    final = study.runs_of(studies.finals(study.profile, by_trial), timed=False)
+    trials = study.table(
+        "recipe_search",
+        "recipe_search",
+        lambda: recipe_search.trials(
+            by_trial,
+            recipe_search.of_round(search.recipes, final),
+            texts=study.source(search.data)["validation rows"],
+        ),
+    )
+    best = recipe_search.means(trials[trials["round"] == recipe_search.FINAL])
+    return RecipeTrials(first + final, trials, best, recipe_search.calibration(search.recipes, final))
+
+
+def draw(study: Study, search: RecipeTrials) -> Drawing:
+    title = study.title(recipe_claims.search_title, search.trials, otherwise="The trials of the search")
+    return Drawing(
+        recipe_figures.trials(search.trials, title),
+        "02_recipe_search",
+        search.trials,
+        alt="Validation accuracy of each trial of the recipe search, a panel for each encoder: the "
+        "first round on a share of the training texts, and the finals on all of them.",
+    )
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Both encoders under the published protocol."""
+
+    runs: Runs
+    convergence: pd.DataFrame  # as convergence.convergence
+    stopping: pd.DataFrame  # as convergence.stopping
+
+
+def published_protocol(study: Study) -> Protocol | Absent:
+    """The runs of the published protocol; missing ones are trained."""
+    if study.profile.published is None:
+        return Absent("This profile does not run the published protocol.")
+    runs = study.run("published_protocol", timed=False)
+    return Protocol(runs, convergence.convergence(runs), convergence.stopping(runs))
+
+
+def draw_protocol(study: Study, protocol: Protocol) -> Drawing:
+    curves = protocol.runs.part("curves")
+    title = study.title(accuracy_claims.learning, curves, 2, otherwise="Loss and accuracy by epoch")
+    return Drawing(
+        training_figures.training_curves(curves, title),
+        "02_published_protocol",
+        curves,
+        alt="Training and validation loss and validation accuracy of both encoders by epoch under the published protocol.",
+    )
+
+
+def protocol_scores(protocol: Protocol) -> pd.DataFrame:
+    """What each encoder reaches under the protocol, and what its training takes: means over seeds."""
+    columns = ["accuracy", "f1", "precision", "recall", "train_rows", "epochs", "train_cpu_seconds"]
+    means = protocol.runs.table.groupby("model", sort=False)[columns].mean()
+    return means.map("{:,.3f}".format).reset_index()
