@@ -38,6 +38,11 @@ class PlanB:
     differences: pd.DataFrame  # each form − the study's own, as comparisons.against_first
     results: pd.DataFrame  # a row for each run, with form
 
+    @property
+    def published(self) -> pd.DataFrame:
+        """The differences with the columns of other comparisons."""
+        return self.differences.drop(columns="form")
+
 
 def loop_forms(study: Study) -> LoopForms:
     """Every form on every place; missing runs are trained."""
