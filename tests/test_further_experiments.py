@@ -33,8 +33,8 @@ from rtxstudy import comparisons, not_run, profiles, published, readable, studie
 from rtxstudy.claims import sentences
 from rtxstudy.finished import Runs
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
+from rtxstudy.questions.data_and_length import longer_texts
 from rtxstudy.questions.domains import domain_claims, further_data
-from rtxstudy.questions.sizes import longer_texts
 from rtxstudy.questions.summary import limit_claims
 from rtxstudy.statistics import mean_difference, smallest_shown, standard_error
 
