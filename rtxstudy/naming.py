@@ -142,6 +142,6 @@ def of_runs(specs: Iterable[RunSpec]) -> dict[str, Name]:
     found: dict[str, Name] = {}
     for spec in specs:
         found[spec.name], found[data_label(spec.data)] = of_model(spec), of_data(spec.data)
-        if spec.conversion and spec.teacher is None:  # notebook 09 distils the embeddings of such encoders
+        if spec.conversion and spec.teacher is None:  # notebook 12 distils the embeddings of such encoders
             found[f"{spec.name} distilled"] = Name(*(f"{name}, taught" for name in of_model(spec)))
     return found

@@ -113,7 +113,7 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
 
     found = {name: read(results, name) for name in FINDINGS}
     if absent := [name for name, table in found.items() if table is None]:
-        raise InputError(f"{results} has no {' and no '.join(absent)}; run notebooks 01 to 09 of this profile first.")
+        raise InputError(f"{results} has no {' and no '.join(absent)}; run the other notebooks of this profile first.")
     members = found["studies"][found["studies"]["study"] != "recipe_search"]
     runs = members.merge(found["runs"], on="key")
     recipes = [Recipe(**json.loads(spec)["recipe"]) for spec in runs["spec"]]

@@ -163,9 +163,9 @@ class Profile:
     own_text: OwnText | None  # notebook 09: the pretraining for the tasks that ask for one; None: no task does
     depth_seeds: int  # training seeds of each arm of notebook 09
     conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
-    exit_studies: tuple[ExitStudy, ...]  # notebook 09: where texts may leave a loop early; empty: that section is skipped
-    embeddings: EmbeddingStudy | None = None  # notebook 09: how their embeddings are distilled; None: they are not
-    deployed: str = "nothing"  # notebook 09: the regime whose encoders are measured as they are deployed, on its first task
+    exit_studies: tuple[ExitStudy, ...]  # notebook 12: where texts may leave a loop early; empty: that section is skipped
+    embeddings: EmbeddingStudy | None = None  # notebook 12: how their embeddings are distilled; None: they are not
+    deployed: str = "nothing"  # notebook 12: the regime whose encoders are measured as they are deployed, on its first task
     composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed
     elsewhere: tuple[Task, ...] = ()  # notebook 03: sentiment on other data; empty: that section is skipped
     cross_domain: bool = False  # notebook 06: whether the encoders of each sentiment task are tested on all of them

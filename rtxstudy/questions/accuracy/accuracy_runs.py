@@ -40,7 +40,7 @@ def recurrent(profile: Profile) -> list[RunSpec]:
 
 
 def random_depth(profile: Profile) -> list[RunSpec]:
-    """Notebook 03: an encoder that is trained with random depth on the headline task."""
+    """Notebook 11: an encoder that is trained with random depth on the headline task."""
     return [
         RunSpec(profile.random_depth, profile.data, profile.recipe_of(profile.random_depth), seed, RANDOM_DEPTH)
         for seed in range(profile.random_depth_seeds)

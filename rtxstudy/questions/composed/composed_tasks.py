@@ -131,7 +131,7 @@ class Worth:
 
 
 def composed_worth(study: Study, composed: Composed) -> Worth | Absent:
-    """The law of notebook 03 fitted to the composed tasks whose encoders have many depths."""
+    """The law of notebook 11 fitted to the composed tasks whose encoders have many depths."""
     tested = [
         worth.errors(composed.runs.of(studies.composed_shape(study.profile, task, *shape)))
         for task in composed.tasks.values()

@@ -25,6 +25,7 @@ class Parts:
     by_length: pd.DataFrame  # accuracy by model and lengths ("shortest", "all", "longest")
     row_differences: pd.DataFrame  # recurrent − standard on each share, as comparisons.comparisons
     length_differences: pd.DataFrame  # the same on the shortest and on the longest texts
+    differences: pd.DataFrame  # both tables, one below the other
     steps: pd.DataFrame  # optimiser steps of each part: data, train_rows, steps
 
 
@@ -54,12 +55,14 @@ def parts_of_data(study: Study) -> Parts:
     steps = both.table[["key", "data", "train_rows"]].drop_duplicates("key")
     steps["steps"] = steps["key"].map(both.part("curves").groupby("key")["step"].max())
     lengths = pd.concat([cut.table, sized.where(train_fraction=1.0).table])
+    of_rows, of_lengths = comparisons.comparisons(*on_shares), comparisons.comparisons(*on_lengths)
     return Parts(
         both,
         summarise(sized.table, ["model", "train_rows"]),
         summarise(lengths, ["model", "lengths"]),
-        comparisons.comparisons(*on_shares),
-        comparisons.comparisons(*on_lengths),
+        of_rows,
+        of_lengths,
+        pd.concat([of_rows, of_lengths], ignore_index=True),
         steps.drop(columns="key").drop_duplicates(),
     )
 

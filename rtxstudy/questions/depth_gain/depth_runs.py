@@ -155,9 +155,9 @@ def conversions(profile: Profile) -> list[RunSpec]:
 
 
 def distillations(profile: Profile) -> list[Distillation]:
-    """Notebook 09: the loop, and its layers passed once, learn the embeddings of the whole pretrained encoder.
+    """Notebook 12: the loop, and its layers passed once, learn the embeddings of the whole pretrained encoder.
 
-    The texts that notebook 09 searches are kept out. Without an embedding study in the profile there are none.
+    The texts that notebook 12 searches are kept out. Without an embedding study in the profile there are none.
     """
     how, loop = profile.embeddings, profile.conversions[0]
     if how is None:
@@ -178,7 +178,7 @@ def distillations(profile: Profile) -> list[Distillation]:
 
 
 def leaving_early(profile: Profile) -> list[RunSpec]:
-    """Notebook 09: loops made of pretrained layers, trained with random depth, which texts may leave early."""
+    """Notebook 12: loops made of pretrained layers, trained with random depth, which texts may leave early."""
     return [
         made_of(profile, one.data, one.recipe, seed, **one.conversion)
         for one in profile.exit_studies

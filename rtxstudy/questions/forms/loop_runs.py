@@ -1,4 +1,4 @@
-"""Notebook 03: variants of the loop, and the worth of a pass."""
+"""Notebooks 03 and 11: variants of the loop, and the worth of a pass."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def shapes(loop: LoopStudy) -> list[tuple[int, int]]:
 
 
 def depths(profile: Profile) -> list[RunSpec]:
-    """Notebook 03: encoders of several layers and loops of several passes, to estimate the worth of a pass."""
+    """Notebook 11: encoders of several layers and loops of several passes, to estimate the worth of a pass."""
     return [spec for loop in profile.loops for sizes in shapes(loop) for spec in shape(loop, *sizes)]

@@ -1,4 +1,4 @@
-"""Tables of notebook 03, computed from the tables that are measured on loops (:mod:`rtxstudy.measured`)."""
+"""Tables of notebooks 03 and 11, computed from the tables that are measured on loops (:mod:`rtxstudy.measured`)."""
 
 from __future__ import annotations
 
