@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,7 +13,9 @@ from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures
 from rtxstudy.questions.domains import further_data
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 _PUBLISHED = ["model", "family", "seed", "accuracy", "f1", "precision", "recall", "parameters", "ms_per_text", "n_test", "data"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,7 +14,9 @@ from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures, training_figures
 from rtxstudy.questions.anatomy import blueprint_figures, blueprints
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from pandas.io.formats.style import Styler
@@ -10,7 +11,9 @@ from pandas.io.formats.style import Styler
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.questions.audit import audit_claims, audit_figures, data_tables
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 _STEP = ["data", "step", "rows_in", "rows_changed", "rows_out"]
 _CHECK = ["data", "check", "left", "right", "rows", "share"]

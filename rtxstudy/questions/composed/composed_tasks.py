@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,7 +18,9 @@ from rtxstudy.questions.depth_gain.gains import learned
 from rtxstudy.questions.forms import loop_tables
 from rtxstudy.questions.passes import pass_claims, worth, worth_figures
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 SHOWN_PASSES = (1, 2, 3, 4, 6, 8, 12)
 

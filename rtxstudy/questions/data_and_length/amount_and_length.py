@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,7 +14,9 @@ from rtxstudy.finished import Runs
 from rtxstudy.questions.data_and_length import longer_texts
 from rtxstudy.questions.sizes import size_claims, size_figures
 from rtxstudy.statistics import summarise
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

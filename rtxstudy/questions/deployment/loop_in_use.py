@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,7 +12,9 @@ from rtxstudy.absent import Absent
 from rtxstudy.questions.deployment import deployed, small_vocabulary
 from rtxstudy.questions.depth_gain.gains import ARMS
 from rtxstudy.questions.depth_gain.three_encoders import trained_arms
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,7 +15,9 @@ from rtxstudy.questions.composed.composed_tasks import composed_tasks
 from rtxstudy.questions.depth_gain import depth_claims, depth_figures, gains
 from rtxstudy.questions.depth_gain.depth_runs import Trio
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

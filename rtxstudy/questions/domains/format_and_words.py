@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.questions.domains import domain_claims, format_figures
 from rtxstudy.questions.domains.format_control import format_control
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 def format_and_words(study: Study) -> pd.DataFrame | Absent:

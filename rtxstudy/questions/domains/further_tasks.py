@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,7 +15,9 @@ from rtxstudy.finished import Runs
 from rtxstudy.profiles import Task
 from rtxstudy.questions.accuracy import accuracy_figures
 from rtxstudy.questions.domains import domain_claims, further_data
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

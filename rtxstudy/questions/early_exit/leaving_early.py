@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,7 +14,9 @@ from rtxstudy.finished import Runs
 from rtxstudy.questions.depth_gain.three_encoders import trained_arms
 from rtxstudy.questions.early_exit import bounded_exits, exit_claims, exit_figures
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

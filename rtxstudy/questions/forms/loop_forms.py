@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,7 +15,9 @@ from rtxstudy.finished import Runs
 from rtxstudy.profiles import LoopStudy
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures
 from rtxstudy.questions.forms import form_claims
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 BASE = "from_second"  # the study's own form
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,7 +14,9 @@ from rtxstudy.questions.forms import loop_tables
 from rtxstudy.questions.forms.loop_forms import BASE, LoopForms
 from rtxstudy.questions.gradients import gradient_figures
 from rtxstudy.questions.passes import pass_claims
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -14,7 +15,9 @@ from rtxstudy.questions.forms import loop_figures, loop_tables
 from rtxstudy.questions.forms.loop_forms import BASE, LoopForms
 from rtxstudy.questions.passes import pass_claims, worth, worth_figures
 from rtxstudy.questions.summary import glance
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 RESIDUALS = ["none", "every", BASE, "learned", "damped", "gated", "input_injection", "loop_norm"]
 READ = (BASE, "none", "random_depth")  # the forms that are read after each pass on every place

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rtxlib.models import pretrained
 from rtxstudy.absent import Absent
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 def checkpoint(study: Study) -> str | Absent:

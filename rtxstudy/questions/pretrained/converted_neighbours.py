@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,7 +14,9 @@ from rtxstudy.questions.depth_gain import conversion_claims
 from rtxstudy.questions.pretrained import converted_embeddings, embedding_figures
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
 from rtxstudy.questions.pretrained.similar_texts import Embedder
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from pandas.io.formats.style import Styler
@@ -24,7 +25,9 @@ from rtxstudy.questions.pretrained import (
     similar_texts,
 )
 from rtxstudy.questions.pretrained.similar_texts import Embedder
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 DRAWN = {"BERT": "bert-base", "MiniLM": "minilm-l6", "ModernBERT": "modernbert-base"}
 SENTENCES = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,7 +14,9 @@ from rtxstudy.pareto import frontier
 from rtxstudy.questions.accuracy import tradeoff_figures
 from rtxstudy.questions.sizes import size_claims, size_figures
 from rtxstudy.statistics import summarise
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 _SIZES = ["hidden_size", "num_hidden_layers", "recurrent_depth", "effective_depth"]
 _COSTS = ["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_p95", "ms_per_text"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -19,7 +20,9 @@ from rtxstudy.questions.passes import strip_claims, strip_figures
 from rtxstudy.questions.proposal import proposal, proposal_measured
 from rtxstudy.questions.summary import glance, summary_figures
 from rtxstudy.statistics import summarise
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 _BY = ["data", "model", "recipe", "most_epochs", "train_rows", "dtype"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
@@ -13,7 +14,9 @@ from rtxstudy.figures.save import Drawing
 from rtxstudy.questions.anatomy import anatomy, shapes
 from rtxstudy.questions.gradients import gradient_figures
 from rtxstudy.questions.tour import fresh, tour, tour_claims, tour_figures
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 FOLLOWED, TEXTS, LENGTH = "bert-base", 32, 128  # whose shapes are followed
 NEAR, FAR = 1, 100  # tokens between two like tokens

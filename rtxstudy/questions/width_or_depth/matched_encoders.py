@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,7 +13,9 @@ from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures, tradeoff_figures
 from rtxstudy.statistics import summarise
-from rtxstudy.study import Study
+
+if TYPE_CHECKING:
+    from rtxstudy import Study
 
 _COSTS = ["parameters", "non_embedding_parameters", "size_mb", "forward_flops", "ms_median", "ms_p95", "ms_per_text"]
 
