@@ -37,7 +37,6 @@ from rtxstudy.live import Live
 from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from pandas.io.formats.style import Styler
 
     from rtxlib.data.prepared import Prepared
@@ -304,32 +303,31 @@ class Study:
             self._answers[question] = question(self)
         return self._answers[question]
 
-    def show(self, draw: Callable[..., Drawing] | Figure, *answers: Any, **more: Any) -> Shown | Markdown:
+    def show(self, draw: Callable[..., Drawing], *answers: Any) -> Shown | Markdown:
         """Save what ``draw(study, *answers)`` draws, as :func:`rtxstudy.figures.save.save` does, and show it.
 
-        If an answer is absent, show the reason. A figure that is drawn already comes with the other fields of
-        :class:`~rtxstudy.figures.save.Drawing`.
+        If an answer is absent, show the reason.
         """
-        from rtxstudy.figures.save import Drawing, save
+        from rtxstudy.figures.save import save
 
         if absent := first_absent(answers):
             return self._reason(absent)
-        drawing = draw(self, *answers) if callable(draw) else Drawing(draw, *answers, **more)
+        drawing = draw(self, *answers)
         self._number = drawing.stem.partition("_")[0]
         heading = " ".join(drawing.figure.texts[0].get_text().split()) if drawing.figure.texts else ""
         alt = f"{heading}. {drawing.alt}" if heading else drawing.alt  # the title says what is seen, and the alt text where
         return save(drawing.figure, drawing.stem, drawing.numbers, self.figures, alt, drawing.caption, drawing.finds)
 
     def tabulate(
-        self, make: Callable[..., pd.DataFrame | Styler], *answers: Any, title: str | None = None
+        self, make: Callable[..., pd.DataFrame | Styler] | pd.DataFrame | Absent, *answers: Any, title: str | None = None
     ) -> Styler | Markdown:
-        """The table that ``make(*answers)`` gives, without its index, under ``title``; nothing for a table without rows.
+        """The table ``make``, or what ``make(*answers)`` gives, without its index, under ``title``; nothing for one without rows.
 
-        If an answer is absent, show the reason.
+        If the table or an answer is absent, show the reason.
         """
-        if absent := first_absent(answers):
+        if absent := first_absent((make, *answers)):
             return self._reason(absent)
-        table = make(*answers)
+        table = make(*answers) if callable(make) else make
         if not len(table.index):
             return Markdown("")
         styled = getattr(table, "style", table).hide(axis="index")
@@ -350,8 +348,8 @@ class Study:
     def say(self, make: Callable[..., Claim | list[Claim]], *answers: Any) -> Markdown:
         """The claims that a function of :mod:`rtxstudy.questions` makes: those that are true, as a paragraph or a list.
 
-        The function's module is their question, under which :meth:`close` publishes all of them, the others too. If an answer is
-        absent, the reason.
+        The file ``QUESTION_claims.py`` of the function names the question, under which :meth:`close` publishes all of them, the
+        others too. If an answer is absent, the reason.
         """
         if absent := first_absent(answers):
             return self._reason(absent)
@@ -359,16 +357,21 @@ class Study:
             return Markdown("")
         made = make(*answers)
         claims = made if isinstance(made, list) else [made]
-        self._claims.setdefault(make.__module__.rpartition(".")[2], []).extend(claims)
+        self._claims.setdefault(_question(make), []).extend(claims)
         said = sentences(claims)
         return Markdown(("\n" if any(one.startswith("- ") for one in said) else " ").join(said))
+
+    def write(self, make: Callable[..., str], *answers: Any) -> Markdown:
+        """The Markdown that ``make(*answers)`` gives, in every profile. If an answer is absent, the reason."""
+        absent = first_absent(answers)
+        return self._reason(absent) if absent else Markdown(make(*answers))
 
     def title(self, make: Callable[..., Claim], *arguments: Any, otherwise: str) -> str:
         """The title of a figure: the claim of ``make`` if it is true, and otherwise what the figure shows, without a finding."""
         if not self.speaks:
             return otherwise
         claim = make(*arguments)
-        self._claims.setdefault(make.__module__.rpartition(".")[2], []).append(replace(claim, kind="title"))
+        self._claims.setdefault(_question(make), []).append(replace(claim, kind="title"))
         return claim.sentence if claim.holds else otherwise
 
     def close(self) -> provenance.Provenance:
@@ -384,6 +387,11 @@ class Study:
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)
+
+
+def _question(make: Callable[..., Any]) -> str:
+    """What the claims of a function are about: its file is ``QUESTION_claims.py``."""
+    return make.__module__.rpartition(".")[2].removesuffix("_claims")
 
 
 def _source(label: str, data: Prepared) -> dict[str, Any]:

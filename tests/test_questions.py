@@ -15,9 +15,8 @@ from rtxstudy import claims, names, published
 from rtxstudy.claims import claim, first, row, sentences, untrue
 from rtxstudy.numbers import percent
 from rtxstudy.questions.audit import audit_claims
-from rtxstudy.questions.deployment import cost_claims
 from rtxstudy.questions.depth_gain import depth_claims
-from rtxstudy.questions.summary import glance
+from rtxstudy.questions.summary import cost_claims, glance
 from rtxstudy.readme import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,7 +66,7 @@ def test_every_sentence_of_the_committed_report_is_true() -> None:
     assert table is not None and len(table) > 80 and published.untrue(FULL) == ""
     page = (ROOT / "reports/full/report.html").read_text(encoding="utf-8")
     assert claims.UNTRUE not in re.sub(r"<details class=.code.*?</details>", "", page, flags=re.DOTALL)
-    assert {"depth_gain", "costs", "headline", "passes", "forms", "sizes", "domains", "pretraining", "limits"} <= set(
+    assert {"depth", "cost", "accuracy", "pass", "form", "size", "domain", "pretraining", "limit"} <= set(
         table["question"]
     )
 

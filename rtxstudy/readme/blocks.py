@@ -15,10 +15,9 @@ from rtxstudy.claims import Claim, sentences
 from rtxstudy.numbers import ends, percent, signed
 from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.questions.audit import audit_claims
-from rtxstudy.questions.deployment import cost_claims
 from rtxstudy.questions.depth_gain import depth_claims
 from rtxstudy.questions.pretrained import pretraining_claims
-from rtxstudy.questions.summary import glance, limit_claims
+from rtxstudy.questions.summary import cost_claims, glance, limit_claims
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "data" / "results" / "full"

@@ -12,8 +12,7 @@ from rtxstudy.figures.save import Drawing
 from rtxstudy.questions.accuracy.sharing import Sharing
 from rtxstudy.questions.forms import loop_tables
 from rtxstudy.questions.forms.loop_forms import BASE, LoopForms
-from rtxstudy.questions.gradients import gradient_figures
-from rtxstudy.questions.passes import pass_claims
+from rtxstudy.questions.gradients import gradient_claims, gradient_figures
 
 if TYPE_CHECKING:
     from rtxstudy import Study
@@ -35,7 +34,7 @@ def by_pass(study: Study, compared: Sharing) -> pd.DataFrame:
 
 
 def draw_by_pass(study: Study, flow: pd.DataFrame) -> Drawing:
-    title = study.title(pass_claims.learning_pass, flow, otherwise="Gradient of each pass")
+    title = study.title(gradient_claims.learning_pass, flow, otherwise="Gradient of each pass")
     return Drawing(
         gradient_figures.gradient_by_pass(flow, title),
         "03_gradient_by_iteration",
@@ -62,7 +61,7 @@ def gradients(study: Study, forms: LoopForms) -> Gradients:
 
 
 def draw_by_layer(study: Study, arriving: Gradients) -> Drawing:
-    title = study.title(pass_claims.by_layer_title, arriving.by_layer, otherwise="Gradient at each layer")
+    title = study.title(gradient_claims.by_layer_title, arriving.by_layer, otherwise="Gradient at each layer")
     return Drawing(
         gradient_figures.gradient_by_layer(arriving.by_layer, title),
         "03_gradient_by_layer",
@@ -79,7 +78,7 @@ def shares(arriving: Gradients) -> pd.DataFrame:
 
 
 def draw_bound(study: Study, arriving: Gradients) -> Drawing:
-    title = study.title(pass_claims.bound_title, arriving.bounds, otherwise="Gradient by pass, and the bound")
+    title = study.title(gradient_claims.bound_title, arriving.bounds, otherwise="Gradient by pass, and the bound")
     return Drawing(
         gradient_figures.gradient_bound(arriving.bounds[arriving.bounds["weights"] == "trained"], title),
         "03_gradient_bound",

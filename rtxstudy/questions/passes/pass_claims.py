@@ -82,51 +82,6 @@ def leaving_title(left: pd.DataFrame) -> Claim:
     )
 
 
-def learning_pass(flow: pd.DataFrame) -> Claim:
-    """The title of the gradient by pass; ``flow``: of ``measured.gradients``."""
-    shares = flow.groupby(["model", "iteration"])["share"].mean().unstack("iteration")
-    return claim(
-        "The first pass contributes most of the gradient, {low:share} to {high:share}",
-        holds=bool((shares.idxmax(axis=1) == shares.columns.min()).all()),
-        low=shares.max(axis=1).min(),
-        high=shares.max(axis=1).max(),
-    )
-
-
-def by_layer_title(by_layer: pd.DataFrame) -> Claim:
-    norms = by_layer.groupby(["model", "depth"])["norm"].mean().unstack("depth")
-    ratio = norms[norms.columns.min()] / norms[norms.columns.max()]
-    loops = ratio[[name for name in ratio.index if name.startswith("recurrent")]]
-    plain = ratio.drop(loops.index)
-    return claim(
-        "In the loops the early passes receive {low:.1f} to {high:.1f} times the gradient of the last",
-        holds=len(loops) > 0 and len(plain) > 0 and loops.min() > 1,
-        low=loops.min() if len(loops) else None,
-        high=loops.max() if len(loops) else None,
-    )
-
-
-def bound(bounds: pd.DataFrame) -> list[Claim]:
-    """Whether the residual keeps the gradient alive; ``bounds``: of ``measured.state_gradients``, trained and untrained."""
-    below = bounds[bounds["least"] < bounds["bound"]] if len(bounds) else bounds
-    return [
-        claim(
-            "No text of any form falls below the claimed bound, before training or after it.",
-            holds=below.empty,
-            n=len(bounds) or None,
-        )
-    ]
-
-
-def bound_title(bounds: pd.DataFrame) -> Claim:
-    trained = bounds[bounds["weights"] == "trained"]
-    return claim(
-        "The gradient stays above the claimed bound on every text",
-        holds=bool((trained["least"] >= trained["bound"]).all()),
-        n=len(trained) or None,
-    )
-
-
 def states_title(states: pd.DataFrame) -> Claim:
     last = states[states["iteration"] == states["iteration"].max()].groupby("model")["token_correlation"].mean()
     return claim(

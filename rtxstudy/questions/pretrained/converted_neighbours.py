@@ -10,8 +10,8 @@ import pandas as pd
 from rtxstudy import studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
-from rtxstudy.questions.depth_gain import conversion_claims
-from rtxstudy.questions.pretrained import converted_embeddings, embedding_figures
+from rtxstudy.questions.domains.format_and_words import format_and_words  # noqa: F401  # the control that the notebook asks
+from rtxstudy.questions.pretrained import converted_embeddings, embedding_figures, neighbour_claims
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
 from rtxstudy.questions.pretrained.similar_texts import Embedder
 
@@ -58,7 +58,7 @@ def converted_neighbours(study: Study) -> ConvertedNeighbours | Absent:
 
 def draw(study: Study, converted: ConvertedNeighbours) -> Drawing:
     title = study.title(
-        conversion_claims.neighbours_title,
+        neighbour_claims.title,
         converted.differences,
         converted.original,
         otherwise="Neighbours with the same label",

@@ -12,13 +12,12 @@ from rtxstudy import not_run, published, studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.pages.passes import answers
-from rtxstudy.questions.accuracy import noise_claims
 from rtxstudy.questions.audit import audit_claims
-from rtxstudy.questions.deployment import cost_claims, side_by_side
+from rtxstudy.questions.deployment import side_by_side
 from rtxstudy.questions.depth_gain import depth_claims, depth_figures
 from rtxstudy.questions.passes import strip_claims, strip_figures
 from rtxstudy.questions.proposal import proposal, proposal_measured
-from rtxstudy.questions.summary import glance, summary_figures
+from rtxstudy.questions.summary import cost_claims, glance, noise_claims, summary_figures
 from rtxstudy.statistics import summarise
 
 if TYPE_CHECKING:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
+from IPython.display import HTML
 from pandas.io.formats.style import Styler
 
 from rtxlib.models import Encoder, preset
 from rtxstudy.figures.save import Drawing
+from rtxstudy.pages import static
 from rtxstudy.questions.anatomy import anatomy, shapes
 from rtxstudy.questions.gradients import gradient_figures
 from rtxstudy.questions.tour import fresh, tour, tour_claims, tour_figures
@@ -31,6 +33,11 @@ def setting(study: Study) -> pd.DataFrame:
     row = {"recurrent encoder": sizes.recurrent, "heads": config.num_attention_heads, "numbers of a head": config.head_dim}
     texts = f"{fresh.TEXTS} of {study.source(loop.data)['data']}"
     return pd.DataFrame([row | {"texts behind gradients": texts, "fresh networks of each kind": loop.seeds}])
+
+
+def page(name: str, **opened_with: str) -> HTML:
+    """A page of :mod:`rtxstudy.pages` within the notebook, opened with these values of its fields."""
+    return HTML(f"<div>{static.iframe(name, opened_with)}</div>")
 
 
 def parts(study: Study) -> pd.DataFrame:

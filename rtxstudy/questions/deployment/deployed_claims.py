@@ -1,0 +1,59 @@
+"""How small can a loop be, and what do fewer bits per weight cost?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, row
+from rtxstudy.names import short
+
+
+def vocabulary(small: pd.DataFrame, margin: float = 0.01) -> list[Claim]:
+    """Loops whose token table keeps the words of the task; ``small``: of ``small_vocabulary.against_whole``."""
+    if small.empty:
+        return []
+    near, far = small[small["low"] > -margin], small[small["high"] < -margin]
+    return [
+        claim(
+            "Cut to the words of their task, {near:word} of {n:word} loops are shown to lose less than a point to all "
+            "six layers with all words, and {far:word} to lose more.",
+            holds=True,
+            near=len(near),
+            n=len(small),
+            far=len(far),
+        ),
+        claim(
+            "They have {low:.0f} to {high:.0f} million parameters instead of {whole:.0f}.",
+            holds=True,
+            low=small["small_parameters"].min() / 1e6,
+            high=small["small_parameters"].max() / 1e6,
+            whole=small["deep_parameters"].max() / 1e6,
+        ),
+    ]
+
+
+def deployed(forms: pd.DataFrame, rounding: pd.DataFrame, eight: str) -> list[Claim]:
+    """Eight bits; ``forms``: of ``deployed.compared``, ``rounding``: of ``deployed.rounding``."""
+    if forms.empty:
+        return []
+    rounded = forms[forms["form"] == eight]
+    loop = row(rounded, arm="loop")
+    after = (
+        rounding[rounding["arm"] == "loop"].set_index("passes")["error"] if len(rounding) else pd.Series(dtype=float)
+    )
+    return [
+        claim(
+            "In eight bits the loop takes {megabytes:.0f} MB, {share:share} of its bytes, and no encoder loses "
+            "accuracy that is shown ({data}).",
+            holds=bool((rounded["high"] >= 0).all()),
+            megabytes=loop.bytes / 1e6,
+            share=loop.bytes / loop.whole_bytes,
+            data=short(str(loop.data)),
+        ),
+        claim(
+            "The error of rounding grows from pass to pass, from {one:.2f} to {two:.2f} of the spread of the states.",
+            holds=after.get(2, 0) > after.get(1, 1),
+            one=after.get(1),
+            two=after.get(2),
+        ),
+    ]
