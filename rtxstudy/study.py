@@ -319,15 +319,15 @@ class Study:
         return save(drawing.figure, drawing.stem, drawing.numbers, self.figures, alt, drawing.caption, drawing.finds)
 
     def tabulate(
-        self, make: Callable[..., pd.DataFrame | Styler] | pd.DataFrame | Absent, *answers: Any, title: str | None = None
+        self, make: Callable[..., pd.DataFrame | Styler] | pd.DataFrame | list[dict[str, Any]] | Absent, *answers: Any, title: str | None = None
     ) -> Styler | Markdown:
-        """The table ``make``, or what ``make(*answers)`` gives, without its index, under ``title``; nothing for one without rows.
+        """Show a table without its index under ``title``: ``make(*answers)``, or ``make`` itself. One without rows is not shown.
 
         If the table or an answer is absent, show the reason.
         """
         if absent := first_absent((make, *answers)):
             return self._reason(absent)
-        table = make(*answers) if callable(make) else make
+        table = make(*answers) if callable(make) else pd.DataFrame(make)
         if not len(table.index):
             return Markdown("")
         styled = getattr(table, "style", table).hide(axis="index")
