@@ -319,7 +319,10 @@ class Study:
         return save(drawing.figure, drawing.stem, drawing.numbers, self.figures, alt, drawing.caption, drawing.finds)
 
     def tabulate(
-        self, make: Callable[..., pd.DataFrame | Styler] | pd.DataFrame | list[dict[str, Any]] | Absent, *answers: Any, title: str | None = None
+        self,
+        make: Callable[..., pd.DataFrame | Styler] | pd.DataFrame | list[dict[str, Any]] | Absent,
+        *answers: Any,
+        title: str | None = None,
     ) -> Styler | Markdown:
         """Show a table without its index under ``title``: ``make(*answers)``, or ``make`` itself. One without rows is not shown.
 

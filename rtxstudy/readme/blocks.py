@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from rtxlib.errors import InputError
 from rtxstudy import names, published, readable
 from rtxstudy.claims import Claim, sentences
 from rtxstudy.numbers import ends, percent, signed
@@ -93,6 +94,8 @@ def claims(question: str) -> str:
     findings()
     every = table("claims")
     own = every[(every["question"] == question) & every["holds"].astype(bool) & (every["kind"] == "sentence")]
+    if own.empty:
+        raise InputError(f"No published sentence answers the question '{question}'. Name the file QUESTION_claims.py.")
     lines = [sentence.removeprefix("- ") for sentence in dict.fromkeys(own["sentence"])]
     return "\n".join(f"- {wrapped(names.said(line), '  ')}" for line in lines)
 
