@@ -452,3 +452,18 @@ def test_paper_gets_no_code_and_dark_ink_on_white(browser: Any, report: Path) ->
     assert page.evaluate(f"{style}.backgroundColor") == "rgb(255, 255, 255)"
     assert sum(map(int, re.findall(r"\d+", page.evaluate(f"{style}.color")))) < 200
     page.context.close()
+
+
+def test_the_title_of_a_chapter_stays_where_nothing_is_shown_below_it(tmp_path: Path) -> None:
+    page = build(
+        tmp_path,
+        markdown("# Pretrained encoders"),
+        code("study.tabulate(loaded)", shown(text_markdown="")),
+        markdown("## Does it know spam?"),
+        code("study.say(spam)", shown(text_markdown="It does.")),
+        markdown("## Is it old?"),
+        code("study.say(age)", shown(text_markdown="")),
+    )
+    headings = [heading.text.rstrip(" #") for heading in BeautifulSoup(page, "html.parser").select(".notebook h2, .notebook h3")]
+    assert headings == ["Pretrained encoders", "Does it know spam?"]
+    assert "Is it old?" not in page

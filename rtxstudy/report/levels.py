@@ -24,13 +24,14 @@ def tags(cell: NotebookNode) -> list[str]:
 def _skipped(cells: Sequence[NotebookNode]) -> set[int]:
     """The positions of the cells of sections that this profile skips: all that they show is empty, or begins with "Skipped".
 
-    A section reaches from its heading to the next one, of any level. The limits of the report name what a profile leaves out.
+    A section reaches from its heading to the next one, of any level. The title of a notebook and what stands below it stay. The
+    limits of the report name what a profile leaves out.
     """
     starts = [n for n, cell in enumerate(cells) if _level(cell)] or [0]
     found: set[int] = set()
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
         shown = [text for cell in cells[start:end] for text in _shown(cell)]
-        if shown and all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in shown):
+        if _level(cells[start]) != 1 and shown and all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in shown):
             found |= {n for n in range(start, end) if not _closes(cells[n])}
     return found
 
