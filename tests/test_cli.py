@@ -141,7 +141,7 @@ BAD = [
     (["report", "-p", "sedes=3"], "Did you mean 'seeds'"),
     (["report", "--executor", "rya"], "Did you mean 'ray'"),
     (["report", "--dry-run", "--executor", "rya"], "Did you mean 'ray'"),
-    (["report", "--dry-run", "--notebooks", ""], "'' names 11 notebooks"),
+    (["report", "--dry-run", "--notebooks", ""], "'' names 13 notebooks"),
     (["train", "--model", "standard-1x32", "--data", "embedded", "--threads", "0"], "--threads"),
     (["notebook", "03", "-p", "seeds=many"], "seeds"),
     (["notebook", "3_recurent"], "03_recurrent"),

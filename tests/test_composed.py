@@ -216,8 +216,8 @@ def test_a_section_without_pointers_is_left_out_of_the_report_and_the_answer_sta
     end = next(n for n, cell in enumerate(book.cells) if "## What does a pretraining on" in cell.source)
     cells = book.cells[start:end]
     for cell in cells:
-        shown = "*Skipped. This profile has no pointer task.*" if "if steps.empty" in cell.source else None
-        shown = "On **x** depth pays." if "words_composed.answered" in cell.source else shown
+        shown = "*Skipped. This profile has no pointer task.*" if "study.show(composed_tasks.draw" in cell.source else None
+        shown = "On **x** depth pays." if "composed_claims.same" in cell.source else shown
         if shown:
             cell.outputs = [nbformat.v4.new_output("display_data", {"text/markdown": shown})]
     left = "\n".join(cell.source for cell in levels(cells).chapter if cell.cell_type == "markdown")
