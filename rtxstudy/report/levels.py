@@ -31,7 +31,8 @@ def _skipped(cells: Sequence[NotebookNode]) -> set[int]:
     found: set[int] = set()
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
         shown = [text for cell in cells[start:end] for text in _shown(cell)]
-        if _level(cells[start]) != 1 and shown and all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in shown):
+        empty = all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in shown)
+        if shown and empty and _level(cells[start]) != 1:
             found |= {n for n in range(start, end) if not _closes(cells[n])}
     return found
 
