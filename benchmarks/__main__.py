@@ -27,9 +27,9 @@ from benchmarks.measure import Row, verdict
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
 from rtxlib.runs import store
+from rtxstudy import provenance
 from rtxstudy.figures.save import save
 from rtxstudy.questions.deployment import growth_figures
-from rtxstudy.report import provenance
 
 ROOMS = ("training", "finetuning", "pretraining", "prediction", "runtimes", "embedding", "growth", "command", "pages")
 

@@ -20,8 +20,8 @@ from safetensors.numpy import load_file
 
 from benchmarks.prior import ANSWERS
 from rtxlib.errors import InputError
-from rtxstudy.compare import choice, prior
-from rtxstudy.compare.candidates import FINE_TUNED, FROZEN, LOOP, MAJORITY, STATIC, TUNED, WORDS
+from rtxstudy.questions.your_texts import choice, prior
+from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROZEN, LOOP, MAJORITY, STATIC, TUNED, WORDS
 
 VALIDATION = (60, 120, 250, 500)  # texts that choose
 MEGABYTES = {  # about, of a file of two labels; only their order matters
@@ -38,7 +38,7 @@ def highest(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
 
 
 def believed(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
-    """The highest score after the prior (:func:`rtxstudy.compare.choice.believed`)."""
+    """The highest score after the prior (:func:`rtxstudy.questions.your_texts.choice.believed`)."""
     error = (right - right.mean(axis=0)).std(axis=1) / np.sqrt(right.shape[1])
     return int(choice.believed(right.mean(axis=1), error, expected).argmax())
 

@@ -94,8 +94,8 @@ def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     The test file is named so that all training rows are for training; nothing is chosen by it.
     """
     from rtxlib.data.clean import clean_texts
-    from rtxstudy.compare.comparison import Comparison, Options
-    from rtxstudy.compare.rows import CLEANING
+    from rtxstudy.questions.your_texts.comparison import Comparison, Options
+    from rtxstudy.questions.your_texts.rows import CLEANING
 
     write(work / "train.csv", train)
     options = Options(

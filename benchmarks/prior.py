@@ -4,8 +4,8 @@
 
 For each setting every candidate is trained whole (networks at most at 128 word pieces, which cost a quarter of the time of 256)
 on the first rows of a public file, a fifth of them to watch the training by, and scored on other rows. The rows go to
-``rtxstudy/compare/prior.json``; a call keeps those that it does not measure again. One processor thread is used. The answers to
-the test texts go to ``reports/prior/``, where ``benchmarks.choice`` reads them.
+``rtxstudy/questions/your_texts/prior.json``; a call keeps those that it does not measure again. One processor thread is used.
+The answers to the test texts go to ``reports/prior/``, where ``benchmarks.choice`` reads them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from benchmarks.compare import table_of
 from rtxlib import paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, nearest
-from rtxstudy.compare import plans, prior
-from rtxstudy.compare.beside import Beside
-from rtxstudy.compare.candidates import CANDIDATES, FROZEN, MAJORITY, STATIC, TUNED, WORDS, Plan
-from rtxstudy.compare.clock import Clock
-from rtxstudy.compare.fitted import FIT
-from rtxstudy.compare.race import Turns
-from rtxstudy.compare.state import Race
-from rtxstudy.compare.texts import Texts, open_texts
-from rtxstudy.compare.tuned import unfit
+from rtxstudy.questions.your_texts import plans, prior
+from rtxstudy.questions.your_texts.beside import Beside
+from rtxstudy.questions.your_texts.candidates import CANDIDATES, FROZEN, MAJORITY, STATIC, TUNED, WORDS, Plan
+from rtxstudy.questions.your_texts.clock import Clock
+from rtxstudy.questions.your_texts.fitted import FIT
+from rtxstudy.questions.your_texts.race import Turns
+from rtxstudy.questions.your_texts.state import Race
+from rtxstudy.questions.your_texts.texts import Texts, open_texts
+from rtxstudy.questions.your_texts.tuned import unfit
 
 ANSWERS = paths.root() / "reports" / "prior"  # one file for each setting: model → (test rows, labels), and the true labels
 MOST_TEST = 1000

@@ -29,12 +29,11 @@ from IPython.display import Markdown
 from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.process import tune
-from rtxstudy import names, published
+from rtxstudy import names, provenance, published
 from rtxstudy.absent import Absent, first_absent
 from rtxstudy.claims import Claim, sentences
 from rtxstudy.finished import Runs
 from rtxstudy.live import Live
-from rtxstudy.report import provenance
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler

@@ -35,7 +35,7 @@ from rtxlib.models.encoder import Encoder
 from rtxlib.runs import store
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import recipe
-from rtxstudy.compare import (
+from rtxstudy.questions.your_texts import (
     beside,
     candidates,
     choice,
@@ -43,23 +43,24 @@ from rtxstudy.compare import (
     further,
     hand_over,
     label_next,
-    look,
-    near,
+    model_sentences,
+    near_duplicates,
     networks,
     plans,
     prior,
     race,
     reading,
     splitting,
+    text_facts,
+    text_sentences,
 )  # fmt: skip
-from rtxstudy.compare import rows as compare_rows
-from rtxstudy.compare.answer import Answer
-from rtxstudy.compare.candidates import FINE_TUNED, MAJORITY, STATIC, TUNED, WORDS, Candidate, Plan
-from rtxstudy.compare.choice import Joined, Limits
-from rtxstudy.compare.comparison import Comparison, Options
-from rtxstudy.compare.rows import MOST_ROWS, Columns
-from rtxstudy.compare.texts import Texts, open_texts
-from rtxstudy.questions.your_texts import model_sentences, text_sentences
+from rtxstudy.questions.your_texts import rows as compare_rows
+from rtxstudy.questions.your_texts.answer import Answer
+from rtxstudy.questions.your_texts.candidates import FINE_TUNED, MAJORITY, STATIC, TUNED, WORDS, Candidate, Plan
+from rtxstudy.questions.your_texts.choice import Joined, Limits
+from rtxstudy.questions.your_texts.comparison import Comparison, Options
+from rtxstudy.questions.your_texts.rows import MOST_ROWS, Columns
+from rtxstudy.questions.your_texts.texts import Texts, open_texts
 from rtxstudy.report import notebooks
 
 NOTEBOOK = Path(__file__).resolve().parents[1] / "notebooks" / "10_your_texts.ipynb"
@@ -164,9 +165,9 @@ def test_texts_that_are_nearly_the_same_are_found() -> None:
     base = "the quick brown fox jumps over the lazy dog while the old cat sleeps on the warm stone wall near our small house"
     others = [f"{base} number {n}" for n in range(3)]
     others += [f"{' '.join(np.random.default_rng(n).permutation(FILLER))} and more" for n in range(5)]
-    group = near.groups(others)
+    group = near_duplicates.groups(others)
     assert len(set(group[:3])) == 1 and not set(group[:3]) & set(group[3:])
-    assert near.near_pairs([]).shape == (0, 2)
+    assert near_duplicates.near_pairs([]).shape == (0, 2)
 
 
 @pytest.mark.parametrize("rows", [120, 700, 2400])
@@ -267,7 +268,7 @@ def test_doubtful_labels_and_columns_are_said(csv) -> None:
 def test_a_frequent_word_gives_no_frequent_label_away(csv) -> None:
     """A word in nearly every text finds a label that nearly every text has."""
     common = told(600, good=0.9).assign(text=lambda t: "and " + t["text"])
-    assert look._by_word(opened(csv, common)) == []
+    assert text_facts._by_word(opened(csv, common)) == []
 
 
 def test_what_is_odd_about_texts_is_found_and_said(csv) -> None:
@@ -277,8 +278,8 @@ def test_what_is_odd_about_texts_is_found_and_said(csv) -> None:
     table.loc[0, "label"], table.loc[1, "label"] = "good", "bad"
     table["label"] = table["label"].replace({"bad": "bad|no"})
     found = opened(csv, table, text_column="text", label_column="label")
-    sizes = look.lengths(found, tokenization.train(found.texts(found.rows("train")), 300))
-    table = look.findings(found, sizes, 8)
+    sizes = text_facts.lengths(found, tokenization.train(found.texts(found.rows("train")), 300))
+    table = text_facts.findings(found, sizes, 8)
     kinds = set(table["kind"])
     assert {"repeated", "two labels", "word", "id", "garbled", "markup", "cut"} <= kinds
     assert table.set_index("kind").loc["word", "what"].startswith("forwarded|bad|no|")
@@ -291,15 +292,15 @@ def test_a_label_that_the_length_gives_away_is_named(csv) -> None:
     table = told(400)
     table.loc[table["label"] == "bad", "text"] += " word" * 30
     found = opened(csv, table)
-    assert next(row[0] for row in look._by_length(found)) == "length"
-    assert look._by_length(opened(csv, told(400))) == []
+    assert next(row[0] for row in text_facts._by_length(found)) == "length"
+    assert text_facts._by_length(opened(csv, told(400))) == []
     rare = told(400).assign(label=np.where(np.arange(400) % 20 == 0, "bad", "good"))
-    assert look._by_length(opened(csv, rare)) == []  # a label that nearly every text has is found without any signal
+    assert text_facts._by_length(opened(csv, rare)) == []  # a label that nearly every text has is found without any signal
 
 
 def test_near_duplicates_are_found_sign_by_sign_too() -> None:
     signs = "".join(chr(0x4E00 + n) for n in range(60))
-    assert near.groups([signs, signs[:30] + "人" + signs[31:], signs[::-1]]).tolist() in ([0, 0, 1], [1, 1, 0])
+    assert near_duplicates.groups([signs, signs[:30] + "人" + signs[31:], signs[::-1]]).tolist() in ([0, 0, 1], [1, 1, 0])
 
 
 # ---------------------------------------- the rule
@@ -485,8 +486,8 @@ def test_pairs_are_split_by_their_first_texts_and_handed_over(csv, tmp_path: Pat
     telling = further.telling_words(found, counted).set_index("label")
     assert {*GOOD} < set(telling["second text"]["second"].split(", ")) and "first text" in telling
     assert {"first text", "second text"} <= set(further.mistakes(found, np.eye(2)[1 - found.numbers(rows)], rows).columns)
-    sizes = look.lengths(found, tokenization.train(found.whole(rows), 200))
-    assert (sizes["words"] == 12).all() and "two labels" not in set(look.findings(found, sizes, 256)["kind"])
+    sizes = text_facts.lengths(found, tokenization.train(found.whole(rows), 200))
+    assert (sizes["words"] == 12).all() and "two labels" not in set(text_facts.findings(found, sizes, 256)["kind"])
 
 
 def test_few_rows_are_cross_validated_by_networks_too(

@@ -19,10 +19,10 @@ from rtx.classifiers import words
 from rtxlib import checksums
 from rtxlib.errors import InputError
 from rtxstudy.commands import compare
-from rtxstudy.compare import hand_over, reading
-from rtxstudy.compare.candidates import WORDS
-from rtxstudy.compare.comparison import Comparison, Options
-from rtxstudy.compare.texts import open_texts
+from rtxstudy.questions.your_texts import hand_over, reading
+from rtxstudy.questions.your_texts.candidates import WORDS
+from rtxstudy.questions.your_texts.comparison import Comparison, Options
+from rtxstudy.questions.your_texts.texts import open_texts
 from rtxstudy.report import execution
 from rtxstudy.report.outcomes import Outcome
 

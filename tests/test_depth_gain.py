@@ -19,9 +19,9 @@ from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
-from rtxstudy import Study, naming, profiles, readable, studies
+from rtxstudy import Study, naming, profiles, studies
 from rtxstudy.finished import Runs
-from rtxstudy.questions.depth_gain import depth_claims
+from rtxstudy.questions.depth_gain import depth_claims, depth_tables
 from rtxstudy.questions.depth_gain.depth_figures import depth_gains
 from rtxstudy.questions.depth_gain.gains import beside_words, conversions, kept, own_text_gains
 from rtxstudy.questions.depth_gain.verdicts import counted, judged
@@ -217,7 +217,7 @@ def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_pat
     found = own_text_gains(arms, *regimes)
     assert found["difference"].tolist() == pytest.approx([0.2, 0.1, 0.15, -0.1], abs=0.05)
     assert found["comparison"].tolist()[-1] == f"{studies.OWN_TEXT}0 − {studies.MADE}0"
-    assert readable.own_text(found)["compared with the same"].tolist() == [studies.NOTHING] * 3 + [studies.MADE]
+    assert depth_tables.own_text(found)["compared with the same"].tolist() == [studies.NOTHING] * 3 + [studies.MADE]
     assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}, *regimes).empty
 
 

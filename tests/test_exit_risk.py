@@ -10,10 +10,10 @@ import pytest
 
 from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec
-from rtxstudy import profiles, published, readable, studies
+from rtxstudy import profiles, published, studies
 from rtxstudy.finished import Runs
 from rtxstudy.numbers import percent
-from rtxstudy.questions.early_exit import bounded_exits
+from rtxstudy.questions.early_exit import bounded_exits, leaving_early
 from rtxstudy.questions.early_exit.exit_risk import certified, check_bound, controlled, exit_losses
 from rtxstudy.questions.early_exit.exits import Decoded, leave
 
@@ -120,7 +120,7 @@ def fixed(rows: pd.DataFrame, **changed: float) -> pd.DataFrame:
 
 
 def test_the_table_of_exits_shows_the_accuracy(measured: pd.DataFrame) -> None:
-    shown = readable.bounded_exits(measured)
+    shown = leaving_early.readable(measured)
     assert list(shown["accuracy"]) == [percent(accuracy) for accuracy in measured["accuracy"]]
 
 

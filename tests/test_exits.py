@@ -13,8 +13,8 @@ from test_recurrence import logits, small
 
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit
-from rtxstudy import readable
 from rtxstudy.questions.early_exit import exits
+from rtxstudy.questions.passes import what_passes_do
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_the_table_of_exits_names_the_fixed_passes_that_do_as_well() -> None:
     row |= {"difference": -0.001, "low": -0.004, "high": 0.002, "n_seeds": 5}
     row |= {"fixed_passes": 2, "fixed_throughput": 1.9, "fixed_difference": 0.001}
     none = {"fixed_passes": math.nan, "fixed_throughput": math.nan}
-    shown = readable.exits(pd.DataFrame([row, row | none | {"low": math.nan}]))
+    shown = what_passes_do.readable_exits(pd.DataFrame([row, row | none | {"low": math.nan}]))
     assert shown.iloc[0].tolist()[2:6] == ["1.40", "2.00 (1.80)", "−0.1 (−0.4 to +0.2)", "2: 1.90 times, +0.1"]
     assert shown.iloc[1].tolist()[4:6] == ["−0.1", "none"]
 

@@ -33,7 +33,7 @@ from rtxlib.models import EncoderForSequenceClassification, build
 from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
-from rtxstudy import comparisons, profiles, published, readable, studies
+from rtxstudy import comparisons, profiles, published, studies, tables
 from rtxstudy.finished import Runs
 
 DATA = Generated(rows=240, depth=1, vocab_size=400)
@@ -383,7 +383,7 @@ def test_a_table_of_costs_says_on_what_each_time_was_taken(run) -> None:
     timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()))])
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
     device = timed["device"].iloc[0]
-    assert readable.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
+    assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
 
 
 def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
@@ -408,7 +408,7 @@ def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
 
 def test_a_summary_is_written_for_reading() -> None:
     of_seeds = {"model": "m", "mean": 0.99, "low": 0.97, "high": 1.01, "sd": np.nan, "n": 3}
-    written = readable.means(pd.DataFrame([{**of_seeds, "parameters": 12345.0, "forward_flops": 2e8}])).iloc[0].to_dict()
+    written = tables.means(pd.DataFrame([{**of_seeds, "parameters": 12345.0, "forward_flops": 2e8}])).iloc[0].to_dict()
     assert list(written.values()) == ["m", "99.0\u00a0%", "97.0 to 100.0", "–", "3", "12,345", "0.2000"]
     assert list(written)[:4] == ["model", "mean accuracy", "95 % interval (%)", "± over seeds (points)"]
 

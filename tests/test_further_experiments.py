@@ -29,7 +29,7 @@ from rtxlib.runs.train import fresh_model, train_run
 from rtxlib.runs.trained import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
-from rtxstudy import comparisons, not_run, profiles, published, readable, studies
+from rtxstudy import comparisons, not_run, profiles, published, studies, tables
 from rtxstudy.claims import sentences
 from rtxstudy.finished import Runs
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
@@ -294,9 +294,9 @@ def test_the_smallest_detectable_difference_stands_in_its_row_and_its_table(
     table = comparisons.against_first({"the base": arms["b"], "changed": arms["a"]})
     (row,) = table.to_dict("records")
     assert row["form"] == "changed" and row["comparison"] == "a − b" and row["smallest"] > 0
-    shown = readable.comparisons(table.assign(study="s")).iloc[0]
+    shown = tables.comparisons(table.assign(study="s")).iloc[0]
     assert shown["smallest detectable (points)"] == f"{100 * row['smallest']:.1f}"
-    before = readable.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
+    before = tables.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
     assert before["smallest detectable (points)"] == "–"
 
 

@@ -37,9 +37,9 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.trainer import Trainer
-from rtxstudy.compare import candidates, race
-from rtxstudy.compare.candidates import Candidate
-from rtxstudy.compare.texts import open_texts
+from rtxstudy.questions.your_texts import candidates, race
+from rtxstudy.questions.your_texts.candidates import Candidate
+from rtxstudy.questions.your_texts.texts import open_texts
 
 PATIENCE = 400  # seconds after which a test gives up waiting
 DATA = Generated(rows=240, depth=1, vocab_size=400)

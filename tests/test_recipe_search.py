@@ -17,11 +17,11 @@ from rtxlib.errors import InputError
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES, recipe
-from rtxstudy import estimate, profiles, readable, studies
+from rtxstudy import estimate, profiles, studies
 from rtxstudy.finished import Runs
 from rtxstudy.profiles.full import NOT_RUN_YET
 from rtxstudy.questions.accuracy import convergence
-from rtxstudy.questions.recipes import recipe_figures, recipe_search
+from rtxstudy.questions.recipes import recipe_figures, recipe_search, recipe_trials
 
 SEARCH, PUBLISHED = NOT_RUN_YET["search"], NOT_RUN_YET["published"]
 SST2 = Hub("sst2")
@@ -175,7 +175,7 @@ def test_convergence_is_the_first_evaluation_within_a_point_of_the_best(tmp_path
     (row,) = convergence.convergence(runs + runs).to_dict("records")  # a run that is given twice counts once
     assert (row["n"], row["best"], row["steps"], row["epochs"], row["core_seconds"]) == (2, 0.8, 30, 0.75, 15)
     assert (row["all_steps"], row["all_epochs"], row["all_core_seconds"]) == (40, 1, 20)
-    assert readable.convergence(pd.DataFrame([row]))["core-seconds"].tolist() == ["15"]
+    assert convergence.readable(pd.DataFrame([row]))["core-seconds"].tolist() == ["15"]
     (wide,) = convergence.convergence(runs, near=0.2).to_dict("records")
     assert wide["steps"] == 10
 
@@ -189,7 +189,7 @@ def test_a_run_stopped_early_only_where_it_ended_before_its_last_step(tmp_path: 
     assert (row["early"], row["least"], row["most"], row["lowest_loss"], row["kept"]) == (1, 1.25, 2, 0.5, 0.5)
     usual = [RunSpec("standard-1x32", SST2, RECIPES["default"])]
     (never,) = convergence.stopping(made(usual, lambda _: curve, tmp_path)).to_dict("records")
-    assert readable.stopping(pd.DataFrame([row, never]))["patience (evaluations)"].tolist() == ["3", "–"]
+    assert convergence.readable_stopping(pd.DataFrame([row, never]))["patience (evaluations)"].tolist() == ["3", "–"]
 
 
 def test_an_arm_has_its_own_recipe_and_others_that_of_their_family() -> None:
@@ -273,4 +273,4 @@ def test_the_figure_has_a_row_for_each_trial_and_names_the_chosen_one(searched) 
     assert sorted(line.get_xdata()[0] for line in hollow) == pytest.approx([0.75, 0.76])
     with pytest.raises(InputError, match="needs a column 'chosen'"):
         recipe_figures.trials(table.drop(columns="chosen"))
-    assert readable.trials(table)["then"].tolist()[:2] == ["goes on", "goes on"]
+    assert recipe_trials.readable(table)["then"].tolist()[:2] == ["goes on", "goes on"]

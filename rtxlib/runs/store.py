@@ -47,6 +47,7 @@ TABLES = (
     "bounded_exit_predictions",
     "further_passes",
     "small_vocabulary",
+    "window_passes",
     "deployed",
     "deployed_predictions",
     "deployed_times",

@@ -18,7 +18,7 @@ from rtxlib.errors import FULL, InputError, visible
 from rtxstudy.commands import need_notebooks
 
 if TYPE_CHECKING:
-    from rtxstudy.compare.answer import Answer
+    from rtxstudy.questions.your_texts.answer import Answer
     from rtxstudy.report.outcomes import Outcome
 
 NOTEBOOK = "10_your_texts"
@@ -63,8 +63,8 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
     """
     need_notebooks("compare")
-    from rtxstudy.compare.answer import Answer
-    from rtxstudy.compare.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, Options, folder_name
+    from rtxstudy.questions.your_texts.answer import Answer
+    from rtxstudy.questions.your_texts.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, Options, folder_name
     from rtxstudy.report.notebooks import check, notebooks_dir
 
     source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
@@ -102,7 +102,7 @@ def _ended_early(outcome: Outcome, page: Path) -> InputError:
 def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
     """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything, and so does SIGTERM."""
     from rtxlib.process import Terminated, exit_status, signals_as_interrupts
-    from rtxstudy.compare.comparison import KEPT
+    from rtxstudy.questions.your_texts.comparison import KEPT
     from rtxstudy.report.execution import Kernel, execute
     from rtxstudy.report.progress import Progress
 
@@ -143,7 +143,7 @@ def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
 
 def _quiet_watch(progress: Any) -> Any:
     """A watch that shows what each model reached, and the present state in one line that moves."""
-    from rtxstudy.compare.clock import STAYS
+    from rtxstudy.questions.your_texts.clock import STAYS
     from rtxstudy.report.progress import Watch
 
     class Quiet(Watch):

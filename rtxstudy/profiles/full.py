@@ -155,6 +155,7 @@ FULL = Profile(
     random_depth="recurrent-3x4x256",
     random_depth_seeds=5,
     depth_tasks=_DEPTH_TASKS,
+    untrained=(_INFERENCE, _SHORT_INFERENCE, _SHORT_YELP, _SST2),
     own_text=OwnText(
         _REVIEWS,
         named_recipe("pretrain", epochs=4),

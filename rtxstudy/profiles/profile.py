@@ -164,6 +164,7 @@ class Profile:
     depth_seeds: int  # training seeds of each arm of notebook 09
     conversions: tuple[dict[str, Any], ...]  # ways to make a pretrained encoder into a loop, among which notebook 09 chooses
     exit_studies: tuple[ExitStudy, ...]  # notebook 12: where texts may leave a loop early; empty: that section is skipped
+    untrained: tuple[DataSpec, ...] = ()  # notebook 09: those of its tasks whose fine-tuned encoder is passed again, untrained
     embeddings: EmbeddingStudy | None = None  # notebook 12: how their embeddings are distilled; None: they are not
     deployed: str = "nothing"  # notebook 12: the regime whose encoders are measured as they are deployed, on its first task
     composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed

@@ -73,6 +73,7 @@ SMOKE = Profile(
             own_text=named_recipe("finetune", learning_rate=2e-3, layer_decay=1.0, head_rate=1.0, epochs=1),
         ),
     ),
+    untrained=(_SMOKE,),
     own_text=OwnText((_SMOKE,), _HIDDEN_TOKENS, loop_recipe=_HIDDEN_TOKENS, embedding_size=16, length=16),
     depth_seeds=1,
     conversions=CONVERSIONS[:2],

@@ -11,13 +11,14 @@ from pathlib import Path
 import pandas as pd
 
 from rtxlib.errors import InputError
-from rtxstudy import names, published, readable
+from rtxstudy import names, published
 from rtxstudy.claims import Claim, sentences
 from rtxstudy.numbers import ends, percent, signed
 from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.questions.audit import audit_claims
-from rtxstudy.questions.depth_gain import depth_claims
+from rtxstudy.questions.depth_gain import depth_claims, depth_tables
 from rtxstudy.questions.pretrained import pretraining_claims
+from rtxstudy.questions.sizes import size_grid
 from rtxstudy.questions.summary import cost_claims, glance, limit_claims
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +112,7 @@ def beside_words() -> str:
 
 
 def models_on_sst2() -> str:
-    return markdown(readable.glance(models()))
+    return markdown(glance.readable(models()))
 
 
 def comparisons() -> str:
@@ -135,11 +136,11 @@ def comparisons() -> str:
 
 def own_text() -> str:
     findings()
-    return markdown(readable.own_text(table("own_text")))
+    return markdown(depth_tables.own_text(table("own_text")))
 
 
 def grid() -> str:
-    return markdown(readable.blocks(table("over_blocks")))
+    return markdown(size_grid.readable_blocks(table("over_blocks")))
 
 
 def carried() -> str:

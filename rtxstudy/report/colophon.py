@@ -14,7 +14,7 @@ _CITE = "rtxlib: when does a recurrent transformer replace a deeper standard one
 def colophon(blocks: Sequence[tuple[str, str]]) -> str:
     """What all notebooks have in common, and what each has of its own, folded. ``blocks``: a notebook's title, its provenance.
 
-    The provenance is the HTML table of :class:`rtxstudy.report.provenance.Provenance`.
+    The provenance is the HTML table of :class:`rtxstudy.provenance.Provenance`.
     """
     read = {title: _rows(block) for title, block in blocks}
     if not read:

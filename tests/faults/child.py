@@ -47,7 +47,8 @@ _PRELOADED = [
     *("rtx.cli", "rtx.cli.commands", "rtx.doctor", "rtxlib.runs.train", "rtx.use", "rtx.executors.execute"),
     *("rtxlib.data.prepare", "rtxlib.data.synthetic", "rtxlib.training.embed", "rtxlib.models.pretrained", "torch"),
     *("torch._dynamo", "tqdm", "pyarrow.parquet", "sklearn.linear_model", "rtxstudy.commands.report", "rtxstudy.profiles"),
-    *("rtxstudy.report.notebooks", "rtxstudy.commands.compare", "rtxstudy.compare.comparison", "rtxstudy.compare.texts"),
+    *("rtxstudy.report.notebooks", "rtxstudy.commands.compare", "rtxstudy.questions.your_texts.comparison"),
+    "rtxstudy.questions.your_texts.texts",
 ]
 _warm = multiprocessing.get_context("forkserver")
 _starting = threading.Lock()

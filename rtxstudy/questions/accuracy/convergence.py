@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rtxstudy import tables
 from rtxstudy.finished import Runs
+from rtxstudy.numbers import percent
 
 NEAR = 0.01  # of accuracy; a run has converged where it comes this close to its best evaluation
 ARM = ["data", "model", "recipe"]  # what the seeds of an arm have in common
@@ -70,3 +72,38 @@ def stopping(runs: Runs) -> pd.DataFrame:
         lowest_loss=("lowest_loss", "mean"),
         n=("kept", "size"),
     ).reset_index()
+
+
+_COLUMNS = {  # column of rtxstudy.questions.accuracy.convergence.convergence → its readable name and its format
+    "best": ("best validation accuracy", percent),
+    "steps": ("steps until near it", "{:,.0f}"),
+    "epochs": ("epochs", "{:.2f}"),
+    "core_seconds": ("core-seconds", "{:,.0f}"),
+    "all_steps": ("steps in all", "{:,.0f}"),
+    "all_epochs": ("epochs in all", "{:.2f}"),
+    "all_core_seconds": ("core-seconds in all", "{:,.0f}"),
+    "n": ("seeds", "{:.0f}"),
+}
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of how long each arm trains until it comes within a point of its best validation accuracy."""
+    return tables.written(table[["data", "model", "recipe", *_COLUMNS]], _COLUMNS)
+
+
+_STOPPING = {  # column of rtxstudy.questions.accuracy.convergence.stopping → its readable name and its format
+    "planned": ("most epochs", "{:g}"),
+    "patience": ("patience (evaluations)", "{:.0f}"),
+    "least": ("trained, from (epochs)", "{:.2f}"),
+    "most": ("to", "{:.2f}"),
+    "early": ("seeds that stopped early", "{:.0f}"),
+    "lowest_loss": ("lowest loss at epoch", "{:.2f}"),
+    "keep": ("weights", "{}"),
+    "kept": ("kept, of epoch", "{:.2f}"),
+    "n": ("seeds", "{:.0f}"),
+}
+
+
+def readable_stopping(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of when each arm stopped, and which weights it kept."""
+    return tables.written(table[["data", "model", "recipe", *_STOPPING]], _STOPPING)

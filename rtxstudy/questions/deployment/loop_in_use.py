@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import studies
+from rtxstudy import studies, tables
 from rtxstudy.absent import Absent
+from rtxstudy.numbers import percent, with_ends
 from rtxstudy.questions.deployment import deployed, small_vocabulary
 from rtxstudy.questions.depth_gain.gains import ARMS
 from rtxstudy.questions.depth_gain.three_encoders import trained_arms
@@ -46,3 +47,36 @@ def deployed_forms(study: Study) -> Deployed | Absent:
         study.measure(deployed.deployed, runs)
         study.measure(deployed.times, runs)
     return Deployed(deployed.compared(arms), deployed.rounding(arms))
+
+
+def readable_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
+    """The loops whose token table is cut, of :func:`~rtxstudy.questions.deployment.small_vocabulary.against_whole`."""
+    return pd.DataFrame(
+        [
+            {
+                "way of training": row["regime"],
+                "data": row["data"],
+                "six layers, all words": percent(row["deep"]),
+                "loop, words of the task": percent(row["small"]),
+                "difference (points)": with_ends(row["difference"], row["low"], row["high"]),
+                "millions of parameters": f"{row['deep_parameters'] / 1e6:.1f} → {row['small_parameters'] / 1e6:.1f}",
+                "labels changed by the cut": percent(row["changed"]),
+            }
+            for row in table.to_dict("records")
+        ]
+    )
+
+
+_COLUMNS = {  # column of rtxstudy.questions.deployment.deployed.compared → its readable name and its format
+    "accuracy": ("accuracy", percent),
+    "megabytes": ("megabytes", "{:.1f}"),
+    "ms_one": ("one text (ms)", "{:.2f}"),
+    "ms_in_batch": ("a text of a batch (ms)", "{:.2f}"),
+}
+
+
+def readable_deployed(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of what each arm costs in each form."""
+    lost = tables.differences(table)
+    named = table.assign(megabytes=table["bytes"] / 1e6, **{"minus float32 (points)": lost})
+    return tables.written(named[["arm", "form", "accuracy", "minus float32 (points)", *list(_COLUMNS)[1:]]], _COLUMNS)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import readable, studies
+from rtxstudy import studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.questions.composed.composed_tasks import composed_tasks
-from rtxstudy.questions.depth_gain import depth_claims, depth_figures, gains
+from rtxstudy.questions.depth_gain import depth_claims, depth_figures, depth_tables, gains
 from rtxstudy.questions.depth_gain.depth_runs import Trio
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
 
@@ -112,7 +112,7 @@ def own_text(study: Study, compared: ThreeEncoders) -> Runs | Absent:
 
 def pretrainings(three: list[Runs]) -> pd.DataFrame:
     """A readable table of the pretrainings of :func:`own_text`."""
-    return readable.pretrainings(gains.pretrainings(*three))
+    return depth_tables.pretrainings(gains.pretrainings(*three))
 
 
 def own_text_gains(study: Study, compared: ThreeEncoders) -> pd.DataFrame:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import measured
+from rtxstudy import measured, tables
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
+from rtxstudy.numbers import percent
 from rtxstudy.questions.depth_gain.three_encoders import trained_arms
 from rtxstudy.questions.early_exit import bounded_exits, exit_claims, exit_figures
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
@@ -52,3 +53,23 @@ def draw(study: Study, leaving: LeavingEarly) -> Drawing:
         "numbers of passes, and marks for the ways of leaving early.",
         caption=f"Measured on {leaving.device}, in batches of {measured.BATCH}. Numbers beside the marks: mean passes.",
     )
+
+
+_COLUMNS = {  # column of rtxstudy.questions.early_exit.bounded_exits.against_all_passes → its readable name and its format
+    "passes": ("passes", "{:.2f}"),
+    "accuracy": ("accuracy", percent),
+    "risk": ("risk (%)", lambda risk: f"{100 * risk:.2f}"),
+    "throughput": ("throughput (all passes = 1)", "{:.2f}"),
+}
+
+_BOUNDS = {"": "fixed", "validated": "fixed, chosen", "controlled": "expected risk bounded", "certified": "risk certified"}
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of fixed passes and early exits: accuracy, its difference to all passes in percentage points, and risk."""
+    named = table.assign(
+        **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
+        **{"accuracy − all passes (points)": tables.differences(table)},
+    )
+    shown = ["data", "leave by", "kind", "passes", "accuracy", "accuracy − all passes (points)", "risk", "throughput"]
+    return tables.written(named[shown], _COLUMNS)

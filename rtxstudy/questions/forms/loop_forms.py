@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import comparisons, studies
+from rtxstudy import comparisons, studies, tables
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
+from rtxstudy.numbers import percent
 from rtxstudy.profiles import LoopStudy
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures
 from rtxstudy.questions.forms import form_claims
@@ -30,7 +31,6 @@ class LoopForms:
     arms: Mapping[tuple[LoopStudy, str], Runs]  # (place, form) → its runs
     differences: pd.DataFrame  # each form − the base, as comparisons.comparisons, with form
     results: pd.DataFrame  # a row for each run, with form
-
 
 
 @dataclass(frozen=True)
@@ -97,3 +97,16 @@ def draw_plan_b(study: Study, plan: PlanB) -> Drawing:
         caption="Paired by seed and by test text; the interval covers new seeds and new texts.",
         finds=comparisons.finds(plan.differences),
     )
+
+
+_COLUMNS = {  # column of the runs table → its readable name and its format
+    "accuracy": ("accuracy", percent),
+    "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
+    "forward_flops": ("billion operations per text", "{:.4f}"),
+    "train_cpu_seconds": ("training (s of processor time)", "{:.0f}"),
+}
+
+
+def readable(runs: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy and costs of each form of the loop: means over its runs, one row per ``data`` and ``form``."""
+    return tables.written(runs.groupby(["data", "form"], sort=False)[list(_COLUMNS)].mean().reset_index(), _COLUMNS)

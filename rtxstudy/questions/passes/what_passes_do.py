@@ -10,6 +10,7 @@ import pandas as pd
 from rtxstudy import measured, studies
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
+from rtxstudy.numbers import signed, with_ends
 from rtxstudy.questions.early_exit import exit_figures, exits
 from rtxstudy.questions.forms import loop_figures, loop_tables
 from rtxstudy.questions.forms.loop_forms import BASE, LoopForms
@@ -211,4 +212,27 @@ def draw_worth(study: Study, law: PassWorth) -> Drawing:
         law.errors,
         alt="Test error by number of layers passed through, for standard encoders and for loops, with the fitted curves.",
         caption="Intervals count runs as independent.",
+    )
+
+
+def readable_exits(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.questions.early_exit.exits.exit_differences`: three rules beside fixed passes.
+
+    The last column is the smallest fixed number of passes that is as accurate as the exit on the test texts.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "data": row["data"],
+                "leave by": row["criterion"],
+                "passes": f"{row['passes']:.2f}",
+                "throughput (slowest seed)": f"{row['throughput']:.2f} ({row['throughput_least']:.2f})",
+                "accuracy − all passes (points)": with_ends(row["difference"], row["low"], row["high"]),
+                "fixed passes, as accurate": "none"
+                if pd.isna(row["fixed_passes"])
+                else f"{row['fixed_passes']:.0f}: {row['fixed_throughput']:.2f} times, {signed(row['fixed_difference'])}",
+                "seeds": row["n_seeds"],
+            }
+            for row in table.to_dict("records")
+        ]
     )

@@ -10,6 +10,7 @@ import pandas as pd
 from rtxstudy import studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
+from rtxstudy.numbers import percent
 from rtxstudy.questions.domains.format_and_words import format_and_words  # noqa: F401  # the control that the notebook asks
 from rtxstudy.questions.pretrained import converted_embeddings, embedding_figures, neighbour_claims
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
@@ -71,3 +72,10 @@ def draw(study: Study, converted: ConvertedNeighbours) -> Drawing:
         "the loop and its layers once, before and after distillation, TF-IDF and chance.",
         caption="Intervals are over the texts that search; each student was distilled once.",
     )
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """Of :func:`~rtxstudy.questions.pretrained.converted_embeddings.means`: one row per model, one column per panel."""
+    wide = table.pivot(index="model", columns="panel", values="mean")
+    percents = wide.loc[table["model"].unique(), table["panel"].unique()].map(percent)
+    return percents.rename_axis(columns=None).reset_index()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import comparisons
+from rtxstudy import comparisons, names
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
@@ -89,3 +89,14 @@ def draw_headline(study: Study, answer: Headline) -> Drawing:
         answer.scores[["model", "seed", "accuracy", "f1", "parameters", "n_test"]],
         alt="Test accuracy of MiniLM fine-tuned, of the study's models from random weights, and of classical baselines.",
     )
+
+
+def readable_spam(scores: pd.DataFrame) -> pd.DataFrame:
+    """Precision, recall and F1 of each model on spam, as mean ± standard deviation over the splits, the best F1 first."""
+    models = scores.groupby("model")
+    order = models["f1"].mean().sort_values(ascending=False).index
+    table = {"model": list(order)}
+    for name in ("precision", "recall", "f1"):
+        mean, sd = models[name].mean()[order], models[name].std()[order]
+        table[f"{names.column(name)} (%)"] = [f"{100 * a:.1f} ± {100 * b:.1f}" for a, b in zip(mean, sd, strict=True)]
+    return pd.DataFrame(table | {"splits": models.size()[order].tolist()})

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import studies
+from rtxstudy import studies, tables
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
+from rtxstudy.numbers import percent
 from rtxstudy.questions.accuracy import accuracy_claims, convergence, training_figures
 from rtxstudy.questions.recipes import recipe_claims, recipe_figures, recipe_search
 
@@ -93,3 +94,25 @@ def protocol_scores(protocol: Protocol) -> pd.DataFrame:
     columns = ["accuracy", "f1", "precision", "recall", "train_rows", "epochs", "train_cpu_seconds"]
     means = protocol.runs.table.groupby("model", sort=False)[columns].mean()
     return means.map("{:,.3f}".format).reset_index()
+
+
+_COLUMNS = {  # column of rtxstudy.questions.recipes.recipe_search.trials → its readable name and its format
+    "val_accuracy": ("validation accuracy", percent),
+    "standard_error": ("± standard error", "{:.3f}"),
+    "val_loss": ("loss (nats)", "{:.3f}"),
+    "epochs": ("epochs", "{:.2f}"),
+    "core_seconds": ("training (s of processor time)", "{:,.0f}"),
+}
+
+_CHOSEN = {("first", True): "goes on", ("final", True): "chosen"}
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of the recipe search: every run, those of an arm and round in the order of their accuracy."""
+    arms = pd.Categorical(table["arm"], table["arm"].unique())  # keep their order
+    rounds = pd.Categorical(table["round"], ["first", "final"])
+    ordered = table.assign(arm=arms, round=rounds, trial=table["trial"] + 1).sort_values(
+        ["arm", "round", "val_accuracy"], ascending=[True, True, False]
+    )
+    ordered["then"] = [_CHOSEN.get(pair, "") for pair in zip(ordered["round"], ordered["chosen"], strict=True)]
+    return tables.written(ordered[["arm", "round", "trial", "recipe", "changes", "seed", *_COLUMNS, "then"]], _COLUMNS)

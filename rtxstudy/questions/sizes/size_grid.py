@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import comparisons
+from rtxstudy import comparisons, tables
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.pareto import frontier
@@ -78,4 +78,17 @@ def draw_grid(study: Study, grid: Grid) -> Drawing:
         "04_grid",
         grid.means,
         alt="Mean accuracy over width and layers, a panel for each number of passes.",
+    )
+
+
+def readable_blocks(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.comparisons.over_blocks`, in percentage points."""
+    return pd.DataFrame(
+        {
+            "first − second": [f"{row.passes} passes − {row.against}" for row in table.itertuples()],
+            "difference (points)": tables.differences(table),
+            "blocks": table["blocks"],
+            "seeds of a block": table.get("seeds", 1),
+            "smallest detectable (points)": [f"{100 * value:.1f}" for value in table["smallest"]],
+        }
     )

@@ -165,3 +165,29 @@ def _verdict(
     if row["low"] > 0 or row["high"] < 0:
         return "first" if row["low"] > 0 else "second"
     return "alike" if row["low"] > -margin and row["high"] < margin else "open"
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :func:`rtxstudy.questions.summary.glance.worth_their_cost`: what each model reaches and costs."""
+    spread = ["" if pd.isna(sd) else f" ± {100 * sd:.1f}" for sd in table["sd"]]
+    return pd.DataFrame(
+        {
+            "model": table["model"],
+            "accuracy (%)": [f"{100 * mean:.1f}{sd}" for mean, sd in zip(table["mean"], spread, strict=True)],
+            "one text (ms)": table["ms_one"].map(_ms),
+            "a text in a batch (ms)": table["ms_in_batch"].map(_ms),
+            "megabytes": [f"{megabytes:.1f}" for megabytes in table["megabytes"]],
+            "validation (%)": [
+                f"{100 * value:.1f} ± {100 * error:.1f}"
+                for value, error in zip(table["validation"], table["validation_error"], strict=True)
+            ],
+            "worth its cost": ["yes" if on else "–" for on in table["frontier"]],
+            "seeds": [f"{int(row.n)}" if row.family != "classical" else "–" for row in table.itertuples()],
+            "million parameters": [f"{n / 1e6:.1f}" for n in table["parameters"]],
+            "… of its layers": ["–" if pd.isna(n) else f"{n / 1e6:.1f}" for n in table["non_embedding_parameters"]],
+        }
+    )
+
+
+def _ms(time: float) -> str:
+    return "–" if pd.isna(time) else f"{time:.2g}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rtxstudy import Study
 
 FOLLOWED, TEXTS, LENGTH = "bert-base", 32, 128  # whose shapes are followed
+SHAPES = f"{TEXTS} texts of {LENGTH} tokens through {FOLLOWED}"
 NEAR, FAR = 1, 100  # tokens between two like tokens
 PASSES = 6  # of the networks whose gradients are measured
 ALPHAS, DEPTHS = (0.0, 0.5, 1.0), (1, 2, 3, 4, 6, 8)

@@ -1,6 +1,6 @@
 """Sentences that answer which model to take for somebody's own texts. Notebook 10 imports this module itself.
 
-``table`` is always that of :func:`rtxstudy.compare.choice.compare`, ``answer`` that of ``Comparison.answer``.
+``table`` is always that of :func:`rtxstudy.questions.your_texts.choice.compare`, ``answer`` that of ``Comparison.answer``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pandas as pd
 
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
-from rtxstudy.compare.answer import Answer
 from rtxstudy.numbers import higher, interval, margin_points, megabytes, number, signed
+from rtxstudy.questions.your_texts.answer import Answer
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
@@ -290,7 +290,7 @@ def left_out(reasons: Mapping[str, str], ended: str) -> str:
 
 
 def more_labels(curve: pd.DataFrame) -> str:
-    """Whether more labelled texts would help: what the last step brought. curve: of :attr:`rtxstudy.compare.state.Race.curve`."""
+    """Whether more labelled texts would help: what the last step of the ``curve`` of a race brought."""
     sentences = []
     for row in curve[curve["gain"].notna()].itertuples():
         rows = curve.loc[curve["model"] == row.model, "rows"].iloc[-2:]

@@ -6,14 +6,13 @@ import pandas as pd
 from IPython.display import Markdown
 from pandas.io.formats.style import Styler
 
-from rtxstudy.compare import further, look
-from rtxstudy.compare.candidates import LOOP, MAX_LENGTH, WHAT, WORDS
-from rtxstudy.compare.comparison import Comparison
-from rtxstudy.compare.hand_over import how_to_predict
 from rtxstudy.figures.save import Shown
 from rtxstudy.questions.accuracy import accuracy_figures
 from rtxstudy.questions.audit import audit_figures
-from rtxstudy.questions.your_texts import model_sentences, text_figures, text_sentences
+from rtxstudy.questions.your_texts import further, model_sentences, text_facts, text_figures, text_sentences
+from rtxstudy.questions.your_texts.candidates import LOOP, MAX_LENGTH, WHAT, WORDS
+from rtxstudy.questions.your_texts.comparison import Comparison
+from rtxstudy.questions.your_texts.hand_over import how_to_predict
 
 MOST_BARS, MOST_CELLS = 8, 10  # labels that a figure of shares, and a confusion matrix, can hold
 MOST_ROWS, MOST_PAIRS = 40, 15  # of the tables that stand in their place
@@ -25,13 +24,13 @@ def setting(comparison: Comparison) -> Markdown:
     texts = comparison.texts
     columns = texts.columns.text, texts.columns.label, texts.columns.pair
     return Markdown(
-        text_sentences.setting(texts.name, columns, look.labels(texts), texts.said, texts.cross_validated)
+        text_sentences.setting(texts.name, columns, text_facts.labels(texts), texts.said, texts.cross_validated)
     )
 
 
 def labels(comparison: Comparison) -> Shown | Styler:
     """The share of each label in each split; of many labels a table."""
-    balance = look.labels(comparison.texts)
+    balance = text_facts.labels(comparison.texts)
     safe = balance.assign(label_name=balance["label_name"].map(text_figures.safe))
     if safe["label_name"].nunique() == len(comparison.texts.label_names) <= MOST_BARS:
         figure = audit_figures.label_balance(safe)

@@ -55,7 +55,7 @@ def lengths(table: pd.DataFrame, limit: int) -> str:
 
 
 def oddities(findings: pd.DataFrame) -> str:
-    """One sentence for each kind of finding (:func:`rtxstudy.compare.look.findings`), as a list."""
+    """One sentence for each kind of finding (:func:`rtxstudy.questions.your_texts.text_facts.findings`), as a list."""
     if findings.empty:
         return "Nothing odd was found: no repeated texts, no text with two labels, and no label that a word or the length tells."
     return "\n".join(f"- {_SENTENCES[row['kind']](row)}" for row in findings.to_dict("records"))

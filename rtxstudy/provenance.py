@@ -13,7 +13,7 @@ from typing import Any
 
 PACKAGES = ("rtxlib", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "scikit-learn", "papermill")
 # The paths that make a checkout dirty. The results are not among them, because a run changes them.
-CODE = (":/rtxlib", ":/rtxstudy", ":/notebooks", ":/pyproject.toml", ":/constraints.txt")
+CODE = (":/rtxlib", ":/rtx", ":/rtxstudy", ":/notebooks", ":/pyproject.toml", ":/constraints.txt")
 
 
 class Provenance(dict[str, Any]):

@@ -22,10 +22,10 @@ from rtxlib.errors import visible
 from rtxlib.runs import seen, store
 from rtxlib.runs.card import plain
 from rtxlib.runs.keys import hashed
-from rtxstudy.compare.candidates import MAX_LENGTH, WHAT
-from rtxstudy.compare.rows import CLEANING
-from rtxstudy.compare.texts import Texts
 from rtxstudy.numbers import megabytes
+from rtxstudy.questions.your_texts.candidates import MAX_LENGTH, WHAT
+from rtxstudy.questions.your_texts.rows import CLEANING
+from rtxstudy.questions.your_texts.texts import Texts
 
 _CARD = """---
 pipeline_tag: text-classification
@@ -79,7 +79,7 @@ class Chosen:
         classifier: the model
         run: of a network, the folder of its run, which is copied with all its records
         test: (test rows, labels) what it answers to the test texts
-        row: of the table of :func:`rtxstudy.compare.choice.compare`
+        row: of the table of :func:`rtxstudy.questions.your_texts.choice.compare`
         many: how many models were compared
     """
 

@@ -20,8 +20,8 @@ from rtxlib.training.contrastive import TUNING
 from rtxlib.training.device import pick_device, training_threads
 from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trainer
-from rtxstudy.compare.candidates import FINE_TUNED, LOOP, MAX_LENGTH, MINILM, NAMED, Candidate, Plan
-from rtxstudy.compare.texts import Texts
+from rtxstudy.questions.your_texts.candidates import FINE_TUNED, LOOP, MAX_LENGTH, MINILM, NAMED, Candidate, Plan
+from rtxstudy.questions.your_texts.texts import Texts
 
 GUESSED_SPEED = 2e10  # floating-point operations a second and thread, before anything was measured
 START_SECONDS = 3  # of a training, whatever its size

@@ -15,8 +15,8 @@ from rtxlib.data.containment import words_key
 from rtxlib.data.files import as_texts, doubtful_labels, require_column, require_texts
 from rtxlib.data.rows import INVISIBLE, PAIR, Text, labelled, sides, texts_of
 from rtxlib.errors import InputError, few
-from rtxstudy.compare import columns, near, reading, rows, splitting
-from rtxstudy.compare.rows import RAW, Columns
+from rtxstudy.questions.your_texts import columns, near_duplicates, reading, rows, splitting
+from rtxstudy.questions.your_texts.rows import RAW, Columns
 
 FEWEST = 40  # rows, of all labels together
 UNBALANCED = 0.5  # a label with less than this share of an equal part makes the labels unbalanced
@@ -157,10 +157,10 @@ def open_texts(
 
 
 def _split(found: pd.DataFrame, named: Columns, name: str, said: list[str], other: pd.DataFrame) -> Texts:
-    """Group and split the rows of :func:`rtxstudy.compare.rows.usable`, which also have the columns ``given`` and ``of``."""
+    """Group and split the rows of ``rows.usable``, which also have the columns ``given`` and ``of``."""
     names = labelled(found[["name"]], found["name"], {value: value for value in found["name"].unique()}, name).label_names
     numbers = found["name"].map({value: number for number, value in enumerate(names)}).to_numpy()
-    group = near.groups(found["text"].tolist())
+    group = near_duplicates.groups(found["text"].tolist())
     if group.max() == 0:
         which = "texts" if named.pair is None else f"texts in the column '{named.text}'"
         raise InputError(f"All {which} of {name} are the same or nearly the same, so there is nothing to compare.")
@@ -203,4 +203,4 @@ def _also(group: np.ndarray, of: np.ndarray) -> np.ndarray:
     rows = pd.Series(np.arange(len(group)))[of != ""]
     pairs = [(rows_of[0], other) for rows_of in rows.groupby(of[of != ""]).indices.values() for other in rows_of[1:]]
     index = rows.to_numpy()
-    return near.joined(group, index[np.array(pairs, int).reshape(-1, 2)])
+    return near_duplicates.joined(group, index[np.array(pairs, int).reshape(-1, 2)])

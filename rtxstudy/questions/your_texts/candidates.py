@@ -24,7 +24,7 @@ class Plan:
     """What a candidate reads in its training.
 
     Attributes:
-        rows: training rows, the first of :attr:`rtxstudy.compare.state.Race.train`
+        rows: training rows, the first of :attr:`rtxstudy.questions.your_texts.state.Race.train`
         max_length: tokens of a text, at most
         epochs: of fine-tuning; a network from nothing takes those of its recipe
         threads: that the training of a network begins with; 0 where that is no part of it

@@ -22,9 +22,9 @@ from rtxlib import atomic
 from rtxlib.data import prepared
 from rtxlib.errors import InputError
 from rtxlib.runs import store
-from rtxstudy.compare import networks
-from rtxstudy.compare.clock import Clock, OutOfTime
-from rtxstudy.compare.networks import Learnt, Training
+from rtxstudy.questions.your_texts import networks
+from rtxstudy.questions.your_texts.clock import Clock, OutOfTime
+from rtxstudy.questions.your_texts.networks import Learnt, Training
 
 LOOK_SECONDS = 0.5  # between two looks at the clock
 IDLE_SECONDS = 15.0  # to wait until stopped trainings have ended

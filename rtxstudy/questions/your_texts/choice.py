@@ -14,10 +14,10 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from rtx.classifiers.simple import Cascade
-from rtxstudy.compare.candidates import CASCADE, MAJORITY, STATIC, WORDS
-from rtxstudy.compare.kept import Entry
-from rtxstudy.compare.limits import Limits
-from rtxstudy.compare.texts import Texts
+from rtxstudy.questions.your_texts.candidates import CASCADE, MAJORITY, STATIC, WORDS
+from rtxstudy.questions.your_texts.finished_candidates import Entry
+from rtxstudy.questions.your_texts.limits import Limits
+from rtxstudy.questions.your_texts.texts import Texts
 from rtxstudy.statistics import CONFIDENCE, by_cluster, mean_difference
 
 DRAWS = 500  # of the bootstrap of macro-F1
@@ -105,7 +105,7 @@ def believed(measured: np.ndarray, error: np.ndarray, expected: np.ndarray) -> n
     the difference that is expected, each with the inverse of its variance. A model of which nothing is expected keeps its own.
 
     measured: (models,) scores; error: (models,) standard errors of their differences from the mean; expected: (models,) gains of
-    :func:`rtxstudy.compare.prior.expected`, or NaN. Their standard error is :data:`DOUBT`.
+    :func:`rtxstudy.questions.your_texts.prior.expected`, or NaN. Their standard error is :data:`DOUBT`.
     """
     known = np.isfinite(expected)
     if known.sum() < 2:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from rtxstudy.compare.candidates import BATCH_ROWS, LEAST_STEPS, MAX_LENGTH, Candidate, Plan
-from rtxstudy.compare.estimate import Estimate
+from rtxstudy.questions.your_texts.candidates import BATCH_ROWS, LEAST_STEPS, MAX_LENGTH, Candidate, Plan
+from rtxstudy.questions.your_texts.training_time import Estimate
 
 LENGTHS = (MAX_LENGTH, 192, 128)  # tokens of a text
 EPOCHS, MOST_EPOCHS = 3, 16  # of a whole fine-tuning; few rows are read in more epochs

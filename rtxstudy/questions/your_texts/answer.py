@@ -38,7 +38,7 @@ class Answer:
         outlook: what more minutes are expected to bring: model, minutes, gain (of the score), train_texts that it then reads
         model, report: paths
         further: the path of the texts to label next; None: no unlabelled texts were given, or no model is to be taken
-        candidates: the rows of the table of :func:`rtxstudy.compare.choice.compare`
+        candidates: the rows of the table of :func:`rtxstudy.questions.your_texts.choice.compare`
         verdict: the answer in sentences
     """
 

@@ -18,7 +18,7 @@ from rtxlib.data.tokenization import encode
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from rtxstudy.compare.texts import Texts
+    from rtxstudy.questions.your_texts.texts import Texts
 
 FINDINGS = ["kind", "rows", "of", "what", "example"]
 TELLS = 0.9  # F1 of a rule by one word or by length that gives a label away

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxstudy.compare.candidates import MAJORITY, WORDS
+from rtxstudy.questions.your_texts.candidates import MAJORITY, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
 NEAREST = 4  # settings that an expectation is averaged over

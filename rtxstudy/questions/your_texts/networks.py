@@ -24,9 +24,9 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
 from rtxlib.training.device import training_threads
-from rtxstudy.compare.candidates import Candidate, Plan
-from rtxstudy.compare.rows import CLEANING
-from rtxstudy.compare.texts import Texts
+from rtxstudy.questions.your_texts.candidates import Candidate, Plan
+from rtxstudy.questions.your_texts.rows import CLEANING
+from rtxstudy.questions.your_texts.texts import Texts
 
 
 def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_length: int, folder: Path) -> Prepared:

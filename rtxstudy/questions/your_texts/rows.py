@@ -12,7 +12,7 @@ from rtxlib.data.clean import clean
 from rtxlib.data.files import as_texts, require_column, require_texts
 from rtxlib.data.rows import PAIR, blank, label_text
 from rtxlib.errors import InputError, few, shortened
-from rtxstudy.compare import reading
+from rtxstudy.questions.your_texts import reading
 
 CLEANING = {
     "lowercase": True,

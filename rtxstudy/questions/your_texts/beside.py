@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from rtxlib.process import end_workers, workers
-from rtxstudy.compare.clock import Clock, OutOfTime
-from rtxstudy.compare.fitted import FIT
-from rtxstudy.compare.state import Found, Race
-from rtxstudy.compare.texts import Texts
+from rtxstudy.questions.your_texts.clock import Clock, OutOfTime
+from rtxstudy.questions.your_texts.fitted import FIT
+from rtxstudy.questions.your_texts.state import Found, Race
+from rtxstudy.questions.your_texts.texts import Texts
 
 WORTH = 15.0  # seconds of work; with less, starting another process and loading torch there takes longer
 

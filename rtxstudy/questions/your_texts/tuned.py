@@ -14,9 +14,9 @@ from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
 from rtxlib.models import pretrained
 from rtxlib.training.contrastive import TUNING, tune
 from rtxlib.training.device import pick_device
-from rtxstudy.compare.candidates import MINILM, NAMED, TUNED, Plan
-from rtxstudy.compare.fitted import fitted
-from rtxstudy.compare.state import Race
+from rtxstudy.questions.your_texts.candidates import MINILM, NAMED, TUNED, Plan
+from rtxstudy.questions.your_texts.fitted import fitted
+from rtxstudy.questions.your_texts.state import Race
 
 MOST_EACH = 64  # training texts of a label, on average; with more, fine-tuning has enough
 STRENGTHS = (1.0,)  # C of the logistic regression; held-out rows cannot choose it, because the tuning has seen them

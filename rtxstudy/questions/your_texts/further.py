@@ -10,10 +10,10 @@ import pandas as pd
 from rtx.classifiers.network import Network
 from rtx.classifiers.words import WordCounts
 from rtxlib.data.rows import PAIR
-from rtxstudy.compare.candidates import MAJORITY
-from rtxstudy.compare.kept import Entry
-from rtxstudy.compare.rows import RAW
-from rtxstudy.compare.texts import Texts
+from rtxstudy.questions.your_texts.candidates import MAJORITY
+from rtxstudy.questions.your_texts.finished_candidates import Entry
+from rtxstudy.questions.your_texts.rows import RAW
+from rtxstudy.questions.your_texts.texts import Texts
 
 BINS = 10  # of the calibration
 MOST_SHOWN = 12  # texts of a table

@@ -29,10 +29,10 @@ from rtxlib import paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, disk_full, visible
 from rtxlib.process import tune
-from rtxstudy.compare.answer import Answer, plain
-from rtxstudy.compare.busy import Waiting
-from rtxstudy.compare.limits import Limits
-from rtxstudy.report import provenance
+from rtxstudy import provenance
+from rtxstudy.questions.your_texts.answer import Answer, plain
+from rtxstudy.questions.your_texts.busy import Waiting
+from rtxstudy.questions.your_texts.limits import Limits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from rtx.classifiers.folder import Classifier
-    from rtxstudy.compare.choice import Choice, Joined
-    from rtxstudy.compare.kept import Entry
-    from rtxstudy.compare.label_next import Unlabelled
-    from rtxstudy.compare.state import Race
-    from rtxstudy.compare.texts import Texts
     from rtxstudy.figures.save import Shown
+    from rtxstudy.questions.your_texts.choice import Choice, Joined
+    from rtxstudy.questions.your_texts.finished_candidates import Entry
+    from rtxstudy.questions.your_texts.label_next import Unlabelled
+    from rtxstudy.questions.your_texts.state import Race
+    from rtxstudy.questions.your_texts.texts import Texts
 
 MARK = "comparison.json"  # in the folder of a comparison: what it is about
 TIMED = 24  # texts that are timed one by one
@@ -103,7 +103,7 @@ class Comparison:
     def open(cls, options: Options) -> Comparison:
         """Read the file and make the folder. Raises InputError for whatever the user has to mend, before anything is trained."""
         tune()
-        from rtxstudy.compare.texts import open_texts
+        from rtxstudy.questions.your_texts.texts import open_texts
 
         executor = executors.known(options.executor)
         limits = Limits(options.margin, options.max_mb, options.max_ms)
@@ -123,7 +123,7 @@ class Comparison:
         )
         new = None
         if options.unlabelled is not None:
-            from rtxstudy.compare import label_next  # it loads torch, which takes seconds
+            from rtxstudy.questions.your_texts import label_next  # it loads torch, which takes seconds
 
             new = label_next.unlabelled(texts, options.unlabelled)
         _mark(folder, Path(source).absolute(), texts)
@@ -137,7 +137,7 @@ class Comparison:
     def minilm(self) -> bool:
         """Whether MiniLM is within reach."""
         from rtxlib.models import pretrained
-        from rtxstudy.compare.candidates import MINILM
+        from rtxstudy.questions.your_texts.candidates import MINILM
 
         return pretrained.out_of_reach(MINILM) is None
 
@@ -146,7 +146,7 @@ class Comparison:
         """MiniLM's, or without the Hub a vocabulary of the training texts."""
         from rtxlib.data import tokenization
         from rtxlib.models import pretrained
-        from rtxstudy.compare.candidates import MINILM
+        from rtxstudy.questions.your_texts.candidates import MINILM
 
         if self.minilm:
             return tokenization.pretrained_tokenizer(pretrained.find(MINILM))
@@ -154,23 +154,23 @@ class Comparison:
 
     @cached_property
     def lengths(self) -> pd.DataFrame:
-        from rtxstudy.compare import look
+        from rtxstudy.questions.your_texts import text_facts
 
-        return look.lengths(self.texts, self.tokenizer)
+        return text_facts.lengths(self.texts, self.tokenizer)
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        from rtxstudy.compare import look
-        from rtxstudy.compare.candidates import MAX_LENGTH
+        from rtxstudy.questions.your_texts import text_facts
+        from rtxstudy.questions.your_texts.candidates import MAX_LENGTH
 
-        return look.findings(self.texts, self.lengths, MAX_LENGTH, self.minilm)
+        return text_facts.findings(self.texts, self.lengths, MAX_LENGTH, self.minilm)
 
     # ------------------------------------------------------------------------------------------------------------ the models
 
     def race(self) -> Race:
         """Train what the minutes allow; what is finished already is found."""
-        from rtxstudy.compare import race
-        from rtxstudy.compare.clock import STAYS
+        from rtxstudy.questions.your_texts import race
+        from rtxstudy.questions.your_texts.clock import STAYS
 
         def report(line: str) -> None:
             print(f"\r{line:<100}", end="\n" if line.startswith(STAYS) else "", file=sys.stderr, flush=True)
@@ -182,14 +182,14 @@ class Comparison:
     @property
     def entries(self) -> dict[str, Entry | Joined]:
         """All that can be chosen: the finished candidates, and the cascade of two of them."""
-        from rtxstudy.compare.candidates import CASCADE
+        from rtxstudy.questions.your_texts.candidates import CASCADE
 
         assert self.raced is not None
         return {**self.raced.entries, **({CASCADE: self.joined} if self.joined else {})}
 
     def choose(self) -> Choice:
         """Measure what each finished model costs, and apply the rule."""
-        from rtxstudy.compare import choice
+        from rtxstudy.questions.your_texts import choice
 
         assert self.raced is not None
         self.joined = choice.cascade(self.texts, self.raced.entries)
@@ -204,9 +204,9 @@ class Comparison:
         """
         from rtxlib.data.clean import clean_texts
         from rtxlib.data.rows import cut
-        from rtxstudy.compare.candidates import CASCADE
-        from rtxstudy.compare.latency import single_text_seconds
-        from rtxstudy.compare.rows import CLEANING, LONGEST
+        from rtxstudy.questions.your_texts.candidates import CASCADE
+        from rtxstudy.questions.your_texts.latency import single_text_seconds
+        from rtxstudy.questions.your_texts.rows import CLEANING, LONGEST
 
         test = self.texts.rows("test")
         sample = test[np.linspace(0, len(test) - 1, min(TIMED, len(test))).astype(int)]
@@ -244,7 +244,7 @@ class Comparison:
 
     def hand_over(self) -> Path | None:
         """Write the chosen model's folder and the answer as JSON. Returns the folder; None if no model is to be taken."""
-        from rtxstudy.compare.hand_over import Chosen, hand_over
+        from rtxstudy.questions.your_texts.hand_over import Chosen, hand_over
 
         chosen, made = self.chosen, None
         if chosen.taken is not None:
@@ -255,7 +255,7 @@ class Comparison:
             given = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries))
             made = hand_over(self.texts, given, self.folder / MODEL, self.folder / KEPT / "held_out.parquet", shown)
             if self.unlabelled is not None:
-                from rtxstudy.compare import label_next
+                from rtxstudy.questions.your_texts import label_next
 
                 self.to_label = label_next.write(self.texts, self.unlabelled, model, row["ms"], self.folder / FURTHER)
         else:
@@ -265,8 +265,8 @@ class Comparison:
         return made
 
     def answer(self) -> Answer:
-        from rtxstudy.compare.candidates import MAJORITY, WHAT, WORDS
         from rtxstudy.questions.your_texts import model_sentences
+        from rtxstudy.questions.your_texts.candidates import MAJORITY, WHAT, WORDS
 
         chosen, raced, texts = self.chosen, self.raced, self.texts
         n_test = len(texts.rows("test"))

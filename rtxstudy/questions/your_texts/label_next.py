@@ -23,8 +23,8 @@ from rtxlib.data.containment import words_key
 from rtxlib.data.rows import PAIR, sides, texts_of
 from rtxlib.errors import InputError
 from rtxlib.runs.card import plain
-from rtxstudy.compare import reading, rows
-from rtxstudy.compare.texts import Texts
+from rtxstudy.questions.your_texts import reading, rows
+from rtxstudy.questions.your_texts.texts import Texts
 
 MOST = 200  # texts to label
 AMONG = 10  # times as many of the least sure are candidates
@@ -41,7 +41,8 @@ class Unlabelled:
     Attributes:
         name: of the file
         table: its rows as they are
-        cleaned: the rows with a text that no labelled row has, each text once: columns of :func:`rtxstudy.compare.rows.usable`
+        cleaned: the rows with a text that no labelled row has, each text once: columns of
+            :func:`rtxstudy.questions.your_texts.rows.usable`
     """
 
     name: str

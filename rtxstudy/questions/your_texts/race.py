@@ -1,9 +1,9 @@
 """Which candidates are trained in the time given, in which order, and how long each.
 
 Cheap candidates come first. The networks follow in the order in which public files of about this size let them be expected
-(:mod:`~rtxstudy.compare.prior`). The first of them, the favourite, is trained on all rows if that fits into 60 % of the minutes.
-What is left goes to the next. Choices are made on the validation rows alone, or by cross-validation. What is finished is kept,
-and the same command with more minutes goes on from there.
+(``prior``). The first of them, the favourite, is trained on all rows if that fits into 60 % of the minutes. What is left goes to
+the next. Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command
+with more minutes goes on from there.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import torch
 
 from rtxlib.errors import InputError, fact
 from rtxlib.models import pretrained
-from rtxstudy.compare import kept, networks, plans, prior
-from rtxstudy.compare.beside import Beside, beside
-from rtxstudy.compare.candidates import (
+from rtxstudy.questions.your_texts import finished_candidates, networks, plans, prior
+from rtxstudy.questions.your_texts.beside import Beside, beside
+from rtxstudy.questions.your_texts.candidates import (
     CANDIDATES,
     FINE_TUNED,
     FROZEN,
@@ -36,14 +36,14 @@ from rtxstudy.compare.candidates import (
     Candidate,
     Plan,
 )
-from rtxstudy.compare.clock import Clock, OutOfTime, Say, silent
-from rtxstudy.compare.estimate import Estimate
-from rtxstudy.compare.fitted import FIT
-from rtxstudy.compare.networks import Learnt, Training
-from rtxstudy.compare.on_ray import Cluster, connected
-from rtxstudy.compare.state import Outlook, Race
-from rtxstudy.compare.texts import Texts
-from rtxstudy.compare.tuned import unfit, with_pairs
+from rtxstudy.questions.your_texts.clock import Clock, OutOfTime, Say, silent
+from rtxstudy.questions.your_texts.fitted import FIT
+from rtxstudy.questions.your_texts.networks import Learnt, Training
+from rtxstudy.questions.your_texts.on_ray import Cluster, connected
+from rtxstudy.questions.your_texts.state import Outlook, Race
+from rtxstudy.questions.your_texts.texts import Texts
+from rtxstudy.questions.your_texts.training_time import Estimate
+from rtxstudy.questions.your_texts.tuned import unfit, with_pairs
 
 FAVOURITE_SHARE = 0.6  # of the minutes
 NEXT_SHARE = 0.95  # of what is left, because a time is estimated
@@ -272,7 +272,7 @@ class Turns:
                 "seconds": seconds + learnt.seconds,
                 "settings": learnt.settings,
             }
-            entry = kept.put(race.results, race.key(candidate, plan), learnt.run, answers, record)
+            entry = finished_candidates.put(race.results, race.key(candidate, plan), learnt.run, answers, record)
         race.finish(entry)
         if not texts.cross_validated:
             race.point(candidate.name, plan.rows, entry.judged)

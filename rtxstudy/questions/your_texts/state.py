@@ -11,11 +11,11 @@ import pandas as pd
 from sklearn.metrics import f1_score
 
 from rtxlib.atomic import replacing
-from rtxstudy.compare import kept, plans
-from rtxstudy.compare.candidates import NAMED, Candidate, Plan
-from rtxstudy.compare.clock import Clock
-from rtxstudy.compare.kept import Entry
-from rtxstudy.compare.texts import Texts
+from rtxstudy.questions.your_texts import finished_candidates, plans
+from rtxstudy.questions.your_texts.candidates import NAMED, Candidate, Plan
+from rtxstudy.questions.your_texts.clock import Clock
+from rtxstudy.questions.your_texts.finished_candidates import Entry
+from rtxstudy.questions.your_texts.texts import Texts
 from rtxstudy.statistics import by_cluster, mean_difference
 
 MOST_OF_A_DOUBLING = 0.05  # of the score, that is believed of twice the rows; a curve of few texts is rough
@@ -56,7 +56,7 @@ class Outlook:
 
 
 class Race(Found):
-    """A comparison under way; :func:`rtxstudy.compare.race.run` runs it.
+    """A comparison under way; :func:`rtxstudy.questions.your_texts.race.run` runs it.
 
     Args:
         texts: what is compared on
@@ -136,13 +136,13 @@ class Race(Found):
         return [name for name in self.left_out if name in self.late]
 
     def key(self, candidate: Candidate, plan: Plan) -> str:
-        return kept.key(
+        return finished_candidates.key(
             name=candidate.name, texts=self.texts.fingerprint, plan=asdict(plan), unbalanced=self.texts.unbalanced
         )
 
     def find(self, candidate: Candidate, plan: Plan) -> Entry | None:
         """A finished candidate that was trained by this plan."""
-        return kept.find(self.results, self.key(candidate, plan))
+        return finished_candidates.find(self.results, self.key(candidate, plan))
 
     # ------------------------------------------------------------------------------------------------------------ plans
 

@@ -15,9 +15,19 @@ from rtx.classifiers.simple import Majority
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
-from rtxstudy.compare import kept
-from rtxstudy.compare.candidates import FROZEN, MAJORITY, MAX_LENGTH, MINILM, NAMED, STATIC, WORDS, Candidate, Plan
-from rtxstudy.compare.state import Race
+from rtxstudy.questions.your_texts import finished_candidates
+from rtxstudy.questions.your_texts.candidates import (
+    FROZEN,
+    MAJORITY,
+    MAX_LENGTH,
+    MINILM,
+    NAMED,
+    STATIC,
+    WORDS,
+    Candidate,
+    Plan,
+)
+from rtxstudy.questions.your_texts.state import Race
 
 EMBEDDING_SHARE = 0.35  # of the time: at most for embeddings
 FEWEST_EMBEDDED = 250  # training texts that are embedded, whatever the time
@@ -90,7 +100,7 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
         return count >= least and time.monotonic() - begun > EMBEDDING_SHARE * clock.seconds
 
     width = embedder.vectors(texts.texts(order[:1])).shape[1]
-    vectors = kept.vectors(file, len(order), width, make, enough)
+    vectors = finished_candidates.vectors(file, len(order), width, make, enough)
     place = np.full(len(texts.table), -1)
     place[order[: len(vectors)]] = np.arange(len(vectors))
     known = race.train[place[race.train] >= 0]
@@ -141,7 +151,7 @@ def fitted(
             p = answer(classifier, judged)
         answers = {"judged": p, "test": answer(classifier, texts.rows("test"))}
         record = {"name": candidate.name, "plan": plan, "seconds": time.monotonic() - begun}
-        entry = kept.put(race.results, race.key(candidate, plan), classifier, answers, record)
+        entry = finished_candidates.put(race.results, race.key(candidate, plan), classifier, answers, record)
     race.finish(entry)
 
 

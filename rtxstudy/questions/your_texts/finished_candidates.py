@@ -17,7 +17,7 @@ from rtx.classifiers.folder import Classifier
 from rtx.classifiers.network import Network, megabytes
 from rtxlib.atomic import replacing, replacing_folder
 from rtxlib.runs.keys import hashed
-from rtxstudy.compare.candidates import Plan
+from rtxstudy.questions.your_texts.candidates import Plan
 
 GENERATION = 3  # raise it when a change of the code changes a candidate
 

@@ -1,0 +1,50 @@
+"""Does a fine-tuned encoder gain when layers are passed again without training?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rtxstudy.claims import Claim, claim, listed
+from rtxstudy.names import short
+from rtxstudy.questions.untrained_loop.window_passes import DAMPED, REPEATED
+
+
+def title(changes: pd.DataFrame) -> Claim:
+    """``changes``: of :func:`rtxstudy.questions.untrained_loop.untrained_loop.untrained_loop`."""
+    untrained = changes[changes["kind"].isin([DAMPED, REPEATED])]
+    return claim(
+        "Passed again without training, no window gains on any of {n:word} tasks",
+        holds=bool((untrained["low"] <= 0).all()),
+        n=untrained["data"].nunique() or None,
+    )
+
+
+def without_training(changes: pd.DataFrame) -> list[Claim]:
+    """What further passes of a trained encoder's own layers change."""
+    damped, repeated = changes[changes["kind"] == DAMPED], changes[changes["kind"] == REPEATED]
+    lost = repeated[repeated["high"] < 0]
+    return [
+        claim(
+            "In damped steps the window that validation texts choose changes test accuracy by {low:points} to {high:points} "
+            "points, and on none of {n:word} tasks is a gain shown.",
+            holds=bool((damped["low"] <= 0).all()),
+            low=damped["difference"].min(),
+            high=damped["difference"].max(),
+            n=len(damped) or None,
+        ),
+        claim(
+            "Plain repetition of the best window loses on {tasks}.",
+            holds=len(lost) > 0,
+            tasks=listed([short(data) for data in lost["data"]]) or None,
+        ),
+        claim(
+            "An unlucky window is costly: the worst repetition loses {worst:points} points on validation texts.",
+            holds=repeated["worst"].min() < -0.05,
+            worst=-repeated["worst"].min(),
+        ),
+        claim(
+            "So what a loop of this study gains, its training gave it.",
+            holds=bool((pd.concat([damped, repeated])["low"] <= 0).all()),
+            n=len(damped) or None,
+        ),
+    ]
