@@ -8,7 +8,7 @@ from typing import Any
 from bs4 import BeautifulSoup, NavigableString
 
 from rtxstudy import names
-from rtxstudy.report.tables import fit
+from rtxstudy.report.html_tables import fit
 
 _FETCHES = {  # by tag, the attributes that a browser loads from
     "img": ("src", "srcset"),
