@@ -19,7 +19,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from rtxlib import atomic
 from rtxlib.errors import InputError
-from rtxstudy.report import execution, notebooks, provenance
+from rtxstudy import provenance
+from rtxstudy.report import execution, notebooks
 from rtxstudy.report.progress import Progress, Watch
 
 PARAMETERS = """\
