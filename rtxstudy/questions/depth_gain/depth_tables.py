@@ -6,7 +6,9 @@ import pandas as pd
 
 from rtx.baselines.counting_words import MAJORITY, NAME, SECOND_ALONE, best
 from rtxstudy import names, tables
+from rtxstudy.finished import Runs
 from rtxstudy.numbers import percent, with_ends
+from rtxstudy.questions.depth_gain import gains
 
 _CONVERSIONS = {  # column of rtxstudy.questions.depth_gain.gains.conversions → its readable name and its format
     "beside": ("what else", "{}"),
@@ -67,9 +69,9 @@ _PRETRAININGS = {  # column of rtxstudy.questions.depth_gain.gains.pretrainings 
 }
 
 
-def pretrainings(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of the pretrainings on the study's own texts."""
-    return tables.written(table[["arm", "model", *_PRETRAININGS]], _PRETRAININGS)
+def pretrainings(three: list[Runs]) -> pd.DataFrame:
+    """A readable table of the pretrainings on the study's own texts; ``three``: the deep, the shallow and the looped encoder."""
+    return tables.written(gains.pretrainings(*three)[["arm", "model", *_PRETRAININGS]], _PRETRAININGS)
 
 
 def own_text(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.questions.composed.composed_tasks import composed_tasks
-from rtxstudy.questions.depth_gain import depth_claims, depth_figures, depth_tables, gains
+from rtxstudy.questions.depth_gain import depth_claims, depth_figures, gains
 from rtxstudy.questions.depth_gain.depth_runs import Trio
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
 
@@ -108,11 +108,6 @@ def own_text(study: Study, compared: ThreeEncoders) -> Runs | Absent:
     """One comparison of encoders that were pretrained on the study's own texts: deep, shallow and loop."""
     own = [three for three in compared.arms if three[0].specs[0].pretraining]
     return own[0] if own else Absent("This profile pretrains no encoder on its own texts.")
-
-
-def pretrainings(three: list[Runs]) -> pd.DataFrame:
-    """A readable table of the pretrainings of :func:`own_text`."""
-    return depth_tables.pretrainings(gains.pretrainings(*three))
 
 
 def own_text_gains(study: Study, compared: ThreeEncoders) -> pd.DataFrame:

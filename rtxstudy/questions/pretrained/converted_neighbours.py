@@ -11,7 +11,7 @@ from rtxstudy import studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.numbers import percent
-from rtxstudy.questions.domains.format_and_words import format_and_words  # noqa: F401  # the control that the notebook asks
+from rtxstudy.questions.domains.format_and_words import format_and_words
 from rtxstudy.questions.pretrained import converted_embeddings, embedding_figures, neighbour_claims
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
 from rtxstudy.questions.pretrained.similar_texts import Embedder
@@ -27,6 +27,7 @@ class ConvertedNeighbours:
     original: str  # the short name of the pretrained encoder
     means: pd.DataFrame  # a row for each encoder and panel, as converted_embeddings.means
     differences: pd.DataFrame  # from the original, as converted_embeddings.differences
+    control: pd.DataFrame | Absent  # how far the format tells the domain, as format_control
 
 
 def converted_neighbours(study: Study) -> ConvertedNeighbours | Absent:
@@ -52,9 +53,8 @@ def converted_neighbours(study: Study) -> ConvertedNeighbours | Absent:
         key=" ".join([*keys, f"{sizes.searched_rows} rows"]),
     )
     original = sizes.pretrained.rsplit("/", 1)[-1]
-    return ConvertedNeighbours(
-        original, converted_embeddings.means(table), converted_embeddings.differences(table, original)
-    )
+    means, differences = converted_embeddings.means(table), converted_embeddings.differences(table, original)
+    return ConvertedNeighbours(original, means, differences, study.ask(format_and_words))
 
 
 def draw(study: Study, converted: ConvertedNeighbours) -> Drawing:

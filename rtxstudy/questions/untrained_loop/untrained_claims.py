@@ -11,23 +11,24 @@ from rtxstudy.questions.untrained_loop.window_passes import DAMPED, REPEATED
 
 def title(changes: pd.DataFrame) -> Claim:
     """``changes``: of :func:`rtxstudy.questions.untrained_loop.untrained_loop.untrained_loop`."""
-    untrained = changes[changes["kind"].isin([DAMPED, REPEATED])]
+    untrained = _untrained(changes)
     return claim(
         "Passed again without training, no window gains on any of {n:word} tasks",
-        holds=bool((untrained["low"] <= 0).all()),
+        holds=_gains_nowhere(untrained),
         n=untrained["data"].nunique() or None,
     )
 
 
 def without_training(changes: pd.DataFrame) -> list[Claim]:
     """What further passes of a trained encoder's own layers change."""
-    damped, repeated = changes[changes["kind"] == DAMPED], changes[changes["kind"] == REPEATED]
+    untrained = _untrained(changes)
+    damped, repeated = (untrained[untrained["kind"] == kind] for kind in (DAMPED, REPEATED))
     lost = repeated[repeated["high"] < 0]
     return [
         claim(
             "In damped steps the window that validation texts choose changes test accuracy by {low:points} to {high:points} "
             "points, and on none of {n:word} tasks is a gain shown.",
-            holds=bool((damped["low"] <= 0).all()),
+            holds=_gains_nowhere(damped),
             low=damped["difference"].min(),
             high=damped["difference"].max(),
             n=len(damped) or None,
@@ -44,7 +45,16 @@ def without_training(changes: pd.DataFrame) -> list[Claim]:
         ),
         claim(
             "So what a loop of this study gains, its training gave it.",
-            holds=bool((pd.concat([damped, repeated])["low"] <= 0).all()),
+            holds=_gains_nowhere(untrained),
             n=len(damped) or None,
         ),
     ]
+
+
+def _untrained(changes: pd.DataFrame) -> pd.DataFrame:
+    """Without the trained loop that stands beside them."""
+    return changes[changes["kind"].isin([DAMPED, REPEATED])]
+
+
+def _gains_nowhere(changes: pd.DataFrame) -> bool:
+    return bool((changes["low"] <= 0).all())

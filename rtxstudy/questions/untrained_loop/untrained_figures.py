@@ -23,10 +23,7 @@ def untrained_loop(changes: pd.DataFrame, tried: pd.DataFrame, title: str) -> Fi
     """
     require(changes, ("data", "kind", "difference", "low", "high"), "untrained_loop")
     one_row_each(changes, ("data", "kind"), "untrained_loop")
-    rows = changes.sort_values(
-        ["data", "kind"],
-        key=lambda column: column.map({name: n for n, name in enumerate(changes[column.name].unique())}),
-    )
+    rows = [row for _, task in changes.groupby("data", sort=False) for row in task.itertuples()]  # the kinds of a task together
     figure, axes = canvas(
         title,
         "Large marks: change of test accuracy in points, with 95 % intervals, of the window that validation texts chose. Small "
@@ -35,7 +32,7 @@ def untrained_loop(changes: pd.DataFrame, tried: pd.DataFrame, title: str) -> Fi
     )
     (ax,) = axes[0]
     ax.axvline(0, color=GREY, lw=1.2)
-    for place, row in enumerate(rows.itertuples()):
+    for place, row in enumerate(rows):
         few = 100 * tried.loc[(tried["data"] == row.data) & (tried["kind"] == row.kind), "difference"]
         ax.plot(few, [place] * len(few), "|", color=GREY, ms=6, alpha=0.5)
         colour = OKABE["vermillion"]
@@ -43,6 +40,6 @@ def untrained_loop(changes: pd.DataFrame, tried: pd.DataFrame, title: str) -> Fi
         ax.plot([100 * row.low, 100 * row.high], [place, place], color=colour, lw=1.6)
         ax.plot(100 * row.difference, place, "D", color=colour, mfc=colour if full else "white", ms=6)
         beside(ax, place, f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)})")
-    bare_rows(ax, [f"{short(row.data)} · {row.kind}" for row in rows.itertuples()])
+    bare_rows(ax, [f"{short(row.data)} · {row.kind}" for row in rows])
     ax.set_xlabel("points over the encoder itself")
     return figure

@@ -16,8 +16,7 @@ from rtxlib.data.prepared import Prepared
 from rtxlib.models.convert import repeat_window
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.store import Run
-from rtxlib.training.device import pick_device, pick_precision
-from rtxlib.training.predict import predict_logits
+from rtxstudy.reread import labels_of
 from rtxstudy.run_tables import measured_once
 from rtxstudy.statistics import mean_difference
 
@@ -55,13 +54,11 @@ def window_passes(run: Run, data: Prepared | None, results: Path | None = None) 
     """
 
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
-        encoder, device = model.encoder, pick_device()
-        precision = pick_precision(run.spec["recipe"]["precision"], device)
+        encoder = model.encoder
 
         def right(way: Way, split: str) -> np.ndarray:
             model.encoder, tokens = repeat_window(encoder, *way), data.splits[split]
-            logits = predict_logits(model.to(device), tokens, data.tokenizer.pad_token_id, device, precision)
-            return logits.argmax(axis=1) == tokens.labels
+            return labels_of(run, model, tokens, data.tokenizer.pad_token_id) == tokens.labels
 
         judged = {way: right(way, "validation") for way in (ONCE, *ways(encoder.config.num_hidden_layers))}
         chosen = {ONCE: right(ONCE, "test")}
