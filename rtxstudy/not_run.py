@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -78,33 +79,48 @@ def key(profile: Profile) -> str:
 
 
 def costs(profile: Profile, done: Runs, data: Callable[[DataSpec], Prepared]) -> pd.DataFrame:
-    """One row for each field of ``profile.not_run``.
-
-    Columns: ``field``, ``notebooks`` (their numbers), ``data`` (labels), ``models`` and ``seeds`` (how many), ``runs``
-    (without those of the rows above), ``core_hours``.
+    """One row for each run of :func:`added`: ``field``, ``notebook`` (its number), ``data``, ``model``, ``seed``, ``core_hours``
+    and ``spec`` (canonical JSON).
 
     done: finished runs. The operations that they had done in a second are taken for all. data: gives the prepared data of a spec.
     """
+    done_operations = sum(training_flops(spec, data(spec.data)) for spec in done.specs)
+    rate = done_operations / sum(run.metrics["train_cpu_seconds"] for run in done)
+    return pd.DataFrame(
+        {
+            "field": name,
+            "notebook": notebook[:2],
+            "data": data_label(spec.data),
+            "model": spec.name,
+            "seed": spec.seed,
+            "core_hours": training_flops(spec, data(spec.data)) / rate / 3600,
+            "spec": json.dumps(spec.canonical()),
+        }
+        for name, new in added(profile).items()
+        for notebook, specs in new.items()
+        for spec in specs
+    )
 
-    def operations(specs: Iterable[RunSpec]) -> float:
-        return sum(training_flops(spec, data(spec.data)) for spec in specs)
 
-    rate = operations(done.specs) / sum(run.metrics["train_cpu_seconds"] for run in done)
-    rows = []
-    for name, new in added(profile).items():
-        specs = list(dict.fromkeys(spec for own in new.values() for spec in own))
-        rows.append(
-            {
-                "field": name,
-                "notebooks": ", ".join(notebook[:2] for notebook in new),
-                "data": ", ".join(dict.fromkeys(data_label(spec.data) for spec in specs)),
-                "models": len({spec.name for spec in specs}),
-                "seeds": len({spec.seed for spec in specs}),
-                "runs": len(specs),
-                "core_hours": operations(specs) / rate / 3600,
-            }
-        )
-    return pd.DataFrame(rows)
+def remaining(costs: pd.DataFrame, finished: Iterable[Run]) -> pd.DataFrame:
+    """One row for each field of which something is left: the runs of a table of :func:`costs` that are not finished.
+
+    Columns: ``field``, ``notebooks`` (their numbers), ``data`` (labels), ``models`` and ``seeds`` (how many), ``runs`` and
+    ``core_hours``.
+    """
+    if costs.empty:
+        return costs
+    known = {RunSpec.from_canonical(run.spec) for run in finished}
+    left = costs[[RunSpec.from_canonical(json.loads(spec)) not in known for spec in costs["spec"]]]
+    notebooks = left.groupby("field")["notebook"].agg(lambda numbers: ", ".join(dict.fromkeys(numbers)))
+    runs = left.drop_duplicates("spec").groupby("field", sort=False)
+    return runs.agg(
+        data=("data", lambda labels: ", ".join(dict.fromkeys(labels))),
+        models=("model", "nunique"),
+        seeds=("seed", "nunique"),
+        runs=("spec", "size"),
+        core_hours=("core_hours", "sum"),
+    ).assign(notebooks=notebooks).reset_index()
 
 
 def _by_notebook(profile: Profile) -> Added:

@@ -327,14 +327,20 @@ def test_what_is_not_run_is_counted_once_and_priced(tmp_path) -> None:
     specs = [set(own) for new in added.values() for own in new.values()]
     assert not specs[0] & specs[1] and not any(spec.overrides == {} and spec.seed == 0 for own in specs for spec in own)
     data = functools.cache(lambda spec: prepare(spec, tmp_path))
-    one, two = (
+    first, second = (
         not_run.costs(profile, Runs((store.Run("", {}, {"train_cpu_seconds": seconds}, None),), (spec,), tmp_path), data)
         for spec in studies.baseline(profile)[:1]
         for seconds in (10.0, 20.0)
     )
+    one, two = not_run.remaining(first, []), not_run.remaining(second, [])
     assert one["runs"].tolist() == [len(own) for own in specs]
     assert two["core_hours"].tolist() == pytest.approx((2 * one["core_hours"]).tolist())
     assert limit_claims.readable(one)["experiment"].tolist() == [limit_claims.NOT_RUN[name] for name in left_out]
+    finished = [store.Run("", spec.canonical(), {}, None) for spec in specs[0]]
+    assert not_run.remaining(first, finished)["field"].tolist() == ["component_seeds"]
+    fewer = not_run.remaining(first, finished[1:])
+    assert fewer["runs"].tolist() == [1, len(specs[1])] and fewer["core_hours"][0] < one["core_hours"][0]
+    assert not_run.remaining(first, [*finished, *(store.Run("", spec.canonical(), {}, None) for spec in specs[1])]).empty
     (sentence,) = sentences(limit_claims.not_run(one))
     assert sentence.startswith(f"**{one['runs'].sum()} trainings of this study were not run**")
     assert not_run.key(profile) != not_run.key(dataclasses.replace(profile, not_run={"plan_b_seeds": 2}))

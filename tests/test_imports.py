@@ -51,7 +51,7 @@ RULES = [
     ("rtxstudy/names.py rtxstudy/numbers.py", OURS, ()),
     ("rtxstudy/questions/*/*_claims.py rtxstudy/questions/*/*_runs.py", (*PLOTTING, *NOTEBOOKS), ()),
     ("rtxstudy/questions", ("rtxstudy.report", "rtxstudy.study", "rtxstudy.commands"), ()),
-    ("rtxstudy", ("rtx.cli",), ("rtx.cli.output",)),
+    ("rtxstudy", ("rtx.cli",), ("rtx.cli.output", "rtx.cli.commands")),  # the page of options prints the help of the commands
 ]
 
 

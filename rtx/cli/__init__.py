@@ -54,7 +54,7 @@ def _run() -> None:
 
 def _tell(error: BaseException) -> int | str | None:
     """Say in a sentence on stderr why the command ended, and return its exit status. An unknown error is raised again."""
-    from rtxlib.errors import InputError, lacking, sentence, shortened
+    from rtxlib.errors import lacking, sentence
     from rtxlib.process import exit_status
 
     if isinstance(error, KeyboardInterrupt):  # perhaps in the middle of click's import, so it is told without click
@@ -70,32 +70,40 @@ def _tell(error: BaseException) -> int | str | None:
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2; its message is the help
         return _say(error.format_message(), error.exit_code)
     if isinstance(error, click.ClickException):
-        status, message = error.exit_code, f"rtx: {sentence(error.format_message())}"
+        message = f"rtx: {sentence(error.format_message())}"
         if getattr(error, "ctx", None):
             message += f"{'' if message.endswith(('.', '?')) else '.'} `{error.ctx.command_path} --help` shows how it is used."
-    elif isinstance(error, click.Abort):  # Ctrl-C while click asked something
-        status, message = exit_status(error), _interrupted()
-    elif isinstance(error, BrokenPipeError):
-        status, message = 141, "rtx: The program that read this output has ended, so the rest is not shown."
-    elif lack := lacking(error):
-        status, message = 2, f"rtx: {sentence(lack)}"
-    elif isinstance(error, InputError):
-        status, message = 2, f"rtx: {sentence(str(error))}"
-    elif getattr(error, "errno", None) == errno.ENAMETOOLONG:
+        return _say(message, error.exit_code)
+    if isinstance(error, click.Abort):  # Ctrl-C while click asked something
+        return _say(_interrupted(), exit_status(error))
+    if isinstance(error, BrokenPipeError):
+        return _say("rtx: The program that read this output has ended, so the rest is not shown.", 141)
+    if (message := _mendable(error)) is None:
+        raise error
+    return _say(f"rtx: {message}", 2)
+
+
+def _mendable(error: BaseException) -> str | None:
+    """What is wrong and what to do, in a sentence; None for an error that the user cannot mend."""
+    from rtxlib.errors import InputError, lacking, sentence, shortened
+
+    if lack := lacking(error):
+        return sentence(lack)
+    if isinstance(error, InputError):
+        return sentence(str(error))
+    if isinstance(error, UnicodeDecodeError):
+        byte = f"byte {error.object[error.start]:#04x} at position {error.start}"
+        return f"the text is not UTF-8 ({byte}); convert it first."
+    number = getattr(error, "errno", None)
+    if number == errno.ENAMETOOLONG:
         path = str(error.filename)
         name = max(path.split(os.sep), key=len)
         what, argument = ("name", name) if len(os.fsencode(name)) > LONGEST_NAME else ("path", path)
-        status, message = 2, f"rtx: the {what} '{sentence(shortened(argument))}' is too long for a file; give a shorter one."
-    elif getattr(error, "errno", None) in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
+        return f"the {what} '{sentence(shortened(argument))}' is too long for a file; give a shorter one."
+    if number in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
         name = sentence(shortened(str(error.filename)))
-        status = 2
-        message = f"rtx: {name} is not a folder, and one is needed there ({error.strerror}); move what is in its place."
-    elif isinstance(error, UnicodeDecodeError):
-        where = f"byte {error.object[error.start]:#04x} at position {error.start}"
-        status, message = 2, f"rtx: the text is not UTF-8 ({where}); convert it first."
-    else:
-        raise error
-    return _say(message, status)
+        return f"{name} is not a folder, and one is needed there ({error.strerror}); move what is in its place."
+    return None
 
 
 def _say(message: str, status: int) -> int:

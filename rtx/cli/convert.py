@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rtx.cli.common import cli, json_option, read_texts, show
 from rtxlib.errors import InputError, disk_full
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from rtxlib.models.encoder import Encoder
 
 
 @cli.command()
@@ -50,12 +56,10 @@ def convert(
     embeddings with `rtx distill`. With one pass the folder opens in transformers alone; a loop opens there after
     `import rtxlib.models`.
     """
-    from safetensors import SafetensorError
-
     from rtxlib.data.rows import sides
     from rtxlib.data.tokenization import pretrained_tokenizer
     from rtxlib.models.convert import to_loop, with_vocabulary_of
-    from rtxlib.models.pretrained import find, load, save
+    from rtxlib.models.pretrained import find, load
 
     if os.path.lexists(out):  # reported before anything is fetched
         raise InputError(f"{out} exists already; name a new folder.")
@@ -64,22 +68,28 @@ def convert(
     texts = [] if vocabulary is None else read_texts(vocabulary, text_column, text_pair_column)[1]
     encoder, tokenizer = load(source), pretrained_tokenizer(find(source))
     click.echo(f"{source}: {encoder.loaded}", err=True)
-    before = sum(p.numel() for p in encoder.parameters())
     loop = to_loop(encoder, layers, passes, start, rank, pass_norms, edges)
     if vocabulary is not None:
         loop, tokenizer = with_vocabulary_of(loop, tokenizer, (side for text in texts for side in sides(text)))
-    try:
-        save(loop, out, tokenizer)
-    except (OSError, SafetensorError) as error:
-        reason = "the disk is full" if disk_full(error) else getattr(error, "strerror", None) or error
-        raise InputError(f"{out} could not be written: {reason}.") from error
-    after = sum(p.numel() for p in loop.parameters())
+    _save(loop, out, tokenizer)
     record = {
-        "parameters": after,
-        "parameters_before": before,
+        "parameters": sum(p.numel() for p in loop.parameters()),
+        "parameters_before": sum(p.numel() for p in encoder.parameters()),
         "token_table": loop.embeddings.token.weight.numel(),
         "vocabulary": loop.config.vocab_size,
         "layers_passed": loop.config.effective_depth,
         "folder": str(out),
     }
     show(record, as_json)
+
+
+def _save(encoder: Encoder, out: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    from safetensors import SafetensorError
+
+    from rtxlib.models.pretrained import save
+
+    try:
+        save(encoder, out, tokenizer)
+    except (OSError, SafetensorError) as error:
+        reason = "the disk is full" if disk_full(error) else getattr(error, "strerror", None) or error
+        raise InputError(f"{out} could not be written: {reason}.") from error

@@ -31,7 +31,7 @@ def generate(
 ) -> None:
     """Write labelled texts made by the embedded generator.
 
-    There is one file per task, ready for `rtx train --data data/generated/spam.csv`.
+    There is one file per task, ready for `rtx train --model standard-2x128 --data data/generated/spam.csv`.
     """
     from rtxlib import paths
     from rtxlib.data import synthetic

@@ -79,30 +79,34 @@ def embed(
     _, texts = read_texts(file, text_column)
     if not texts:
         raise InputError(f"{file} holds no text to embed.")
-    from tqdm import tqdm
-
-    from rtx.export import opened
-
     started = time.monotonic()
     try:
-        if exported := opened.find(model):
-            embeddings = exported.embed(texts)
-            _write(out, texts, embeddings, _exported(model, exported))
-            return _told(texts, embeddings, started, out, as_json)
-        from rtxlib.training.embed import embed as vectors
-
-        encoder, tokenizer = _open(model, weights)
-        every = 0.2 if sys.stderr.isatty() else 30  # seconds; a terminal redraws the line, a log keeps each
-        with tqdm(total=len(texts), unit=" texts", file=sys.stderr, mininterval=every) as bar:
-            embeddings = vectors(texts, encoder, tokenizer, report=lambda done, _: bar.update(done - bar.n))
-        _write(out, texts, embeddings, _described(model, weights, encoder.config))
+        embeddings, description = _embeddings(texts, model, weights)
+        _write(out, texts, embeddings, description)
     except KeyboardInterrupt as stop:
         click.echo(f"Interrupted; {visible(str(out))} was not written.", err=True)
         sys.exit(exit_status(stop))
-    _told(texts, embeddings, started, out, as_json)
+    _show_written(texts, embeddings, started, out, as_json)
 
 
-def _told(texts: list[str], embeddings: np.ndarray, started: float, out: Path, as_json: bool) -> None:
+def _embeddings(texts: list[str], model: str, weights: str | None) -> tuple[np.ndarray, dict[str, str]]:
+    """The embeddings (texts, width) by a model or an exported folder, and the file's metadata that say how they were made."""
+    from rtx.export import opened
+
+    if exported := opened.find(model):
+        return exported.embed(texts), _of_exported(model, exported)
+    from tqdm import tqdm
+
+    from rtxlib.training.embed import embed as vectors
+
+    encoder, tokenizer = _open(model, weights)
+    every = 0.2 if sys.stderr.isatty() else 30  # seconds; a terminal redraws the line, a log keeps each
+    with tqdm(total=len(texts), unit=" texts", file=sys.stderr, mininterval=every) as bar:
+        embeddings = vectors(texts, encoder, tokenizer, report=lambda done, _: bar.update(done - bar.n))
+    return embeddings, _of_encoder(model, weights, encoder.config)
+
+
+def _show_written(texts: list[str], embeddings: np.ndarray, started: float, out: Path, as_json: bool) -> None:
     """Say on standard error what was written, or print it as JSON."""
     if as_json:
         seconds = round(time.monotonic() - started, 1)
@@ -114,7 +118,7 @@ def _told(texts: list[str], embeddings: np.ndarray, started: float, out: Path, a
     )
 
 
-def _described(model: str, weights: str | None, config: ModelConfig) -> dict[str, str]:
+def _of_encoder(model: str, weights: str | None, config: ModelConfig) -> dict[str, str]:
     """Which model made the embeddings, and how, for the metadata of the file. Metadata are strings: true or false."""
     from rtxlib.models.pretrained import version
 
@@ -122,20 +126,20 @@ def _described(model: str, weights: str | None, config: ModelConfig) -> dict[str
     return {"model": model, "revision": version(model), "weights": weights or "", **pooled}
 
 
-def _exported(model: str, exported: Opened) -> dict[str, str]:
+def _of_exported(model: str, exported: Opened) -> dict[str, str]:
     """The same of an exported folder."""
     record = exported.record
     pooled = {"pooling": record["pooling"], "normalized": json.dumps(record["normalized"])}
     return {"model": model, "revision": exported.version, "weights": record["precision"], **pooled}
 
 
-def _write(out: Path, texts: list[str], embeddings: np.ndarray, described: dict[str, str]) -> None:
+def _write(out: Path, texts: list[str], embeddings: np.ndarray, description: dict[str, str]) -> None:
     """Write the columns ``text`` and ``embedding``; the metadata say which model made them."""
     import pyarrow as pa
     from pyarrow import parquet
 
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), embeddings.shape[1])
-    table = pa.table({"text": pa.array(texts, pa.string()), "embedding": vectors}, metadata=described)
+    table = pa.table({"text": pa.array(texts, pa.string()), "embedding": vectors}, metadata=description)
     write_whole(out, lambda path: parquet.write_table(table, path))
 
 

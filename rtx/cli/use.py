@@ -111,46 +111,49 @@ def predict(
     from rtx.export import opened
 
     opened_run = opened.find(run) or find_run(run)
-    names = opened_run.spec["label_names"]
     table_out = out is None or Path(out).suffix[1:].lower() in FORMATS
     texts, file = _file_among(texts, file, folders=not table_out)
+    pair_column = _pair_column(opened_run, text_pair_column)
+    _require_loop(opened_run, passes, early_exit)
+    rule = None if early_exit is None else _rule(early_exit)
     if shards.is_folder(file, out):
-        _require_loop(opened_run, passes, early_exit)
-        columns = {"text_column": text_column or "text", "text_pair_column": _pair_column(opened_run, text_pair_column)}
-        if early_exit is not None:
-            _rule(early_exit)
         model = str(opened_run.folder if hasattr(opened_run, "exported") else opened_run.path)
-        options = {"passes": passes, "early_exit": early_exit, **columns}
-        return shards.work("predict", file, out, model, executor, workers, force, as_json, **options)
+        columns = {"text_column": text_column or "text", "text_pair_column": pair_column}
+        way = {"passes": passes, "early_exit": early_exit}
+        return shards.work("predict", file, out, model, executor, workers, force, as_json, **way, **columns)
     shards.require_no_folder_options(executor, workers)
     if not table_out:  # reported before a model is loaded
         raise InputError(f"'{out}' must end in .{', .'.join(FORMATS)}.")
     if out is not None:
         check_out(out, force, file)
-    texts, table = _texts_to_label(texts, file, text_column, _pair_column(opened_run, text_pair_column))
-    named = "label" if table is None else "predicted"
+    texts, table = _texts_to_label(texts, file, text_column, pair_column)
     if table is not None and (out is not None or as_json):
-        _check_columns(table, [named, *(["probabilities"] if out is None else [f"p_{name}" for name in names])], out)
-    _require_loop(opened_run, passes, early_exit)
-    how = {} if passes is None else {"recurrent_depth": passes}
-    if early_exit is not None:
-        how["early_exit"] = _rule(early_exit)
-    answers = _answers(opened_run, texts, how).rename(columns={"label": named})
+        _check_columns(table, opened_run.spec["label_names"], out)
+    way = {"recurrent_depth": passes, "early_exit": rule}
+    answers = _answers(opened_run, texts, {name: value for name, value in way.items() if value is not None})
+    if table is not None:
+        answers = answers.rename(columns={"label": "predicted"})
+    _show(answers, table, out, as_json)
+
+
+def _show(answers: pd.DataFrame, table: pd.DataFrame | None, out: str | None, as_json: bool) -> None:
+    """Write the answers beside the columns of their table, or print them as JSON or as lines to read."""
+    label = "label" if table is None else "predicted"
+    probabilities = [column for column in answers.loc[:, label:] if column != label]
     if out is not None:
-        whole = answers if table is None else table.join(answers.loc[:, named:])
-        write_table(Path(out), whole)
+        write_table(Path(out), answers if table is None else table.join(answers.loc[:, label:]))
         many = "1 text" if len(answers) == 1 else f"{len(answers):,} texts"
         click.echo(f"{many} labelled, written to {visible(out)}", err=True)
     elif as_json:
-        options = answers.loc[:, :named].drop(columns=named) if table is None else table
-        answers = answers.astype({f"p_{name}": float for name in names})
-        for columns, row in zip(options.to_dict("records"), answers.to_dict("records"), strict=True):
-            probabilities = {name: row[f"p_{name}"] for name in names}
-            click.echo(json_line({**columns, named: row[named], "probabilities": probabilities}))
+        columns = answers.loc[:, :label].drop(columns=label) if table is None else table
+        answers = answers.astype(dict.fromkeys(probabilities, float))
+        for cells, answer in zip(columns.to_dict("records"), answers.to_dict("records"), strict=True):
+            shares = {column.removeprefix("p_"): answer[column] for column in probabilities}
+            click.echo(json_line({**cells, label: answer[label], "probabilities": shares}))
     else:
-        for row in answers.to_dict("records"):
-            text = " / ".join(visible(row[column]) for column in ("text", "text_pair") if column in row)
-            click.echo(f"{visible(row[named]):12} {row['p_' + row[named]]:.3f}  {text}")
+        for answer in answers.to_dict("records"):
+            text = " / ".join(visible(answer[column]) for column in ("text", "text_pair") if column in answer)
+            click.echo(f"{visible(answer[label]):12} {answer['p_' + answer[label]]:.3f}  {text}")
 
 
 def _require_loop(run: Run | Opened, passes: int | None, early_exit: str | None) -> None:
@@ -167,9 +170,10 @@ def _answers(run: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd
     return use.predict(run, texts, **how)
 
 
-def _check_columns(table: pd.DataFrame, ours_columns: list[str], out: str | None) -> None:
+def _check_columns(table: pd.DataFrame, label_names: Sequence[str], out: str | None) -> None:
     """Raise InputError when a table has a column that its answers would add, or one twice where only CSV can hold it."""
-    columns, added = list(table.columns), set(ours_columns)
+    columns = list(table.columns)
+    added = {"predicted", *(["probabilities"] if out is None else [f"p_{name}" for name in label_names])}
     for name in columns:
         if name in added:
             raise InputError(

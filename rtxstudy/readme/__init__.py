@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
-from rtxstudy.readme import blocks, method_page
+from rtxstudy.readme import blocks, method_page, options_page
 
-PAGES = ("README.md", "docs/findings.md", "docs/method.md")
+PAGES = ("README.md", "docs/findings.md", "docs/method.md", "docs/options.md")
 BLOCK = re.compile(r"(?<=<!-- begin: )([\w -]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 BLOCKS = {
     block.__name__.replace("_", " "): block
@@ -21,6 +21,7 @@ BLOCKS = {
         *(blocks.verdicts, blocks.beside_words, blocks.models_on_sst2, blocks.comparisons, blocks.own_text),
         *(blocks.grid, blocks.carried, blocks.parts_of_data, blocks.not_run),
         method_page.recipes,
+        options_page.options,
     )
 }
 CLAIMS = "claims of "

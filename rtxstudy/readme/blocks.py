@@ -13,6 +13,7 @@ import pandas as pd
 from rtxlib.errors import InputError
 from rtxstudy import names, published
 from rtxstudy.claims import Claim, sentences
+from rtxstudy.not_run import remaining
 from rtxstudy.numbers import ends, percent, signed
 from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.questions.audit import audit_claims
@@ -38,6 +39,12 @@ def findings() -> dict[str, pd.DataFrame]:
     """What all studies have left, with the names of their models and data known."""
     names.know(published.names(RESULTS))
     return published.findings(RESULTS)
+
+
+@cache
+def left_to_run() -> pd.DataFrame:
+    """What was asked for and not run (:func:`rtxstudy.not_run.remaining`)."""
+    return remaining(table("not_run"), published.runs(RESULTS))
 
 
 def validation_rows() -> int:
@@ -71,7 +78,7 @@ def finding_claims() -> list[Claim]:
         depth_claims.yelp(gains),
         pretraining_claims.reached(found["comparisons"], models()),
         cost_claims.use(models(), validation_rows())[0],
-        *limit_claims.missing(table("not_run")),
+        *limit_claims.missing(left_to_run()),
     ]
 
 
@@ -166,7 +173,7 @@ def parts_of_data() -> str:
 
 def not_run() -> str:
     findings()
-    shown = limit_claims.readable(table("not_run"))
+    shown = limit_claims.readable(left_to_run())
     return (
         markdown(shown[["experiment", "runs", "core-hours"]])
         if len(shown)

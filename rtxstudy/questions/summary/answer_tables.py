@@ -114,7 +114,7 @@ def mirrored(study: Study) -> pd.DataFrame:
 
 
 def left_out(study: Study) -> pd.DataFrame | Absent:
-    """What was asked for and not run, with its cost (:func:`not_run.costs`)."""
+    """What was asked for and not run, with its cost (:func:`not_run.remaining`)."""
     if not study.profile.not_run:
         return Absent("This profile leaves nothing out.")
     costs = study.table(
@@ -124,7 +124,8 @@ def left_out(study: Study) -> pd.DataFrame | Absent:
         key="" if study.redraws else not_run.key(study.profile),  # it asks the Hub for versions
         optional=True,
     )
-    return Absent("Every run that was asked for was run.") if costs.empty else costs
+    remaining = not_run.remaining(costs, published.runs(study.results))
+    return Absent("Every run that was asked for was run.") if remaining.empty else remaining
 
 
 def every_model(study: Study, tables: AnswerTables) -> pd.DataFrame:

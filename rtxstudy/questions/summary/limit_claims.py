@@ -9,7 +9,7 @@ from rtxstudy.names import short
 from rtxstudy.numbers import between
 
 NOT_RUN = {  # field of a profile → the experiment that it switches on
-    "depth_tasks": "where depth pays: MultiNLI from nothing, and Yelp with five stars",
+    "depth_tasks": "where depth pays: MultiNLI from nothing, Yelp with five stars, and four times as many inference pairs",
     "search": "the search for each encoder's recipe",
     "published": "the published protocol",
     "elsewhere": "Yelp and Amazon from nothing",
@@ -78,7 +78,7 @@ def of_parts(parts: pd.DataFrame) -> list[Claim]:
 
 
 def not_run(table: pd.DataFrame) -> list[Claim]:
-    """What was asked for and not run; ``table``: of :func:`rtxstudy.not_run.costs`."""
+    """What was asked for and not run; ``table``: of :func:`rtxstudy.not_run.remaining`."""
     if table.empty:
         return []
     told = readable(table)
@@ -109,14 +109,11 @@ def missing(table: pd.DataFrame) -> list[Claim]:
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of :func:`rtxstudy.not_run.costs`; fields of one experiment share a row.
-
-    An experiment on runs of the rows above has none of its own and is left out.
-    """
-    named = table[table["runs"] > 0].assign(experiment=table["field"].map(NOT_RUN))
+    """A table of :func:`rtxstudy.not_run.remaining`; fields of one experiment share a row."""
+    named = table.assign(experiment=table["field"].map(NOT_RUN))
     last = {"notebooks": "first", "data": "first", "models": "max", "seeds": "max", "runs": "sum", "core_hours": "sum"}
     told = named.groupby("experiment", sort=False).agg(last).reset_index()
-    told["core_hours"] = told["core_hours"].map("{:.1f}".format)
+    told["core_hours"] = told["core_hours"].map(lambda hours: "under 0.1" if hours < 0.05 else f"{hours:.1f}")
     return told.rename(columns={"core_hours": "core-hours", "models": "encoders"})
 
 
