@@ -45,7 +45,7 @@ def distill(
     """Teach an encoder the sentence embeddings of another, on the training texts of data without their labels.
 
     Validation and test texts are left out. A distillation that was stopped goes on with the same command. Then
-    `rtx embed --model OUT FILE` embeds texts with the folder.
+    `rtx embed FILE --model OUT --out VECTORS.parquet` embeds texts with the folder.
     """
     from rtxlib.runs.distillation import RECORD, Distillation, distil
     from rtxlib.training.recipe import recipe

@@ -55,7 +55,7 @@ def export(
     of its encoders.
 
     The folder has the graph, the tokenizer, labels, cleaning, a card, and a script that needs onnxruntime, tokenizers and numpy
-    alone. `rtx predict OUT` and `rtx embed --model OUT` open it, too. The graph is compared with the model on every test text of
+    alone. `rtx predict` and `rtx embed` open it, too. The graph is compared with the model on every test text of
     the run's data before the folder is kept; where these are out of reach, on generated texts, and the card says so. A block that
     was trained for every depth stays a loop whose passes can be chosen.
     """
