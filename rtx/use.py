@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rtx import drift
 from rtxlib import checksums
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.rows import PAIR, Text, texts_of
@@ -76,6 +75,8 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
     Raises InputError when there is no text, when the numbers of texts and labels differ, or for a label that the run does not
     know.
     """
+    from rtx import drift  # here, because a prediction needs no counted words
+
     numbers, names = _label_numbers(run, texts, labels), run.spec["label_names"]
     cleaned = trained.cleaned(run, texts)
     p = _answerer(run)(cleaned)

@@ -30,6 +30,7 @@ from rtxlib.data.datasets import Generated, Hub, Pooled
 from rtxlib.data.prepare import prepare
 from rtxlib.errors import InputError
 from rtxlib.models import EncoderForSequenceClassification, build
+from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.recipe import RECIPES
@@ -104,7 +105,7 @@ def test_a_run_holds_all_that_is_promised(run) -> None:
 
 def test_metrics_are_of_the_test_split_and_of_the_kept_weights(run) -> None:
     data = prepare(DATA, paths.prepared_dir())
-    model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
+    model = load_trained(run.path)
     rows = data.rows("test")
     right = 0
     for row in range(len(rows)):

@@ -25,6 +25,7 @@ from rtxlib.data.prepare import prepare
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset, pretrained
 from rtxlib.models.heads import EncoderForSequenceClassification
+from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import train, trained
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.training.embed import embed
@@ -89,7 +90,7 @@ def test_frozen_trains_the_head_alone(made: tuple[Path, Path], tmp_path: Path, m
     spec = RunSpec(str(checkpoint), data, recipe("frozen", epochs=1))
     run = train.train_run(spec, tmp_path / "data" / "runs")
     assert run.metrics["model"] == "tiny frozen"
-    trained = EncoderForSequenceClassification.from_pretrained(run.path)
+    trained = load_trained(run.path)
     before = pretrained.load(str(checkpoint)).state_dict()
     for name, x in trained.encoder.state_dict().items():
         assert torch.equal(x, before[name]), name

@@ -14,7 +14,8 @@ from rtxlib import paths
 from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
 from rtxlib.data.prepared import Prepared
-from rtxlib.models import EarlyExit, EncoderForSequenceClassification
+from rtxlib.models import EarlyExit
+from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -74,7 +75,7 @@ def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict
 
 def test_what_is_measured_of_a_run_is_measured_once_and_kept(run, data, monkeypatch) -> None:
     first = tables(run, data)
-    monkeypatch.setattr(EncoderForSequenceClassification, "from_pretrained", lambda *_: pytest.fail("measured twice"))
+    monkeypatch.setattr(run_tables, "open_model", lambda *_: pytest.fail("measured twice"))
     for name, table in tables(run, data).items():
         pd.testing.assert_frame_equal(table, first[name])
         assert set(table["key"]) == {run.key} and name in store.TABLES
@@ -124,7 +125,7 @@ def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:
     assert fixed["accuracy"].iloc[-1] == pytest.approx(run.metrics["accuracy"])
     chosen = ways[ways["chosen"]]
     assert chosen["criterion"].tolist() == ["confidence", "agreement", "change"]
-    model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
+    model = load_trained(run.path)
     test = data.splits["test"]
     for row in chosen.itertuples():
         rule = EarlyExit(row.criterion, row.setting)

@@ -23,7 +23,8 @@ from other_tokenizers import unigram_tokenizer
 from rtx.cli import main
 from rtxlib.data.tokenization import train
 from rtxlib.errors import InputError
-from rtxlib.models import EncoderForSequenceClassification, ModelConfig, build
+from rtxlib.models import ModelConfig, build
+from rtxlib.models.pretrained import load_trained
 from rtxlib.runs.store import Run
 from rtxstudy.commands import pages as commands
 from rtxstudy.pages import server, static, weights
@@ -286,7 +287,7 @@ def test_a_run_s_page_says_what_the_run_says(tmp_path, monkeypatch, browser, exa
     # the page keeps an unknown word where the tokenizer has [UNK]
     known = [token if token in tokenizer.vocab else "[UNK]" for token in tokens]
     assert known == tokenizer.convert_ids_to_tokens(encoded["input_ids"][0]) and tokens[5] == ","
-    model = EncoderForSequenceClassification.from_pretrained(run.path).eval()
+    model = load_trained(run.path)
     with torch.no_grad():
         said = model(encoded["input_ids"]).logits[0].softmax(-1)
     shares = page.locator(".likeliest .share").all_inner_texts()

@@ -468,7 +468,7 @@ def test_auto_classes_and_pipeline_open_every_encoder(name: str, tmp_path: Path)
 def test_trainer_trains_our_models(name: str, tmp_path: Path) -> None:
     """transformers' Trainer lowers the loss on two words with two labels, and AutoModel opens what it saves."""
     rows = [{"input_ids": [2, 5 + i % 2, 7, 3], "attention_mask": [1] * 4, "labels": i % 2} for i in range(64)]
-    model = build(name, vocab_size=10, num_hidden_layers=1)
+    model = AutoModelForSequenceClassification.from_config(preset(name, vocab_size=10, num_hidden_layers=1))
     arguments = TrainingArguments(
         str(tmp_path), per_device_train_batch_size=16, max_steps=40, learning_rate=5e-3, report_to=[], use_cpu=True,
         disable_tqdm=True, save_strategy="no", logging_steps=40,

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 _WORD = re.compile(r"[^\W_]+")
 _ANCHOR = 8  # a longer sequence of words is looked up by its first eight words and then compared whole
@@ -99,6 +97,9 @@ def groups(texts: Sequence[str], longer_than: int) -> np.ndarray:
     Returns:
         (n,) int, equal for texts of one group. Links chain: a group holds everything linked to any of its members.
     """
+    from scipy.sparse import coo_matrix  # here, because a prediction makes no groups
+    from scipy.sparse.csgraph import connected_components
+
     row_key, keys = pd.factorize(np.array([words_key(text) for text in texts], dtype=object))
     longest = pd.Series([len(text.split()) for text in texts]).groupby(row_key).max().to_numpy()
     needles = np.flatnonzero(np.maximum(longest, [len(key.split()) for key in keys]) > longer_than)

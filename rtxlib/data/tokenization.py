@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from rtxlib.checksums import check_kinds
 from rtxlib.data.batching import Tokens
@@ -262,6 +262,8 @@ def pretrained_tokenizer(folder: Path | str) -> PreTrainedTokenizerFast:
         if (folder / "tokenizer.json").is_file():
             backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
         else:
+            from transformers import AutoTokenizer  # here, because it takes longer to import than torch
+
             backend = AutoTokenizer.from_pretrained(folder).backend_tokenizer
     except Exception as error:  # tokenizers raises nothing narrower
         reason = str(error).partition("\n")[0]

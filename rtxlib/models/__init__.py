@@ -7,8 +7,12 @@ config, presets              what a model is, and its names
 attention → layers → residual, recurrence → encoder → heads, seq2seq
 early_exit                   a text leaves the loop when its label is settled
 pretrained, references       checkpoints of BERT, MiniLM and ModernBERT, opened and saved
+for_transformers             the same models with transformers' base class
 kernels                      what is there for speed, beside the plain formulas
 """
+
+import importlib
+from typing import Any
 
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
@@ -19,10 +23,28 @@ from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.presets import build, preset
 from rtxlib.models.seq2seq import EncoderDecoder
 
+
+def _opened_later(name: str) -> type:
+    """A stand-in for a class of :mod:`rtxlib.models.for_transformers`, which is imported when a model is opened."""
+
+    def opening(method: str) -> Any:
+        def open_model(cls: type, *arguments: Any, **options: Any) -> Any:
+            model = getattr(importlib.import_module("rtxlib.models.for_transformers"), name)
+            return getattr(model, method)(*arguments, **options)
+
+        return classmethod(open_model)
+
+    methods = {method: opening(method) for method in ("from_pretrained", "_from_config")}
+    return type(name, (), {"config_class": ModelConfig, **methods})
+
+
 AutoConfig.register(ModelConfig.model_type, ModelConfig, exist_ok=True)
-AutoModel.register(ModelConfig, Encoder, exist_ok=True)
-AutoModelForSequenceClassification.register(ModelConfig, EncoderForSequenceClassification, exist_ok=True)
-AutoModelForSeq2SeqLM.register(ModelConfig, EncoderDecoder, exist_ok=True)
+for auto, model in (
+    (AutoModel, Encoder),
+    (AutoModelForSequenceClassification, EncoderForSequenceClassification),
+    (AutoModelForSeq2SeqLM, EncoderDecoder),
+):
+    auto.register(ModelConfig, _opened_later(model.__name__), exist_ok=True)
 
 __all__ = [
     "EarlyExit",

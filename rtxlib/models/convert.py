@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rtxlib.errors import InputError, nearest
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.encoder import Encoder
+from rtxlib.models.encoder import Encoder, without_weights
 from rtxlib.models.layers import MATRICES, NORMS
 
 STARTS = ("lower", "spread", "average")
@@ -75,7 +75,7 @@ def to_loop(
     if relaxed or start == "average":
         _check_alike(replaced)
 
-    with torch.device("meta"):
+    with without_weights():
         loop = Encoder(loop_config(source.config, layers, passes, rank, pass_norms, edges, depth_sampling))
     loop.to_empty(device="cpu")
     for name, part in source.named_children():
@@ -145,7 +145,7 @@ def repeat_window(source: Encoder, first: int, layers: int, passes: int, damped:
     if damped and passes > 1:
         config.residual, config.residual_scale = "damped", 1 / passes
     config.check()
-    with torch.device("meta"):
+    with without_weights():
         looped = Encoder(config)
     state = {name: x for name, x in source.state_dict().items() if not name.startswith("stack.")}
     places = [f"prelude.{i}" for i in range(first)] + [f"blocks.0.{i}" for i in range(layers)]
@@ -223,7 +223,7 @@ def with_vocabulary_of(
         **settings,
     )
     config.vocab_size, config.pad_token_id = len(wanted), smaller.pad_token_id
-    with torch.device("meta"):
+    with without_weights():
         cut = Encoder(config)
     state = encoder.state_dict()
     rows = torch.tensor([number for _, number in wanted])

@@ -1,4 +1,4 @@
-"""The encoder: embeddings, the recurrent stack, pooling, and what transformers needs to save and load a model.
+"""The encoder: embeddings, the recurrent stack and pooling; and how every model's weights start and are saved.
 
 ``EncoderBase._init_weights`` sets the initial weights. To add an initialiser, add its name to ``CHOICES["output_initializer"]``
 (config.py) and set ``initial_std`` of the modules concerned, as :class:`~rtxlib.models.recurrence.RecurrentStack` does.
@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import PreTrainedModel, initialization
+from torch.overrides import TorchFunctionMode
+from transformers import initialization
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from rtxlib.errors import InputError
@@ -65,12 +70,49 @@ class Embeddings(nn.Module):
         return self.dropout(self.norm(x))
 
 
-class EncoderBase(PreTrainedModel):
-    """What every model of this package shares: its configuration class and how its weights start."""
+class _NoDraws(TorchFunctionMode):
+    """Functions of torch.nn.init leave their tensor as it is."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return (kwargs or {}).get("tensor", *args[:1])
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def without_weights() -> Iterator[None]:
+    """Models are built on the meta device, without memory for their weights and without drawing them.
+
+    To draw on that device torch imports its compiler, which takes longer than torch itself.
+    """
+    with torch.device("meta"), _NoDraws():
+        yield
+
+
+class EncoderBase(nn.Module):
+    """What every model of this package shares: its configuration, how its weights start, and how it is saved.
+
+    These are plain modules, because the base class of transformers' models takes longer to import than torch.
+    :mod:`rtxlib.models.for_transformers` has the same models with that base class, which ``AutoModel`` opens.
+    """
 
     config_class = ModelConfig
-    base_model_prefix = "encoder"
-    _supports_sdpa = True
+    base_model_prefix = "encoder"  # how transformers finds the encoder in a model with a head
+
+    def __init__(self, config: ModelConfig) -> None:
+        nn.Module.__init__(self)  # not super(): for_transformers has called the other base class itself
+        self.config = config
+
+    def draw_weights(self) -> None:
+        """Set the initial weights, each module after its parts. A model inside this one has drawn its own."""
+
+        def draw(module: nn.Module) -> None:
+            for part in module.children():
+                if not isinstance(part, EncoderBase):
+                    draw(part)
+            self._init_weights(module)
+
+        draw(self)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -84,6 +126,26 @@ class EncoderBase(PreTrainedModel):
             module.reset_parameters()
         if getattr(module, "bias", None) is not None:
             initialization.zeros_(module.bias)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The token table."""
+        return getattr(self, self.base_model_prefix, self).embeddings.token
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        getattr(self, self.base_model_prefix, self).embeddings.token = value
+
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write config.json and model.safetensors, as transformers does. ``AutoModel`` opens the folder."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self.config.architectures = [type(self).__name__]
+        self.config.dtype = self.get_input_embeddings().weight.dtype
+        self.config.save_pretrained(folder)
+        tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        save_file(tensors, Path(folder) / "model.safetensors", metadata={"format": "pt"})
 
 
 @dataclass
@@ -114,13 +176,7 @@ class Encoder(EncoderBase):
         self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
         if config.pooler:
             self.pooler = Linear(config.hidden_size, config.hidden_size)
-        self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.embeddings.token
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.embeddings.token = value
+        self.draw_weights()
 
     def forward(
         self,

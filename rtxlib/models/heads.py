@@ -39,7 +39,7 @@ class EncoderForSequenceClassification(EncoderBase):
         self.encoder = Encoder(config)
         self.dropout = Dropout(config.classifier_dropout)
         self.classifier = Linear(config.hidden_size, config.num_labels)
-        self.post_init()
+        self.draw_weights()
 
     def forward(
         self,
@@ -139,7 +139,7 @@ class EncoderForMaskedLM(EncoderBase):
         self.transform = Linear(config.hidden_size, width)
         self.norm = nn.LayerNorm(width, eps=config.norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
-        self.post_init()
+        self.draw_weights()
 
     def forward(
         self,

@@ -25,7 +25,7 @@ from rtxlib.errors import InputError, nearest, shortened, shown
 from rtxlib.hub import require_intact, revision, unreachable
 from rtxlib.models.checkpoint_files import INDEX, WEIGHTS, read_json, read_pooling, read_weights, write_pooling
 from rtxlib.models.config import ModelConfig, check_names
-from rtxlib.models.encoder import Encoder
+from rtxlib.models.encoder import Encoder, without_weights
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.references import REFERENCES, our_config, tensor_names, their_config
 
@@ -222,7 +222,7 @@ def load(source: str, weights: str | None = None, config: ModelConfig | None = N
         if config.pooler and not any(name.endswith(("pooler.dense.weight", "pooler.weight")) for name in tensors):
             config.pooler = False  # a masked language model has none
             config.pooling = "cls" if config.pooling == "pooler" else config.pooling
-        with torch.device("meta"):
+        with without_weights():
             encoder = Encoder(config)
         model_type = read_json(folder / "config.json")["model_type"]
         encoder.loaded = assign(encoder, tensors, model_type, f"{folder / (weights or WEIGHTS)}")
@@ -254,7 +254,7 @@ def load_trained(folder: Path) -> EncoderForSequenceClassification:
     if reference is not None:
         config.id2label = {int(number): name for number, name in described["id2label"].items()}
         config.label2id = {name: number for number, name in config.id2label.items()}
-    with torch.device("meta"):
+    with without_weights():
         model = EncoderForSequenceClassification(config)
     table = {name: (name,) for name in model.state_dict()}
     if reference is not None:

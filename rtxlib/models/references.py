@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import BertConfig, ModernBertConfig, PreTrainedConfig
 
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.encoder import Encoder
+from rtxlib.models.encoder import Encoder, without_weights
 from rtxlib.models.presets import BERT, MODERNBERT, Settings
 
 _LAYER = "stack.blocks.0.{i}."
@@ -198,7 +197,7 @@ def tensor_names(config: ModelConfig, model_type: str) -> dict[str, tuple[str, .
 
     model_type: a key of :data:`REFERENCES`, or "rtx" for our own checkpoints, whose names are ours.
     """
-    with torch.device("meta"):
+    with without_weights():
         ours = list(Encoder(config).state_dict())
     if model_type not in REFERENCES:
         return {name: (name,) for name in ours}

@@ -33,7 +33,7 @@ class EncoderDecoder(EncoderBase):
         self.encoder = Encoder(config)
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         self.final_norm = make_norm(config) if config.final_norm else nn.Identity()
-        self.post_init()
+        self.draw_weights()
 
     def forward(
         self,

@@ -10,7 +10,7 @@ from torch import nn
 
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.encoder import Embeddings
+from rtxlib.models.encoder import Embeddings, without_weights
 from rtxlib.models.layers import EncoderLayer, PassParts, make_norm
 from rtxlib.models.residual import PassResidual
 from rtxlib.process import available_memory, short_of_memory
@@ -27,7 +27,7 @@ def parameter_count(config: ModelConfig) -> dict[str, int]:
     d, passes = config.hidden_size, config.recurrent_depth
     copies = 1 if config.block_sharing == "shared" else passes
     layers = config.prelude_layers + copies * config.num_hidden_layers + config.coda_layers
-    with torch.device("meta"):
+    with without_weights():
         parts: list[tuple[nn.Module, int]] = [
             (embeddings := Embeddings(config), 1),
             (EncoderLayer(config, 0), 1),  # the first layer may lack a norm

@@ -9,10 +9,11 @@ from contextlib import nullcontext
 import numpy as np
 import torch
 from torch import nn
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers import PretrainedConfig
 
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
+from rtxlib.models.encoder import EncoderBase
 from rtxlib.models.kernels.linear import prepacked
 from rtxlib.training.device import DTYPES
 from rtxlib.training.recipe import Recipe
@@ -23,7 +24,7 @@ _MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # matrices of a fee
 _WARM_UP = 3  # untimed forward passes after the first of each batch
 
 
-def parameters(model: PreTrainedModel) -> dict[str, int]:
+def parameters(model: EncoderBase) -> dict[str, int]:
     """``total``, ``embedding`` (only the token table) and ``non_embedding`` parameters. A shared block counts once."""
     total = sum(p.numel() for p in model.parameters())  # .parameters() lists a shared tensor once
     embedding = model.get_input_embeddings().weight.numel()
@@ -95,7 +96,7 @@ def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | 
 
 
 def latency(
-    model: PreTrainedModel,
+    model: EncoderBase,
     single: Sequence[Batch],
     saturated: Sequence[Batch],
     device: torch.device | str,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from rtxlib import checksums
@@ -114,7 +114,7 @@ def answerer(run: Run) -> Callable[..., np.ndarray]:
                 f"Run {run.key} answers with numbers that are not finite, so its weights are damaged: delete {run.path} and "
                 "train it again."
             )
-        return softmax(logits, axis=1)
+        return torch.from_numpy(logits).softmax(dim=1).numpy()
 
     return answer
 

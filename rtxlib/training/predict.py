@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import log_softmax
 from torch import nn
 
 from rtxlib.data.batching import Tokens, batches, collate
@@ -52,5 +51,7 @@ def predict_logits(
 
 def cross_entropy(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Mean −log p(label), in nats; logits (rows, labels), labels (rows,). weights: (labels,) of the classes; None: all alike."""
+    from scipy.special import log_softmax  # here, because a prediction needs no loss
+
     losses = -log_softmax(logits, axis=1)[np.arange(len(labels)), labels]
     return float(losses.mean() if weights is None else np.average(losses, weights=weights[labels]))

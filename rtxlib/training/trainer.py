@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
-from transformers import PreTrainedModel
 
 from rtxlib.data.batching import Tokens, collate, pack
 from rtxlib.errors import InputError
+from rtxlib.models.encoder import EncoderBase
 from rtxlib.training import checkpoint, parallel
 from rtxlib.training.checkpoint import Progress
 from rtxlib.training.device import autocast, moved, pick_precision
@@ -109,7 +109,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: EncoderBase,
         training: Tokens,
         validation: Tokens,
         recipe: Recipe,
@@ -403,7 +403,7 @@ class Trainer:
         # Cloned, because torch reads a random state from the start of its storage.
         checkpoint.restore_random({name: x[parallel.rank()].clone() for name, x in of_processes.items()}, self.device)
 
-    def model_to_keep(self) -> PreTrainedModel:
+    def model_to_keep(self) -> EncoderBase:
         """The model of averaged weights, once there are any, and else the model that is trained."""
         return self.model if self.mean is None or not self.mean.n_averaged else self.mean.module
 
