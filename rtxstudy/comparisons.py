@@ -63,8 +63,8 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
     lows = []
     if len(a) > 2:
         for seed in range(len(a)):
-            left = (np.delete(side, seed, axis=0) for side in pair)
-            lows.append(paired_difference(*left).low)
+            rest = (np.delete(side, seed, axis=0) for side in pair)
+            lows.append(paired_difference(*rest).low)
     return {
         "comparison": f"{a.model} − {b.model}",
         "data": a[0].metrics["data"],
@@ -88,10 +88,10 @@ def carried_over(scores: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
     :func:`rtxstudy.statistics.difference_of_accuracies`.
     """
     rows = []
-    for (home, away), own in scores.groupby(["trained_on", "tested_on"], sort=False):
-        by_seed = own.pivot(index="seed", columns="model", values="accuracy")[[a, b]].dropna()
-        found = difference_of_accuracies(by_seed[a].to_numpy(), by_seed[b].to_numpy(), int(own["n_test"].min()))
-        rows.append({"comparison": f"{a} − {b}", "data": f"{away}, after training on {home}", **found._asdict()})
+    for (home, away), part in scores.groupby(["trained_on", "tested_on"], sort=False):
+        by_seed = part.pivot(index="seed", columns="model", values="accuracy")[[a, b]].dropna()
+        difference = difference_of_accuracies(by_seed[a].to_numpy(), by_seed[b].to_numpy(), int(part["n_test"].min()))
+        rows.append({"comparison": f"{a} − {b}", "data": f"{away}, after training on {home}", **difference._asdict()})
     return pd.DataFrame(rows)
 
 
@@ -140,7 +140,7 @@ def two_best(runs: Runs, counting: pd.DataFrame) -> dict[str, Any]:
     means |= {model: fit["accuracy"] for model, fit in fits.items()}
     names = sorted(means, key=lambda model: -means[model])[:2]
     of_runs = {model: runs.where(model=model) for model in names if model not in fits}
-    shared = set.intersection(*({run.metrics["seed"] for run in own} for own in of_runs.values())) if of_runs else {0}
+    shared = set.intersection(*({run.metrics["seed"] for run in arm} for arm in of_runs.values())) if of_runs else {0}
     right = []
     for model in names:
         if model in fits:
@@ -192,17 +192,17 @@ def over_blocks(runs: Runs) -> pd.DataFrame:
     for passes in sorted({passes for _, passes, _, _ in by_place if passes > 1}):
         for against, growth in (("one pass", 1), ("layers of their own", passes)):
             differences: dict[tuple[int, int], list[np.ndarray]] = {}
-            for (layers, own_passes, width, seed), own in by_place.items():
+            for (layers, own_passes, width, seed), right in by_place.items():
                 other = by_place.get((layers * growth, 1, width, seed))
                 if own_passes == passes and other is not None:
-                    differences.setdefault((layers, width), []).append(own - other)
+                    differences.setdefault((layers, width), []).append(right - other)
             if differences:
                 d = np.stack([np.mean(seeds, axis=0) for seeds in differences.values()])
-                found = mean_difference(d)._asdict()
-                names = {"passes": passes, "against": against, "blocks": found.pop("n_seeds")}
+                effect = mean_difference(d)._asdict()
+                names = {"passes": passes, "against": against, "blocks": effect.pop("n_seeds")}
                 fewest = min(map(len, differences.values()))
                 also = {"data": runs[0].metrics["data"], "smallest": smallest_shown(d), "seeds": fewest}
-                rows.append(names | found | also)
+                rows.append(names | effect | also)
     return pd.DataFrame(rows)
 
 
@@ -211,5 +211,5 @@ def finds(differences: pd.DataFrame) -> bool:
 
     ``differences``: rows of the functions above.
     """
-    shown = (differences["low"] > 0) | (differences["high"] < 0)
-    return bool((shown & (differences["n_seeds"] >= FEWEST_SEEDS)).any())
+    nonzero = (differences["low"] > 0) | (differences["high"] < 0)
+    return bool((nonzero & (differences["n_seeds"] >= FEWEST_SEEDS)).any())

@@ -115,10 +115,10 @@ def _first_round(profile: Profile, elsewhere: dict[str, Run], data: dict[DataSpe
     elsewhere: published runs by their key. data: prepared data by their spec; those that are missing are prepared and added.
     """
     specs = first_round(profile)
-    found = [run or elsewhere.get(key) for key, run in lookup(specs, paths.runs_dir(), data=data)]
-    if not found or None in found:
+    runs = [run or elsewhere.get(key) for key, run in lookup(specs, paths.runs_dir(), data=data)]
+    if not runs or None in runs:
         return None
-    return of_round(profile.search.recipes, Runs(tuple(found), tuple(specs), paths.results_dir(profile.name)))
+    return of_round(profile.search.recipes, Runs(tuple(runs), tuple(specs), paths.results_dir(profile.name)))
 
 
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
@@ -129,22 +129,22 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     tasks composed of phrases that are out of reach. Of the finals of the recipe search the longest possible ones count, until its
     first round is known.
     """
-    seen: set[str] = set()  # keys of runs and pretrainings
+    counted_keys: set[str] = set()  # keys of runs and pretrainings
     elsewhere = {run.key: run for run in published.runs(paths.results_dir(profile.name))}
     data: dict[DataSpec, Prepared] = {}
     rows = []
     rate = None
     for notebook in notebooks:
         for name, study in STUDIES.get(notebook, {}).items():
-            asked = study(profile)
-            if asked and study is finals:
+            study_specs = study(profile)
+            if study_specs and study is finals:
                 decided = _first_round(profile, elsewhere, data)
-                asked = finals(profile, decided)
+                study_specs = finals(profile, decided)
                 name += " (at most)" if decided is None else ""
-            specs = [spec for spec in asked if _within_reach(spec, data)]
-            found = lookup(specs, paths.runs_dir(), data=data)
-            new = [(key, run, spec) for spec, (key, run) in zip(specs, found, strict=True) if key not in seen]
-            seen.update(key for key, _, _ in new)
+            specs = [spec for spec in study_specs if _within_reach(spec, data)]
+            pairs = lookup(specs, paths.runs_dir(), data=data)
+            new = [(key, run, spec) for spec, (key, run) in zip(specs, pairs, strict=True) if key not in counted_keys]
+            counted_keys.update(key for key, _, _ in new)
             missing = [spec for key, run, spec in new if run is None and key not in elsewhere]
             if missing and rate is None:
                 # This probe uses all cores. Real runs on a CPU share them.
@@ -152,8 +152,8 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
             alike = Counter(dataclasses.replace(spec, seed=0) for spec in missing)  # a seed changes no arithmetic
             flops = sum(training_flops(spec, data[spec.data]) * count for spec, count in alike.items())
             needed = {spec.pretraining.key: spec.pretraining for spec in missing if spec.pretraining}
-            first = {key: what for key, what in needed.items() if key not in seen and not what.folder.exists()}
-            seen.update(first)
+            first = {key: what for key, what in needed.items() if key not in counted_keys and not what.folder.exists()}
+            counted_keys.update(first)
             flops += sum(pretraining_flops(what, data) for what in first.values())
             seconds = flops / rate if missing else 0.0
             rows.append(

@@ -45,12 +45,12 @@ class Runs(Sequence[Run]):
     def __add__(self, other: Runs) -> Runs:
         return Runs(self.runs + other.runs, self.specs + other.specs, self.results)
 
-    def where(self, **wanted: Any) -> Runs:
+    def where(self, **conditions: Any) -> Runs:
         """The runs whose metrics have these values: ``runs.where(model="standard-6x384", seed=range(3))``.
 
         A range matches any of its numbers.
         """
-        allowed = {name: value if isinstance(value, range) else (value,) for name, value in wanted.items()}
+        allowed = {name: value if isinstance(value, range) else (value,) for name, value in conditions.items()}
         return self._only([all(run.metrics[name] in values for name, values in allowed.items()) for run in self])
 
     def of(self, specs: Collection[RunSpec]) -> Runs:

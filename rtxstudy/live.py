@@ -17,9 +17,9 @@ class Live:
         self.width = 0  # characters of the line that stands
 
     def __call__(self, line: str) -> None:
-        shown = line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
-        print(f"\r{shown.ljust(self.width)}", end="", flush=True)
-        self.width = len(shown)
+        text = line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+        print(f"\r{text.ljust(self.width)}", end="", flush=True)
+        self.width = len(text)
 
     def __enter__(self) -> Live:
         return self

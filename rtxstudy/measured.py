@@ -113,9 +113,9 @@ def further_passes(run: Run, data: Prepared | None, results: Path | None = None)
                 "The texts of more steps have another tokenizer than the run; name a tokenizer in the data."
             )
         device = pick_device()
-        found, order = _batches(texts.splits["test"], texts.tokenizer.pad_token_id)
+        test_batches, order = _batches(texts.splits["test"], texts.tokenizer.pad_token_id)
         with autocast(pick_precision(run.spec["recipe"]["precision"], device), device):
-            predicted = exits.decode_passes(model.to(device), found, FURTHEST).predictions  # (texts, passes)
+            predicted = exits.decode_passes(model.to(device), test_batches, FURTHEST).predictions  # (texts, passes)
         right = predicted == texts.splits["test"].labels[order][:, None]
         most = {"trained_steps": data.spec.depth, "trained_passes": model.config.recurrent_depth}
         about = texts.rows("test")[["depth", "sentence"]].iloc[order].assign(**most)
@@ -185,12 +185,12 @@ def _measure_exits(
 
     labels = data.splits["test"].labels[order]
     rows, predictions = [], pd.DataFrame({"row": order, "label": labels})
-    for way, (found, taken), ms in zip(ways, outcomes, milliseconds, strict=True):
-        rows.append((*way, taken.mean(), (found == labels).mean(), ms))
+    for way, (answers, depths), ms in zip(ways, outcomes, milliseconds, strict=True):
+        rows.append((*way, depths.mean(), (answers == labels).mean(), ms))
         if way.chosen:
-            predictions[way.criterion], predictions[f"passes_{way.criterion}"] = found, taken
+            predictions[way.criterion], predictions[f"passes_{way.criterion}"] = answers, depths
         elif way == _Way("fixed", passes):
-            predictions["fixed"] = found
+            predictions["fixed"] = answers
     columns = ["criterion", "setting", "chosen", "passes", "accuracy", "ms_per_text"]
     table = pd.DataFrame(rows, columns=columns).assign(device=f"{device_name(device)}, {precision}")
     return table, predictions.sort_values("row", ignore_index=True)
@@ -237,7 +237,7 @@ def _measure_bounded(
     pad, test = data.tokenizer.pad_token_id, data.splits["test"]
     spread = np.linspace(0, len(test) - 1, min(BATCH * BATCHES, len(test))).astype(int)
     alike = np.argsort(test.lengths, kind="stable")[spread]  # of every length
-    timed = [inputs(collate(test, alike[at : at + BATCH], pad), device) for at in range(0, len(alike), BATCH)]
+    timed = [inputs(collate(test, alike[start : start + BATCH], pad), device) for start in range(0, len(alike), BATCH)]
     decoded = {}
     with autocast(precision, device):
         for split in ("validation", "test"):

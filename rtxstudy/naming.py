@@ -120,28 +120,28 @@ def converted(model: str, conversion: Mapping[str, Any]) -> str:
     start = {"spread": "spread ", "average": "averaged "}.get(conversion.get("start", "lower"), "")
     times = TIMES.get(passes, f"{passes} times")
     if passes == 1:
-        made = f"{model}, {layers + 2} layers" if edges else f"{model}, {start or 'lower '}{layers} layers"
+        name = f"{model}, {layers + 2} layers" if edges else f"{model}, {start or 'lower '}{layers} layers"
     elif edges:
-        made = f"{model} loop ({layers + 2} layers, {layers} {times})"
+        name = f"{model} loop ({layers + 2} layers, {layers} {times})"
     else:
-        made = f"{model} loop ({start or 'lower '}{layers}, {times})"
+        name = f"{model} loop ({start or 'lower '}{layers}, {times})"
     parts = [f"rank {conversion['rank']}"] if conversion.get("rank") else []
     parts += ["own norms"] if conversion.get("pass_norms") else []
     parts += ["random passes"] if conversion.get("depth_sampling") else []
-    return ", ".join([made, *parts])
+    return ", ".join([name, *parts])
 
 
 def _setting(field: str, value: Any) -> str:
     words = SETTINGS.get(field, {})
-    said = words.get(value, words.get(None))
-    return said.format(value) if said else f"{field.replace('_', ' ')} {value}"
+    phrase = words.get(value, words.get(None))
+    return phrase.format(value) if phrase else f"{field.replace('_', ' ')} {value}"
 
 
 def of_runs(specs: Iterable[RunSpec]) -> dict[str, Name]:
     """Id → name of the models and the data of some runs. The ids are those of the runs' tables."""
-    found: dict[str, Name] = {}
+    names: dict[str, Name] = {}
     for spec in specs:
-        found[spec.name], found[data_label(spec.data)] = of_model(spec), of_data(spec.data)
+        names[spec.name], names[data_label(spec.data)] = of_model(spec), of_data(spec.data)
         if spec.conversion and spec.teacher is None:  # notebook 12 distils the embeddings of such encoders
-            found[f"{spec.name} distilled"] = Name(*(f"{name}, taught" for name in of_model(spec)))
-    return found
+            names[f"{spec.name} distilled"] = Name(*(f"{name}, taught" for name in of_model(spec)))
+    return names

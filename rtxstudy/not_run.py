@@ -28,14 +28,14 @@ Added = dict[str, list[RunSpec]]  # notebook → the specs of the runs that it w
 
 def added(profile: Profile) -> dict[str, Added]:
     """Field of ``profile.not_run`` → the runs that it adds. The fields are switched on one after another, in their order."""
-    known, found = {spec for specs in _by_notebook(profile).values() for spec in specs}, {}
-    for name, wanted in profile.not_run.items():
-        profile = dataclasses.replace(profile, **{name: wanted})
-        asked = _by_notebook(profile).items()
-        new = {notebook: [spec for spec in dict.fromkeys(specs) if spec not in known] for notebook, specs in asked}
-        found[name] = {notebook: specs for notebook, specs in new.items() if specs}
-        known |= {spec for specs in new.values() for spec in specs}
-    return found
+    earlier, extra = {spec for specs in _by_notebook(profile).values() for spec in specs}, {}
+    for name, value in profile.not_run.items():
+        profile = dataclasses.replace(profile, **{name: value})
+        by_notebook = _by_notebook(profile).items()
+        new = {notebook: [spec for spec in dict.fromkeys(specs) if spec not in earlier] for notebook, specs in by_notebook}
+        extra[name] = {notebook: specs for notebook, specs in new.items() if specs}
+        earlier |= {spec for specs in new.values() for spec in specs}
+    return extra
 
 
 def train(profile: Profile, fields: Iterable[str], results: Path, say: Callable[[str], None]) -> int:
@@ -44,48 +44,50 @@ def train(profile: Profile, fields: Iterable[str], results: Path, say: Callable[
     Each finished run is published into ``results`` at once, without a study, and is not trained again on any machine. Returns
     how many runs were trained. A training that is interrupted goes on at the next call. Raises InputError for an unknown field.
     """
-    asked, whole = added(profile), dataclasses.replace(profile, **profile.not_run)
+    extra, whole = added(profile), dataclasses.replace(profile, **profile.not_run)
     later = set(finals(whole)) - set(first_round(whole))  # notebook 02 trains them, because the first round chooses them
     specs: list[RunSpec] = []
     for name in fields:
-        if name not in asked:
-            raise InputError(f"Nothing that was not run is called '{name}'; there are {', '.join(asked)}.{nearest(name, asked)}")
-        new = dict.fromkeys(spec for of_notebook in asked[name].values() for spec in of_notebook)
+        if name not in extra:
+            raise InputError(f"Nothing that was not run is called '{name}'; there are {', '.join(extra)}.{nearest(name, extra)}")
+        new = dict.fromkeys(spec for of_notebook in extra[name].values() for spec in of_notebook)
         specs += sorted((spec for spec in new if spec not in later), key=lambda spec: spec.seed)
     data: dict[DataSpec, Prepared] = {}
-    stored, published_keys = execute.lookup(specs, paths.runs_dir(), data), {run.key for run in published.runs(results)}
-    published.publish(None, [run for key, run in stored if run and key not in published_keys], results)
+    pairs, published_keys = execute.lookup(specs, paths.runs_dir(), data), {run.key for run in published.runs(results)}
+    published.publish(None, [run for key, run in pairs if run and key not in published_keys], results)
     missing = {
-        key: spec for spec, (key, run) in zip(specs, stored, strict=True) if run is None and key not in published_keys
+        key: spec for spec, (key, run) in zip(specs, pairs, strict=True) if run is None and key not in published_keys
     }
     say(f"{len(missing)} of {len(specs)} runs are to be trained.")
-    done: list[Run] = []
+    runs: list[Run] = []
 
     def publish(run: Run) -> None:
         published.publish(None, [run], results)
-        done.append(run)
+        runs.append(run)
 
     try:
         if missing:
             local.train_all(missing, paths.runs_dir(), say, data, publish)
     finally:
-        say(f"{len(done)} runs were trained and published; {len(missing) - len(done)} are left, which the same command trains.")
-    return len(done)
+        say(f"{len(runs)} runs were trained and published; {len(missing) - len(runs)} are left, which the same command trains.")
+    return len(runs)
 
 
 def key(profile: Profile) -> str:
     """A hash of :func:`added`, under which the table of costs is kept."""
-    return hashed({name: [spec.canonical() for own in new.values() for spec in own] for name, new in added(profile).items()})
+    return hashed(
+        {name: [spec.canonical() for group in new.values() for spec in group] for name, new in added(profile).items()}
+    )
 
 
-def costs(profile: Profile, done: Runs, data: Callable[[DataSpec], Prepared]) -> pd.DataFrame:
+def costs(profile: Profile, runs: Runs, data: Callable[[DataSpec], Prepared]) -> pd.DataFrame:
     """One row for each run of :func:`added`: ``field``, ``notebook`` (its number), ``data``, ``model``, ``seed``, ``core_hours``
     and ``spec`` (canonical JSON).
 
-    done: finished runs. The operations that they had done in a second are taken for all. data: gives the prepared data of a spec.
+    runs: finished ones. The operations that they had done in a second are taken for all. data: gives the prepared data of a spec.
     """
-    done_operations = sum(training_flops(spec, data(spec.data)) for spec in done.specs)
-    rate = done_operations / sum(run.metrics["train_cpu_seconds"] for run in done)
+    done_operations = sum(training_flops(spec, data(spec.data)) for spec in runs.specs)
+    rate = done_operations / sum(run.metrics["train_cpu_seconds"] for run in runs)
     return pd.DataFrame(
         {
             "field": name,
@@ -110,10 +112,10 @@ def remaining(costs: pd.DataFrame, finished: Iterable[Run]) -> pd.DataFrame:
     """
     if costs.empty:
         return costs
-    known = {RunSpec.from_canonical(run.spec) for run in finished}
-    left = costs[[RunSpec.from_canonical(json.loads(spec)) not in known for spec in costs["spec"]]]
-    notebooks = left.groupby("field")["notebook"].agg(lambda numbers: ", ".join(dict.fromkeys(numbers)))
-    runs = left.drop_duplicates("spec").groupby("field", sort=False)
+    finished_specs = {RunSpec.from_canonical(run.spec) for run in finished}
+    missing = costs[[RunSpec.from_canonical(json.loads(spec)) not in finished_specs for spec in costs["spec"]]]
+    notebooks = missing.groupby("field")["notebook"].agg(lambda numbers: ", ".join(dict.fromkeys(numbers)))
+    runs = missing.drop_duplicates("spec").groupby("field", sort=False)
     return runs.agg(
         data=("data", lambda labels: ", ".join(dict.fromkeys(labels))),
         models=("model", "nunique"),
@@ -124,4 +126,4 @@ def remaining(costs: pd.DataFrame, finished: Iterable[Run]) -> pd.DataFrame:
 
 
 def _by_notebook(profile: Profile) -> Added:
-    return {notebook: [spec for make in of.values() for spec in make(profile)] for notebook, of in STUDIES.items()}
+    return {notebook: [spec for make in studies.values() for spec in make(profile)] for notebook, studies in STUDIES.items()}

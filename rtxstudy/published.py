@@ -56,8 +56,8 @@ def _replace(file: Path, new: pd.DataFrame, column: str, values: Iterable[str]) 
     """Write ``new`` among the rows of ``file``, in place of those that have one of ``values`` in ``column``."""
     if file.is_file():
         old = store.read_table(file)
-        kept = old[~old[column].isin(list(values))]
-        parts = [part for part in (kept, new) if len(part)]  # the types of no rows do not count
+        rest = old[~old[column].isin(list(values))]
+        parts = [part for part in (rest, new) if len(part)]  # the types of no rows do not count
         new = pd.concat(parts, ignore_index=True) if parts else new
     store.write_table(file, new.sort_values(column, kind="stable", ignore_index=True))
 
@@ -111,15 +111,15 @@ def findings(results: Path) -> dict[str, pd.DataFrame]:
     """
     from rtxlib.training.recipe import Recipe  # loads torch
 
-    found = {name: read(results, name) for name in FINDINGS}
-    if absent := [name for name, table in found.items() if table is None]:
+    tables = {name: read(results, name) for name in FINDINGS}
+    if absent := [name for name, table in tables.items() if table is None]:
         raise InputError(f"{results} has no {' and no '.join(absent)}; run the other notebooks of this profile first.")
-    members = found["studies"][found["studies"]["study"] != "recipe_search"]
-    runs = members.merge(found["runs"], on="key")
+    members = tables["studies"][tables["studies"]["study"] != "recipe_search"]
+    runs = members.merge(tables["runs"], on="key")
     recipes = [Recipe(**json.loads(spec)["recipe"]) for spec in runs["spec"]]
     runs["most_epochs"] = [
         recipe.most_epochs(math.ceil(rows / recipe.batch_rows))
         for recipe, rows in zip(recipes, runs["train_rows"], strict=True)
     ]
     optional = {name: pd.DataFrame() if (table := read(results, name)) is None else table for name in OPTIONAL}
-    return found | {"runs": runs, **optional}
+    return tables | {"runs": runs, **optional}

@@ -78,10 +78,10 @@ class Study:
 
         sizes = profiles.load(profile, **parameters)
         redraws = bool(os.environ.get("RTX_NO_TRAINING"))
-        given = {"profile": profile} | parameters
+        settings = {"profile": profile} | parameters
         results = paths.results_dir(profile)
         names.know(published.names(results))
-        return cls(sizes, given, results, paths.figures_dir(profile), redraws)
+        return cls(sizes, settings, results, paths.figures_dir(profile), redraws)
 
     # ------------------------------------------------------------------------------------------------------------ data
 
@@ -134,10 +134,10 @@ class Study:
             raise self._unpublished(f"description of {label}", "notebook 01")
         return rows[0] | {"labels": rows[0]["labels"].split(", ")}
 
-    def _name(self, found: dict[str, names.Name]) -> None:
+    def _name(self, by_id: dict[str, names.Name]) -> None:
         """Take names for ids, and publish those that are new."""
-        known = names.known()
-        if new := {id_: name for id_, name in found.items() if known.get(id_) != name}:
+        current = names.known()
+        if new := {id_: name for id_, name in by_id.items() if current.get(id_) != name}:
             names.know(new)
             published.write_rows(self.results, "names", published.name_table(new), "id")
 
@@ -166,35 +166,35 @@ class Study:
 
         specs = list(dict.fromkeys(specs))  # two studies may share a run
         self._seeds |= {spec.seed for spec in specs}
-        found = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
+        runs = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
         self._name(naming.of_runs(specs))
-        return Runs(tuple(found), tuple(specs), self.results)
+        return Runs(tuple(runs), tuple(specs), self.results)
 
     def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
         """For each spec the stored run; if there is none, the published run; if there is none, the run trained now."""
         from rtx.executors.execute import lookup, run
 
-        known = {run.key: run for run in published.runs(self.results)}
-        stored = lookup(specs, paths.runs_dir(), self._prepared)
-        elsewhere = {key for key, here in stored if here is None and key in known}
-        ours = {key: spec for spec, (key, _) in zip(specs, stored, strict=True) if key not in elsewhere}
+        published_runs = {run.key: run for run in published.runs(self.results)}
+        pairs = lookup(specs, paths.runs_dir(), self._prepared)
+        elsewhere = {key for key, here in pairs if here is None and key in published_runs}
+        ours = {key: spec for spec, (key, _) in zip(specs, pairs, strict=True) if key not in elsewhere}
         with Live() as live:
             opened = run(list(ours.values()), live, timed=timed, data=self._prepared)
-        runs = known | dict(zip(ours, opened, strict=True))
-        return [runs[key] for key, _ in stored]
+        runs = published_runs | dict(zip(ours, opened, strict=True))
+        return [runs[key] for key, _ in pairs]
 
     def _published_runs(self, specs: list[RunSpec]) -> list[Run]:
         from rtx.executors.execute import TrainingRefused
         from rtxlib.runs.spec import RunSpec
 
-        known = {RunSpec.from_canonical(run.spec): run for run in published.runs(self.results)}
-        found = [known.get(spec) for spec in specs]
-        if missing := [spec.title for spec, run in zip(specs, found, strict=True) if run is None]:
+        by_spec = {RunSpec.from_canonical(run.spec): run for run in published.runs(self.results)}
+        runs = [by_spec.get(spec) for spec in specs]
+        if missing := [spec.title for spec, run in zip(specs, runs, strict=True) if run is None]:
             raise TrainingRefused(
                 f"{len(missing)} of {len(specs)} runs are not in the tables in {self.results}, and training is switched off: "
                 f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}. Run the notebook without --no-training first."
             )
-        return found
+        return runs
 
     def measure(self, what: Callable[[Run, Prepared | None, Path], pd.DataFrame], runs: Runs) -> pd.DataFrame:
         """A table of :mod:`rtxstudy.measured` for every run, one below the other.
@@ -236,16 +236,16 @@ class Study:
         spec = spec or self.profile.data
         to = tested_on or spec
         key = json.dumps([changed(spec), changed(to)], sort_keys=True)  # a new setting does not change old keys
-        known = published.read(self.results, "counting_words")
-        rows = pd.DataFrame() if known is None else known[known["key"] == key].reset_index(drop=True)
+        every = published.read(self.results, "counting_words")
+        rows = pd.DataFrame() if every is None else every[every["key"] == key].reset_index(drop=True)
         if self.redraws and rows.empty:
             raise self._unpublished("score of counting words")
         prints = None if self.redraws else f"{self.data(spec).fingerprint} {self.data(to).fingerprint} version {VERSION}"
         if len(rows) and (self.redraws or (rows["fingerprints"] == prints).all()):
             return rows.drop(columns=["key", "fingerprints"])
         table = counting_words(self.data(spec), self.data(to)).assign(seed=spec.seed)
-        kept = table.assign(key=key, fingerprints=prints, correct=table["correct"].map(list))
-        published.write_rows(self.results, "counting_words", kept, "key")
+        new_rows = table.assign(key=key, fingerprints=prints, correct=table["correct"].map(list))
+        published.write_rows(self.results, "counting_words", new_rows, "key")
         return table
 
     # ---------------------------------------------------------------------------------------------------------- tables
@@ -260,16 +260,16 @@ class Study:
 
         Raises InputError when a redraw finds no published table that is not optional.
         """
-        known = published.read(self.results, name) if self.redraws or key else None
-        own = None if known is None else known[known["study"] == study].drop(columns="study").reset_index(drop=True)
+        every = published.read(self.results, name) if self.redraws or key else None
+        rows = None if every is None else every[every["study"] == study].drop(columns="study").reset_index(drop=True)
         if self.redraws:
-            if own is None and optional:
+            if rows is None and optional:
                 return pd.DataFrame()
-            if own is None:
+            if rows is None:
                 raise self._unpublished(f"table '{name}'")
-            return own
-        if own is not None and len(own) and (own["key"] == key).all():
-            return own
+            return rows
+        if rows is not None and len(rows) and (rows["key"] == key).all():
+            return rows
         table = make() if key is None else make().assign(key=key)
         published.publish(study, [], self.results, **{name: table})
         return table
@@ -357,11 +357,11 @@ class Study:
             return self._reason(absent)
         if not self.speaks:
             return Markdown("")
-        made = make(*answers)
-        claims = made if isinstance(made, list) else [made]
+        result = make(*answers)
+        claims = result if isinstance(result, list) else [result]
         self._claims.setdefault(_question(make), []).extend(claims)
-        said = sentences(claims)
-        return Markdown(("\n" if any(one.startswith("- ") for one in said) else " ").join(said))
+        lines = sentences(claims)
+        return Markdown(("\n" if any(one.startswith("- ") for one in lines) else " ").join(lines))
 
     def write(self, make: Callable[..., str], *answers: Any) -> Markdown:
         """The Markdown that ``make(*answers)`` gives, in every profile. If an answer is absent, the reason."""
@@ -378,14 +378,14 @@ class Study:
 
     def close(self) -> provenance.Provenance:
         """End the notebook: publish its claims, and give the provenance of its numbers."""
-        made = [
+        records = [
             asdict(one) | {"question": question}
             for question, claims in self._claims.items()
             for one in dict.fromkeys(claims)
             if one.holds is not None
         ]
-        if made:
-            published.publish(f"notebook {self._number}", [], self.results, claims=pd.DataFrame(made))
+        if records:
+            published.publish(f"notebook {self._number}", [], self.results, claims=pd.DataFrame(records))
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)

@@ -51,7 +51,7 @@ def costs(runs: pd.DataFrame) -> pd.DataFrame:
     """
     models = runs.groupby("model", sort=False)
     medians = written(models[list(COSTS)].median(), COSTS)
-    medians["trained on"] = models.apply(lambda own: "; ".join(sorted(set(own["device"] + ", " + own["dtype"]))))
+    medians["trained on"] = models.apply(lambda part: "; ".join(sorted(set(part["device"] + ", " + part["dtype"]))))
     return medians.T.rename_axis("measure")
 
 
@@ -70,9 +70,9 @@ def means(summary: pd.DataFrame) -> pd.DataFrame:
     """
     low, high = summary["low"].clip(lower=0), summary["high"].clip(upper=1)
     interval = ["–" if pd.isna(a) else f"{100 * a:.1f} to {100 * b:.1f}" for a, b in zip(low, high, strict=True)]
-    told = summary.drop(columns=["low", "high"])
-    told.insert(list(told).index("mean") + 1, "interval", interval)
-    return written(told, MEANS | COSTS)
+    table = summary.drop(columns=["low", "high"])
+    table.insert(list(table).index("mean") + 1, "interval", interval)
+    return written(table, MEANS | COSTS)
 
 
 SCORES = {
@@ -114,8 +114,8 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
     table["texts"] = table["texts"].map("{:,}".format)
     ends = zip(table["low"], table["high"], strict=True)
     table["95 % interval"] = [low if low == "–" else f"{low} to {high}" for low, high in ends]
-    shown = ["comparison", "data", points["difference"], "95 % interval", "p (Holm)", *counts.values(), "p", shows, "study"]
-    return table[shown]
+    order = ["comparison", "data", points["difference"], "95 % interval", "p (Holm)", *counts.values(), "p", shows, "study"]
+    return table[order]
 
 
 def differences(table: pd.DataFrame) -> list[str]:
@@ -130,12 +130,12 @@ def classical(table: pd.DataFrame) -> pd.DataFrame:
     return written(means_, {name: (names.column(name), percent) for name in scores[:-1]} | {"n_test": ("test texts", "{:,.0f}")})
 
 
-def named(known: Mapping[str, names.Name]) -> pd.DataFrame:
+def named(by_id: Mapping[str, names.Name]) -> pd.DataFrame:
     """The short and the long name of every data set and model, with its id."""
     return pd.DataFrame(
         [
             {"name": name.short, "what it is": name.long, "id": f"<code>{html.escape(id_)}</code>"}
-            for id_, name in sorted(known.items(), key=lambda item: item[1].short)
+            for id_, name in sorted(by_id.items(), key=lambda item: item[1].short)
         ]
     )
 

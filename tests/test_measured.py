@@ -20,7 +20,7 @@ from rtxlib.runs import store, train, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
-from rtxstudy import measured, published
+from rtxstudy import measured, published, run_tables
 from rtxstudy.finished import Runs
 from rtxstudy.questions.deployment import deployed, side_by_side
 from rtxstudy.questions.early_exit import bounded_exits, exits

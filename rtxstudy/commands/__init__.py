@@ -8,8 +8,8 @@ from rtxlib.process import NOTEBOOK_MEMORY, require_limits
 def need_extra(command: str) -> None:
     """Raise InputError when the packages of the extra "study" are not installed."""
     if missing := packages("study")[1]:
-        shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-        raise InputError(f'`rtx {command}` needs packages that are not installed ({shown}): pip install "rtxlib[study]"')
+        names = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise InputError(f'`rtx {command}` needs packages that are not installed ({names}): pip install "rtxlib[study]"')
 
 
 def need_notebooks(command: str) -> None:

@@ -54,7 +54,7 @@ TITLE = "Which model for these texts?"
 )
 @click.option("--all", "every", is_flag=True, help="Train what public files of this size give no chance, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")
-def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
+def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
     """Compare models on the labelled texts of FILE, and hand over the one to take.
 
     FILE is a CSV, TSV, JSONL or Parquet file. The models range from counting words to a fine-tuned MiniLM. Without the Hub the
@@ -71,11 +71,11 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
     if not source.is_file():
         raise InputError(f"There is no {source.name} in {source.parent}; install rtxlib again.")
     folder = Path(out or folder_name(file)).absolute()
-    given = {name: value for name, value in given.items() if value is not None}
-    given |= {"file": str(Path(file).absolute()), "out": str(folder)}
-    for name in {"test", "unlabelled"} & given.keys():
-        given[name] = str(Path(given[name]).absolute())
-    parameters = check(source, given)
+    options = {name: value for name, value in options.items() if value is not None}
+    options |= {"file": str(Path(file).absolute()), "out": str(folder)}
+    for name in {"test", "unlabelled"} & options.keys():
+        options[name] = str(Path(options[name]).absolute())
+    parameters = check(source, options)
     os.environ[CALLED_FROM] = os.getcwd()
     # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
     for sentence in Comparison.open(Options(**parameters)).texts.said:
@@ -95,8 +95,8 @@ def compare(file: str, out: str | None, as_json: bool, **given: Any) -> None:
 def _ended_early(outcome: Outcome, page: Path) -> InputError:
     if any(os.strerror(number) in str(outcome.error) for number in FULL):
         return InputError(f"The disk of {page.parent} is full; make room and give the same command again: it goes on from there.")
-    shown = f"{page} shows how far it came" if outcome.path else "give the same command again: it goes on from there"
-    return InputError(f"The notebook ended early: {outcome.error}; {shown}.")
+    advice = f"{page} shows how far it came" if outcome.path else "give the same command again: it goes on from there"
+    return InputError(f"The notebook ended early: {outcome.error}; {advice}.")
 
 
 def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
@@ -106,8 +106,8 @@ def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
     from rtxstudy.report.execution import Kernel, execute
     from rtxstudy.report.progress import Progress
 
-    stopping, asked = threading.Event(), folder / KEPT / "stop"
-    asked.unlink(missing_ok=True)
+    stopping, stop_file = threading.Event(), folder / KEPT / "stop"
+    stop_file.unlink(missing_ok=True)
     for name in ("notebooks", KEPT):
         (folder / name).mkdir(parents=True, exist_ok=True)
     future: Future[Outcome] = Future()
@@ -130,7 +130,7 @@ def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
             except KeyboardInterrupt as stop:
                 if not asked_before and not isinstance(stop, Terminated):
                     asked_before = True
-                    asked.touch()
+                    stop_file.touch()
                     progress.line("Stopping: the report is made of what is finished. Ctrl-C again ends at once.")
                     continue
                 stopping.set()

@@ -65,10 +65,10 @@ def _files(run: str | None) -> dict[str, str]:
         from rtxlib.runs import store
         from rtxstudy.pages.weights import packed
 
-        found = store.find(paths.runs_dir(), run)
-        name = f"transformer-{found.key}.html"
-        files[name] = static.page("transformer", {"run": packed(found)})
-        title = f"The weights of {found.metrics['model']}, seed {found.metrics['seed']}"
+        trained_run = store.find(paths.runs_dir(), run)
+        name = f"transformer-{trained_run.key}.html"
+        files[name] = static.page("transformer", {"run": packed(trained_run)})
+        title = f"The weights of {trained_run.metrics['model']}, seed {trained_run.metrics['seed']}"
         cards.append(static.Card(name, "transformer", title, "The same page, with the weights of this trained run."))
     return files | {"index.html": static.index(cards)}
 

@@ -43,11 +43,11 @@ def _run_notebooks(
     from rtxlib.runs import store
     from rtxstudy.report import notebooks
 
-    out, given = paths.reports_dir(profile), notebooks.pairs(parameters)
+    out, values = paths.reports_dir(profile), notebooks.pairs(parameters)
     executor = executors.known(executor)
     _check_profile(profile)
     store.sweep(paths.root())
-    outcomes = notebooks.run(names, profile, given, out, training=training, executor=executor)
+    outcomes = notebooks.run(names, profile, values, out, training=training, executor=executor)
     from rtxstudy import names, published
     from rtxstudy.report import html
 
@@ -55,8 +55,8 @@ def _run_notebooks(
     executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
     if executed:
         page = html.build(executed, out / "report.html", TITLE, outcomes)
-        made = {"report": page, "figures": paths.figures_dir(profile), "results": paths.results_dir(profile)}
-        click.echo("\n".join(f"{what:8} {visible(str(path))}" for what, path in made.items()))
+        places = {"report": page, "figures": paths.figures_dir(profile), "results": paths.results_dir(profile)}
+        click.echo("\n".join(f"{what:8} {visible(str(path))}" for what, path in places.items()))
     failed = [outcome for outcome in outcomes if outcome.status != "done"]
     for outcome in failed:
         click.echo(f"{outcome.name} {outcome.status}: {visible(str(outcome.error))}", err=True)
@@ -105,10 +105,10 @@ def report(
     from rtxstudy.report import notebooks
 
     sources = notebooks.find(chosen)
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for checked in notebooks.plan(sources, profile, notebooks.pairs(parameters)).values():
-        given |= checked
-    sizes = {name: given[name] for name in given if name in inspect.signature(profiles.load).parameters}
+        values |= checked
+    sizes = {name: values[name] for name in values if name in inspect.signature(profiles.load).parameters}
     table = estimate.plan(profiles.load(profile, **sizes), sources)
     click.echo(table.to_string(index=False, float_format=lambda x: f"{x:.1f}"))
     click.echo(

@@ -117,13 +117,13 @@ def spread(axes: Axes, notes: Sequence[Annotation]) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     point = 72 / figure.dpi
-    wanted = np.array([axes.transData.transform((0, note.xy[1]))[1] * point for note in notes])
+    targets = np.array([axes.transData.transform((0, note.xy[1]))[1] * point for note in notes])
     step = 1.22 * BODY
     offsets = np.arange(len(notes)) * step
     low, high = axes.get_window_extent().y0 * point, axes.get_window_extent().y1 * point
     # within the height of the axes where they fit, so that the top label never reaches into the header
-    placed = np.clip(isotonic_regression(wanted - offsets).x, low, max(low, high - offsets[-1])) + offsets
-    for note, from_y, to_y in zip(notes, wanted, placed, strict=True):
+    placed = np.clip(isotonic_regression(targets - offsets).x, low, max(low, high - offsets[-1])) + offsets
+    for note, from_y, to_y in zip(notes, targets, placed, strict=True):
         note.xyann = (6, float(to_y - from_y))
 
 

@@ -17,17 +17,17 @@ def apart(place: int, lines: int, most: float = 0.07) -> float:
     return (place - (lines - 1) / 2) * min(most, 0.4 / lines)
 
 
-def mean_line(axes: Axes, x: Iterable[float], part: pd.DataFrame, seen: Look) -> None:
+def mean_line(axes: Axes, x: Iterable[float], part: pd.DataFrame, look: Look) -> None:
     """A line through the shares ``part["mean"]`` at ``x``, with bars from ``part["low"]`` to ``part["high"]``, at most 0 to 1."""
     x = np.asarray(x, dtype=float)
-    axes.vlines(x, part["low"].clip(0, 1), part["high"].clip(0, 1), color=seen.shade, linewidth=1.8, alpha=0.5)
+    axes.vlines(x, part["low"].clip(0, 1), part["high"].clip(0, 1), color=look.shade, linewidth=1.8, alpha=0.5)
     axes.plot(
         x,
         part["mean"],
-        color=seen.shade,
-        linestyle=seen.line,
+        color=look.shade,
+        linestyle=look.line,
         linewidth=1.8,
-        marker=seen.marker,
+        marker=look.marker,
         markersize=6,
         markeredgecolor="white",
         markeredgewidth=0.8,

@@ -42,13 +42,13 @@ _FAMILIES = (
 
 def looks(models: Iterable[str]) -> dict[str, Look]:
     """A look for each model name: colour and marker by its family, shade and line by its order in the family."""
-    rank, found = dict[str, int](), dict[str, Look]()
+    rank, look_of = dict[str, int](), dict[str, Look]()
     for name in dict.fromkeys(models):
         family, _, colour, marker = next(f for f in _FAMILIES if any(word in name.lower() for word in f[1]))
         place = rank[family] = rank.get(family, -1) + 1
         shade = tuple(c + (1 - c) * 0.17 * (place % 4) for c in to_rgb(colour))  # lighter, and still visible on white
-        found[name] = Look(family, colour, marker, to_hex(shade), LINES[place % 4])
-    return found
+        look_of[name] = Look(family, colour, marker, to_hex(shade), LINES[place % 4])
+    return look_of
 
 
 FORMS = {  # of the residual: colour, line, marker. Yellow cannot be seen on white, so black has two forms.
@@ -65,11 +65,11 @@ FORMS = {  # of the residual: colour, line, marker. Yellow cannot be seen on whi
 
 def loop_looks(names: Iterable[str]) -> dict[str, Look]:
     """A look for each name: a form of the residual has the look of :data:`FORMS`, a model that of its family."""
-    found = looks(names)
-    for name in found.keys() & FORMS.keys():
+    look_of = looks(names)
+    for name in look_of.keys() & FORMS.keys():
         colour, line, marker = FORMS[name]
-        found[name] = Look(name, colour, marker, colour, line)
-    return found
+        look_of[name] = Look(name, colour, marker, colour, line)
+    return look_of
 
 
 def contrast(one: str | tuple, other: str | tuple) -> float:

@@ -52,7 +52,7 @@ def _places(centre: np.ndarray, radius: float, size: tuple[float, float]) -> Pla
 
 
 def _cost_alone(
-    places: Places, own: int, centres: np.ndarray, reach: np.ndarray, lines: np.ndarray, frame: np.ndarray
+    places: Places, mark: int, centres: np.ndarray, reach: np.ndarray, lines: np.ndarray, frame: np.ndarray
 ) -> np.ndarray:
     """Cost (k,) of each place by itself: for leaving the axes, for covering marks or lines, for being far away."""
     boxes, gap = places.boxes, np.repeat(_GAPS, len(_WAYS))
@@ -62,7 +62,7 @@ def _cost_alone(
     for other, (centre, radius) in enumerate(zip(centres, reach, strict=True)):
         depth = radius + 1.0 - np.hypot(*(np.clip(centre, boxes[:, :2], boxes[:, 2:]) - centre).T)
         cost += np.where(depth > 0, 60 + 8 * depth, 0)
-        if other != own:  # a leader through another mark would seem to belong to that mark
+        if other != mark:  # a leader through another mark would seem to belong to that mark
             square = np.concatenate([centre - radius, centre + radius])[None]
             cost += 40 * (places.drawn & _hits(places.leads, square)[:, 0])
     return cost + 9 * _hits(lines, boxes).sum(axis=0)

@@ -62,8 +62,8 @@ class Shown:
         data = base64.b64encode((self.folder / f"{self.stem}.{kind}").read_bytes()).decode()
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
         click = f'style="cursor: zoom-in" onclick="{_ENLARGE}"'
-        shown = f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}" {click}>{caption}</figure>'
-        return shown if self.finds else f"<details><summary>{NOTHING}</summary>{shown}</details>"
+        figure = f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}" {click}>{caption}</figure>'
+        return figure if self.finds else f"<details><summary>{NOTHING}</summary>{figure}</details>"
 
 
 def save(
@@ -87,9 +87,9 @@ def save(
     figure.set_layout_engine("none")  # one layout for all three files
     with mpl.rc_context(settings):
         for kind, metadata in _METADATA.items():
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=kind, dpi=_DOTS, metadata=metadata, facecolor="white")
-            _write(folder / f"{stem}.{kind}", drawn.getvalue())
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=_DOTS, metadata=metadata, facecolor="white")
+            _write(folder / f"{stem}.{kind}", buffer.getvalue())
         _write(folder / f"{stem}.png", _with_palette(figure))
     safe, _ = inert(table)  # the labels of a user's file may begin like a formula of a spreadsheet
     _write(folder / f"{stem}.csv", safe.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())

@@ -63,8 +63,8 @@ def _gather(file: Path, wrapped: dict[Path, str], importers: tuple[Path, ...]) -
 
     exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
     body = _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub(bind, source)))
-    if left := re.search(r"^(import|export)\b.*$", body, re.M):
-        raise ValueError(f"{file.name} has a line that cannot be inlined: {left[0]}")
+    if leftover := re.search(r"^(import|export)\b.*$", body, re.M):
+        raise ValueError(f"{file.name} has a line that cannot be inlined: {leftover[0]}")
     wrapped[file] = f"const {_constant(file)} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
 
 
@@ -92,7 +92,7 @@ def page(name: str, state: dict[str, Any] | None = None) -> str:
     if name not in PAGES:
         raise InputError(f"There is no page '{name}'; there are {', '.join(PAGES)}.{nearest(name, PAGES)}")
     try:
-        given = json.dumps(state or {}, allow_nan=False)
+        state_json = json.dumps(state or {}, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"The state of a page is plain JSON, without NaN or infinity: {error}.") from None
     code = script("shared/host.js", f"{name}/view.js") + f"\nshared_host.openPage({name}_view.mount);"
@@ -112,7 +112,7 @@ def page(name: str, state: dict[str, Any] | None = None) -> str:
 </head>
 <body>
 <main id="page"></main>
-<script type="application/json" id="state">{_inline(given)}</script>
+<script type="application/json" id="state">{_inline(state_json)}</script>
 <script>
 "use strict";
 {_inline(code)}
@@ -136,12 +136,12 @@ def cards() -> list[Card]:
     return [Card(f"{name}.html", name, title, SENTENCES[name]) for name, title in PAGES.items()]
 
 
-def index(shown: Iterable[Card]) -> str:
+def index(entries: Iterable[Card]) -> str:
     """The HTML page that links to pages, each with a small picture and a sentence."""
     links = "\n".join(
         f'<li><a href="{html.escape(card.file)}">{_picture(card.page)}<strong>{html.escape(card.title)}</strong>'
         f"<span>{html.escape(card.sentence)}</span></a></li>"
-        for card in shown
+        for card in entries
     )
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -91,13 +91,13 @@ def sentences(rows: int, seed: int, depth: int) -> tuple[list[str], Tensor]:
     """Distinct sentences, each one verdict under 0 to ``depth`` operators, and their labels (rows,), 0 or 1 in turn."""
     lists = lexicon()
     _, pick = synthetic.stream(np.random.Generator(np.random.PCG64(seed)))
-    found: dict[str, int] = {}
-    while len(found) < rows:
-        wanted = len(found) % 2
-        tree = synthetic.grow(2 * wanted - 1, pick(range(depth + 1)), "verdict", lists, pick)
+    labels: dict[str, int] = {}
+    while len(labels) < rows:
+        label = len(labels) % 2
+        tree = synthetic.grow(2 * label - 1, pick(range(depth + 1)), "verdict", lists, pick)
         text = synthetic.fill(pick(lists["opening"]) + tree.pattern, lists, pick, tree) + pick(("", "", ".", "!"))
-        found.setdefault(" ".join(words(text)), wanted)
-    return list(found), torch.tensor(list(found.values()))
+        labels.setdefault(" ".join(words(text)), label)
+    return list(labels), torch.tensor(list(labels.values()))
 
 
 def words(text: str) -> list[str]:
@@ -107,9 +107,9 @@ def words(text: str) -> list[str]:
 
 def numbered(texts: list[str], vocabulary: list[str]) -> Tensor:
     """Token ids (texts, longest text), [CLS] first and [SEP] last, padded with 0."""
-    known = {word: number for number, word in enumerate(vocabulary)}
+    number_of = {word: number for number, word in enumerate(vocabulary)}
     rows = [
-        torch.tensor([known[CLS], *(known.get(word, known[UNK]) for word in text.split()), known[SEP]])
+        torch.tensor([number_of[CLS], *(number_of.get(word, number_of[UNK]) for word in text.split()), number_of[SEP]])
         for text in texts
     ]
     return nn.utils.rnn.pad_sequence(rows, batch_first=True)
@@ -170,8 +170,8 @@ def after_each_pass(model: EncoderForSequenceClassification, ids: Tensor, mask: 
 def sentiment(seed: int, sizes: dict[str, int] = SENTIMENT) -> dict[str, Any]:
     """The trained classifier as the page has it."""
     texts, labels = sentences(sizes["train"] + sizes["held_out"], seed, sizes["depth"])
-    seen = sorted({word for text in texts[: sizes["train"]] for word in text.split()})
-    vocabulary = [*SPECIAL, *seen]
+    train_words = sorted({word for text in texts[: sizes["train"]] for word in text.split()})
+    vocabulary = [*SPECIAL, *train_words]
     ids = numbered(texts, vocabulary)
     torch.manual_seed(seed)
     config = ModelConfig(**(CLASSIFIER.to_diff_dict() | {"vocab_size": len(vocabulary)}))
@@ -182,20 +182,20 @@ def sentiment(seed: int, sizes: dict[str, int] = SENTIMENT) -> dict[str, Any]:
         rows = torch.randint(sizes["train"], (sizes["batch"],), generator=draw)
         mask = ids[rows].ne(0).long()
         longest = int(mask.sum(1).max())
-        found = after_each_pass(model, ids[rows, :longest], mask[:, :longest])
-        return sum(grade * F.cross_entropy(logits, labels[rows]) for grade, logits in zip(GRADES, found, strict=True))
+        outputs = after_each_pass(model, ids[rows, :longest], mask[:, :longest])
+        return sum(grade * F.cross_entropy(logits, labels[rows]) for grade, logits in zip(GRADES, outputs, strict=True))
 
     learn(model, sizes["steps"], 6e-3, loss)
     unseen = slice(sizes["train"], None)
-    made = sizes | {"parameters": parameters(model), "accuracy": graded(model, ids[unseen], labels[unseen])}
-    return packed(model, vocabulary, ["negative", "positive"]) | {"made": made}
+    record = sizes | {"parameters": parameters(model), "accuracy": graded(model, ids[unseen], labels[unseen])}
+    return packed(model, vocabulary, ["negative", "positive"]) | {"made": record}
 
 
 @torch.no_grad()
 def graded(model: EncoderForSequenceClassification, ids: Tensor, labels: Tensor) -> list[float]:
     """The share of texts with the right label, after each pass."""
-    found = after_each_pass(model, ids, ids.ne(0).long())
-    return [round(logits.argmax(1).eq(labels).double().mean().item(), 4) for logits in found]
+    outputs = after_each_pass(model, ids, ids.ne(0).long())
+    return [round(logits.argmax(1).eq(labels).double().mean().item(), 4) for logits in outputs]
 
 
 def reversal(seed: int, sizes: dict[str, int] = REVERSAL) -> dict[str, Any]:
@@ -204,17 +204,17 @@ def reversal(seed: int, sizes: dict[str, int] = REVERSAL) -> dict[str, Any]:
     model = EncoderDecoder(TRANSLATOR)
     draw = torch.Generator().manual_seed(seed)
     learn(model, sizes["steps"], 4e-3, lambda: model(**reversals(sizes["batch"], False, draw)).loss)
-    made = sizes | {"parameters": parameters(model), "accuracy": [reversed_right(model, sizes["held_out"], seed + 1)]}
-    return packed(model, list(LETTERS), None) | {"made": made}
+    record = sizes | {"parameters": parameters(model), "accuracy": [reversed_right(model, sizes["held_out"], seed + 1)]}
+    return packed(model, list(LETTERS), None) | {"made": record}
 
 
 def reversed_right(model: EncoderDecoder, rows: int, seed: int) -> float:
     """The share of held-out sources that the model, decoding greedily, reverses without any mistake."""
     unseen = reversals(rows, True, torch.Generator().manual_seed(seed))
     ends = {"bos_id": BOS, "eos_id": EOS, "max_new_tokens": REVERSAL["most"] + 2}
-    found = decode(model, unseen["input_ids"], unseen["attention_mask"], **ends)
-    wanted = [[letter for letter in row if letter > EOS] for row in unseen["labels"].tolist()]
-    return round(sum(one.ids == ids for one, ids in zip(found, wanted, strict=True)) / len(wanted), 4)
+    answers = decode(model, unseen["input_ids"], unseen["attention_mask"], **ends)
+    targets = [[letter for letter in row if letter > EOS] for row in unseen["labels"].tolist()]
+    return round(sum(one.ids == ids for one, ids in zip(answers, targets, strict=True)) / len(targets), 4)
 
 
 # ---------------------------------------- the file

@@ -61,8 +61,8 @@ def load(
         )
     for sharing in ("shared", "unshared"):  # raises InputError for unknown or contradictory fields
         preset(profile.recurrent, **variant, block_sharing=sharing)
-    asked = {"rows": rows, "max_length": max_length, "epochs": epochs}
-    sizes = {field: value for field, value in asked.items() if value is not None}
+    settings = {"rows": rows, "max_length": max_length, "epochs": epochs}
+    sizes = {field: value for field, value in settings.items() if value is not None}
     changed = _changed(profile, seeds, recipe, sizes)
     return dataclasses.replace(changed, variant=variant, recipes={} if recipe else changed.recipes)
 

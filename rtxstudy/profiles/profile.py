@@ -195,7 +195,7 @@ class Profile:
     @property
     def recipe_words(self) -> str:
         """How the models are trained from scratch, by name: "default", or "slow (standard-6x384), fast (recurrent-3x2x256)"."""
-        return ", ".join(f"{own.name} ({model})" for model, own in self.recipes.items()) or self.recipe.name
+        return ", ".join(f"{recipe.name} ({model})" for model, recipe in self.recipes.items()) or self.recipe.name
 
     @property
     def data_sets(self) -> tuple[DataSpec, ...]:

@@ -34,4 +34,4 @@ def written(name: str) -> str:
 
 def filled(page: str) -> str:
     """The text of a page with every block written anew."""
-    return BLOCK.sub(lambda found: f"{found[1]}{found[2]}{written(found[1])}\n", page)
+    return BLOCK.sub(lambda match: f"{match[1]}{match[2]}{written(match[1])}\n", page)

@@ -30,8 +30,8 @@ HEADLINE = "sst2"
 @cache
 def table(name: str) -> pd.DataFrame:
     """A committed table of the full profile; empty where it was not made."""
-    known = published.read(RESULTS, name)
-    return pd.DataFrame() if known is None else known
+    rows = published.read(RESULTS, name)
+    return pd.DataFrame() if rows is None else rows
 
 
 @cache
@@ -59,8 +59,8 @@ def models() -> pd.DataFrame:
     at_a_glance = glance.at_a_glance(findings(), HEADLINE, table("side_by_side"))
     judged = glance.worth_their_cost(at_a_glance, validation_rows())
     counted = table("counting_words")
-    own = counted[counted["key"] == json.dumps([{"source": HEADLINE}] * 2)]
-    return glance.over_texts(judged, glance.answers(table("predictions"), findings()["runs"], own, HEADLINE))
+    baselines = counted[counted["key"] == json.dumps([{"source": HEADLINE}] * 2)]
+    return glance.over_texts(judged, glance.answers(table("predictions"), findings()["runs"], baselines, HEADLINE))
 
 
 # ------------------------------------------------------------------------------------------------------------ README
@@ -72,11 +72,11 @@ def drawing() -> str:
 
 def finding_claims() -> list[Claim]:
     """The claims of the README: the verdict, counting words on Yelp, pretraining, what to use, and what was not run."""
-    gains, found = findings()["depth_gains"], findings()
+    gains, tables = findings()["depth_gains"], findings()
     return [
         *depth_claims.verdict(gains),
         depth_claims.yelp(gains),
-        pretraining_claims.reached(found["comparisons"], models()),
+        pretraining_claims.reached(tables["comparisons"], models()),
         cost_claims.use(models(), validation_rows())[0],
         *limit_claims.missing(left_to_run()),
     ]
@@ -101,10 +101,10 @@ def claims(question: str) -> str:
     """The true sentences of a question, as the notebooks published them."""
     findings()
     every = table("claims")
-    own = every[(every["question"] == question) & every["holds"].astype(bool) & (every["kind"] == "sentence")]
-    if own.empty:
+    rows = every[(every["question"] == question) & every["holds"].astype(bool) & (every["kind"] == "sentence")]
+    if rows.empty:
         raise InputError(f"No published sentence answers the question '{question}'. Name the file QUESTION_claims.py.")
-    lines = [sentence.removeprefix("- ") for sentence in dict.fromkeys(own["sentence"])]
+    lines = [sentence.removeprefix("- ") for sentence in dict.fromkeys(rows["sentence"])]
     return "\n".join(f"- {wrapped(names.said(line), '  ')}" for line in lines)
 
 
@@ -152,14 +152,14 @@ def grid() -> str:
 
 def carried() -> str:
     findings()
-    shown = table("transfer")
+    transfer = table("transfer")
     return markdown(
         pd.DataFrame(
             {
-                "trained on SST-2": shown["model"],
-                "tested on": shown["tested_on"],
-                "accuracy": shown["mean"].map(percent),
-                "seeds": shown["n"],
+                "trained on SST-2": transfer["model"],
+                "tested on": transfer["tested_on"],
+                "accuracy": transfer["mean"].map(percent),
+                "seeds": transfer["n"],
             }
         )
     )
@@ -173,10 +173,10 @@ def parts_of_data() -> str:
 
 def not_run() -> str:
     findings()
-    shown = limit_claims.readable(left_to_run())
+    experiments = limit_claims.readable(left_to_run())
     return (
-        markdown(shown[["experiment", "runs", "core-hours"]])
-        if len(shown)
+        markdown(experiments[["experiment", "runs", "core-hours"]])
+        if len(experiments)
         else "Nothing that was asked for is missing."
     )
 
@@ -184,10 +184,10 @@ def not_run() -> str:
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
-def markdown(shown: pd.DataFrame) -> str:
+def markdown(frame: pd.DataFrame) -> str:
     """A table in Markdown, with names in place of ids."""
-    rows = ([names.said(str(value)) for value in one] for one in shown.itertuples(index=False))
-    return lines([str(column) for column in shown], rows)
+    rows = ([names.said(str(value)) for value in one] for one in frame.itertuples(index=False))
+    return lines([str(column) for column in frame], rows)
 
 
 def lines(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -65,5 +65,5 @@ def _of_rows(name: str) -> str:
 
 
 def _dropout(recipe: Recipe) -> str:
-    own = "the encoder's own" if recipe.dropout is None else f"{recipe.dropout:g}"
-    return f"{own}; {100 * recipe.word_dropout:.0f} % of the words" if recipe.word_dropout else own
+    dropout = "the encoder's own" if recipe.dropout is None else f"{recipe.dropout:g}"
+    return f"{dropout}; {100 * recipe.word_dropout:.0f} % of the words" if recipe.word_dropout else dropout

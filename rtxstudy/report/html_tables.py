@@ -69,9 +69,9 @@ def _one_head(table: Tag) -> None:
 
 def _align(column: list[Tag]) -> None:
     values = [cell.get_text(strip=True) for cell in column if cell.name == "td"]
-    told = [value for value in values if value not in _NOTHING]
-    numbers = bool(told) and all(_NUMBER.fullmatch(value) or _INTERVAL.fullmatch(value) for value in told)
-    kind = "number" if numbers else "long" if any(len(value) > 40 for value in told) else None
+    contents = [value for value in values if value not in _NOTHING]
+    numbers = bool(contents) and all(_NUMBER.fullmatch(value) or _INTERVAL.fullmatch(value) for value in contents)
+    kind = "number" if numbers else "long" if any(len(value) > 40 for value in contents) else None
     for cell in column if kind else ():
         cell["class"] = [*cell.get("class", []), kind]
 
@@ -91,5 +91,5 @@ def _narrow(cells: dict[int, list[Tag]], rows: int) -> list[str]:
     for position in beyond:
         for cell in cells[position]:
             cell["class"] = [*cell.get("class", []), "more"]
-    told = [(cells[position][0].get_text(strip=True), cells[position][1].decode_contents().strip()) for position in alike]
-    return [f"{html.escape(name)} {value}" for name, value in told]
+    pairs = [(cells[position][0].get_text(strip=True), cells[position][1].decode_contents().strip()) for position in alike]
+    return [f"{html.escape(name)} {value}" for name, value in pairs]

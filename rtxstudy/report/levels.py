@@ -28,13 +28,13 @@ def _skipped(cells: Sequence[NotebookNode]) -> set[int]:
     limits of the report name what a profile leaves out.
     """
     starts = [n for n, cell in enumerate(cells) if _level(cell)] or [0]
-    found: set[int] = set()
+    positions: set[int] = set()
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
-        shown = [text for cell in cells[start:end] for text in _shown(cell)]
-        empty = all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in shown)
-        if shown and empty and _level(cells[start]) != 1:
-            found |= {n for n in range(start, end) if not _closes(cells[n])}
-    return found
+        texts = [text for cell in cells[start:end] for text in _shown(cell)]
+        empty = all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in texts)
+        if texts and empty and _level(cells[start]) != 1:
+            positions |= {n for n in range(start, end) if not _closes(cells[n])}
+    return positions
 
 
 def _level(cell: NotebookNode) -> int:
@@ -64,14 +64,14 @@ def levels(cells: Sequence[NotebookNode]) -> Levels:
 
     A section that this profile skips is left out, too.
     """
-    found, inside = Levels([], [], []), 0  # inside: the level of the heading of an appendix, 0 outside
+    parts, inside = Levels([], [], []), 0  # inside: the level of the heading of an appendix, 0 outside
     skipped = _skipped(cells)
     for n, cell in enumerate(cells):
-        own = tags(cell)
+        cell_tags = tags(cell)
         if level := _level(cell):
-            inside = level if "appendix" in own and (not inside or level <= inside) else inside * (level > inside)
-        if "notebook-only" in own or n in skipped:
+            inside = level if "appendix" in cell_tags and (not inside or level <= inside) else inside * (level > inside)
+        if "notebook-only" in cell_tags or n in skipped:
             continue
-        apart = inside or (cell.cell_type == "code" and "appendix" in own)
-        (found.answer if "answer" in own else found.appendix if apart else found.chapter).append(cell)
-    return found
+        apart = inside or (cell.cell_type == "code" and "appendix" in cell_tags)
+        (parts.answer if "answer" in cell_tags else parts.appendix if apart else parts.chapter).append(cell)
+    return parts

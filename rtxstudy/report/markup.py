@@ -59,8 +59,8 @@ def name_ids(soup: BeautifulSoup, prose: bool = False) -> None:
         parts, last = [], 0
         for start, end, name in names.spans(text, prose=prose):
             whole = {"class": "whole"} if len(name.short) < 20 else {}  # a short name is not broken into lines
-            told = f"{name.long} ({text[start:end]})" if name.long != name.short else text[start:end]
-            abbreviation = soup.new_tag("abbr", attrs={"title": told, **whole})
+            tooltip = f"{name.long} ({text[start:end]})" if name.long != name.short else text[start:end]
+            abbreviation = soup.new_tag("abbr", attrs={"title": tooltip, **whole})
             abbreviation.string = name.short
             parts += [text[last:start], abbreviation]
             last = end

@@ -86,11 +86,11 @@ def find(names: Iterable[str] | None = None, folder: Path | None = None) -> dict
     stems = []
     for name in NOTEBOOKS if names is None else names:
         stem = Path(name).stem
-        fits = [stem] if stem in here else [known for known in here if known.startswith(stem)]
+        fits = [stem] if stem in here else [candidate for candidate in here if candidate.startswith(stem)]
         if not here:
             raise InputError(f"There are no notebooks in {folder}; install rtxlib again.")
         if len(fits) != 1:
-            close = nearest(stem, here) or nearest(stem, [known.partition("_")[2] for known in here])
+            close = nearest(stem, here) or nearest(stem, [candidate.partition("_")[2] for candidate in here])
             raise InputError(f"'{shortened(name)}' names {len(fits) or 'no'} notebooks.{close} There are: {', '.join(here)}.")
         stems += fits
     return {stem: folder / f"{stem}.ipynb" for stem in sorted(set(stems))}
@@ -98,19 +98,19 @@ def find(names: Iterable[str] | None = None, folder: Path | None = None) -> dict
 
 def plan(sources: Mapping[str, Path], profile: str, parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The checked parameters of each notebook. Raises ``InputError`` if one is wrong or no notebook knows it."""
-    known = {name: {parameter.name for parameter in read_parameters(path)} for name, path in sources.items()}
+    parameter_names = {name: {parameter.name for parameter in read_parameters(path)} for name, path in sources.items()}
     for name in parameters:
         if name == "profile":
             raise InputError("The profile is given by --profile, not as a parameter.")
-        if not any(name in names for names in known.values()):
-            everything = set().union(*known.values()) - {"profile"}
+        if not any(name in names for names in parameter_names.values()):
+            everything = set().union(*parameter_names.values()) - {"profile"}
             raise InputError(
                 f"No parameter '{shortened(name)}' in {', '.join(sources)}.{nearest(name, everything)} "
                 f"There are: {', '.join(sorted(everything)) or 'none'}."
             )
-    given = {"profile": profile, **parameters}
+    values = {"profile": profile, **parameters}
     return {
-        name: check(path, {key: value for key, value in given.items() if key in known[name]}, text=True)
+        name: check(path, {key: value for key, value in values.items() if key in parameter_names[name]}, text=True)
         for name, path in sources.items()
     }
 
@@ -156,9 +156,9 @@ def run(
             (out / "notebooks").mkdir(parents=True, exist_ok=True)
             report.run()
     except KeyboardInterrupt as stop:
-        done = [outcome.name for outcome in report.outcomes if outcome.status == "done"]
+        finished = [outcome.name for outcome in report.outcomes if outcome.status == "done"]
         progress.line(
-            f"Interrupted. Kept: {', '.join(done) or 'no notebook'} (in {out / 'notebooks'}), and every training that "
+            f"Interrupted. Kept: {', '.join(finished) or 'no notebook'} (in {out / 'notebooks'}), and every training that "
             "had finished. Give the same command again to go on: finished trainings are not repeated."
         )
         raise SystemExit(exit_status(stop)) from None
@@ -217,8 +217,8 @@ class _Report:
             if needed:
                 outcome = Outcome(name, "skipped", 0.0, f"needs {needed}, which {_WORDS[stopped[needed]]}")
             else:
-                source, given = self.sources[name], self.plans[name]
-                outcome = execute(name, source, given, self.out, self.timeout, watch, self.stopping)
+                source, values = self.sources[name], self.plans[name]
+                outcome = execute(name, source, values, self.out, self.timeout, watch, self.stopping)
             why = f": {outcome.error}" if outcome.error else ""
             watch.line(f"{clock(outcome.seconds)}  {_WORDS[outcome.status]}{why}")
         return outcome

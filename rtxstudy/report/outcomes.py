@@ -25,8 +25,8 @@ class Outcome:
 
 def save_outcomes(outcomes: Iterable[Outcome], out: Path) -> None:
     """Merge ``outcomes`` into ``out/outcomes.json``. Outcomes of other notebooks stay."""
-    known = {outcome.name: outcome for outcome in (*read_outcomes(out), *outcomes)}
-    records = [asdict(known[name]) | {"path": known[name].path and f"notebooks/{name}.ipynb"} for name in sorted(known)]
+    latest = {outcome.name: outcome for outcome in (*read_outcomes(out), *outcomes)}
+    records = [asdict(latest[name]) | {"path": latest[name].path and f"notebooks/{name}.ipynb"} for name in sorted(latest)]
     with replacing(out / "outcomes.json") as part:
         part.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 

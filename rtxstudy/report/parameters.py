@@ -88,8 +88,8 @@ def read_parameters(path: Path) -> list[Parameter]:
     return parameters
 
 
-def check(path: Path, given: Mapping[str, Any], text: bool = False) -> dict[str, Any]:
-    """``given``, checked against the types that the notebook declares.
+def check(path: Path, values: Mapping[str, Any], text: bool = False) -> dict[str, Any]:
+    """``values``, checked against the types that the notebook declares.
 
     Values have the types of JSON, and a string stays as it is: a column may be called ``null`` or end in a space. With ``text``
     the values are strings of a command line, and each is read by its annotation: ``"3"``, ``"none"``, ``"true"``, ``"[a, b]"``
@@ -98,14 +98,14 @@ def check(path: Path, given: Mapping[str, Any], text: bool = False) -> dict[str,
     Raises ``InputError`` for an unknown name (and names the nearest), a value of another type, a value outside its
     ``Literal``, a whole number above :data:`LARGEST`, or a string that no notebook can hold, because it is not UTF-8.
     """
-    known = {parameter.name: parameter for parameter in read_parameters(path)}
+    by_name = {parameter.name: parameter for parameter in read_parameters(path)}
     checked = {}
-    for name, value in given.items():
-        if name not in known:
-            has = f"It has: {', '.join(known)}." if known else "It has none."
-            raise InputError(f"Notebook {path.stem} has no parameter '{shortened(name)}'.{nearest(name, known)} {has}")
+    for name, value in values.items():
+        if name not in by_name:
+            has = f"It has: {', '.join(by_name)}." if by_name else "It has none."
+            raise InputError(f"Notebook {path.stem} has no parameter '{shortened(name)}'.{nearest(name, by_name)} {has}")
         try:
-            checked[name] = _convert(value, known[name].kind, text)
+            checked[name] = _convert(value, by_name[name].kind, text)
         except ValueError as error:
             raise InputError(f"Notebook {path.stem}, parameter '{name}': {error}") from None
         if isinstance(checked[name], int) and abs(checked[name]) > LARGEST:
@@ -157,8 +157,8 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 def _convert(value: Any, kind: Any, text: bool) -> Any:
     """``value`` as ``kind``. With ``text``, a string may stand for any kind. Raises ``ValueError`` if it cannot."""
     origin, args = get_origin(kind), get_args(kind)
-    read = text and isinstance(value, str)
-    bare = value.strip().strip("'\"") if read else value
+    from_text = text and isinstance(value, str)
+    bare = value.strip().strip("'\"") if from_text else value
     if origin in (Union, types.UnionType):
         members = sorted(args, key=lambda arg: arg is str)  # every string is a str, so str is tried last
         for arg in members:
@@ -169,27 +169,27 @@ def _convert(value: Any, kind: Any, text: bool) -> Any:
                 _convert(value, arg, text)  # raises again, with a message that names the choices
     elif origin is Literal:
         for choice in args:
-            if (value == choice and type(value) is type(choice)) or (read and bare == str(choice)):
+            if (value == choice and type(value) is type(choice)) or (from_text and bare == str(choice)):
                 return choice
         raise ValueError(f"{shown(value)} is none of {', '.join(map(repr, args))}.{nearest(str(value), map(str, args))}")
-    elif origin is list and (read or isinstance(value, list | tuple)):
-        return [_convert(item, args[0], text) for item in (_items(value, "[]") if read else value)]
-    elif origin is dict and (read or isinstance(value, dict)):
-        entries = [item.partition(":")[::2] for item in _items(value, "{}")] if read else value.items()
+    elif origin is list and (from_text or isinstance(value, list | tuple)):
+        return [_convert(item, args[0], text) for item in (_items(value, "[]") if from_text else value)]
+    elif origin is dict and (from_text or isinstance(value, dict)):
+        entries = [item.partition(":")[::2] for item in _items(value, "{}")] if from_text else value.items()
         return {_convert(key, args[0], text): _convert(item, args[1], text) for key, item in entries}
-    elif kind is bool and read and bare.lower() in _BOOLEANS:
+    elif kind is bool and from_text and bare.lower() in _BOOLEANS:
         return _BOOLEANS[bare.lower()]
-    elif kind in (int, float) and read:
+    elif kind in (int, float) and from_text:
         with contextlib.suppress(ValueError):
             return kind(bare)
-    elif kind is type(None) and read and bare.lower() in ("none", "null"):
+    elif kind is type(None) and from_text and bare.lower() in ("none", "null"):
         return None
     elif kind is float and type(value) in (int, float):
         return float(value)
     elif type(value) is kind:  # not isinstance, because True is an int
         return bare
-    wanted = "None" if kind is type(None) else kind.__name__ if origin is None else str(kind).replace("typing.", "")
-    raise ValueError(f"{shown(value)} is not of type {wanted}.")
+    kind_name = "None" if kind is type(None) else kind.__name__ if origin is None else str(kind).replace("typing.", "")
+    raise ValueError(f"{shown(value)} is not of type {kind_name}.")
 
 
 def _items(text: str, brackets: str) -> list[str]:

@@ -92,8 +92,8 @@ class Watch:
         self.cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
         heading = "parameters"
         for cell in notebook.cells:
-            found = re.findall(r"^#+ +(.+)$", cell.source, re.M) if cell.cell_type == "markdown" else []
-            heading = found[-1] if found else heading
+            headings = re.findall(r"^#+ +(.+)$", cell.source, re.M) if cell.cell_type == "markdown" else []
+            heading = headings[-1] if headings else heading
             self.headings.append(heading)
 
     def enter(self, cell: Any, cell_index: int) -> None:
@@ -118,8 +118,8 @@ class Lines:
     def write(self, text: str) -> None:
         *lines, self.rest = (self.rest + re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)).split("\n")
         for line in lines:
-            if shown := _drawn(line):
-                self.watch.line(f"      {shown}")
+            if drawing := _drawn(line):
+                self.watch.line(f"      {drawing}")
         self.rest = self.rest[self.rest.rstrip("\r").rfind("\r") + 1 :]  # of a line drawn over, only the last drawing
 
     def flush(self) -> None:

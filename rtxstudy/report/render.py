@@ -55,11 +55,11 @@ def render_cells(exporter: HTMLExporter, render: Render, cells: Sequence[Noteboo
     What a cell shows stands in its place. The code of all of them is folded at the end, so that it does not part the text; a
     cell that failed keeps its code beside it.
     """
-    shown: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     folded: dict[str, dict[str, Any]] = {}  # "Parameters", "Code" → the fold
     for cell in cells:
         if cell.cell_type == "markdown":
-            shown.append({"kind": "text", "html": render.markdown(cell.source, cell.get("attachments"), prose=True)})
+            parts.append({"kind": "text", "html": render.markdown(cell.source, cell.get("attachments"), prose=True)})
         elif cell.cell_type == "code" and (cell.source.strip() or cell.outputs):
             failed = any(output.output_type == "error" for output in cell.outputs)
             code = {
@@ -76,9 +76,9 @@ def render_cells(exporter: HTMLExporter, render: Render, cells: Sequence[Noteboo
                 fold["count"] = code["count"] if code["count"] == fold["first"] else f"{fold['first']} – {code['count']}"
                 code["source"] = ""
             if code["source"] or code["outputs"]:
-                shown.append(code)
-    shown += folded.values()
-    notebook = NotebookNode(cells=[NotebookNode(item) for item in shown], metadata=NotebookNode())
+                parts.append(code)
+    parts += folded.values()
+    notebook = NotebookNode(cells=[NotebookNode(item) for item in parts], metadata=NotebookNode())
     return exporter.template.render(nb=notebook)
 
 
@@ -146,18 +146,18 @@ class Render:
         for output in cell.outputs:
             if output.output_type == "stream":
                 streams[output.name] = streams.get(output.name, "") + output.text
-        shown = []
+        blocks = []
         for output in cell.outputs:
             if output.output_type == "stream":
                 if text := streams.pop(output.name, ""):
-                    shown.append(_stream(output.name, text))
+                    blocks.append(_stream(output.name, text))
             elif output.output_type == "error":
-                shown.append(_error(output))
+                blocks.append(_error(output))
             else:
                 kind = next((kind for kind in SHOWN if kind in output.data), None)
                 if kind:
-                    shown.append(SHOWN[kind](self, output, cell))
-        return [text for text in shown if text]
+                    blocks.append(SHOWN[kind](self, output, cell))
+        return [text for text in blocks if text]
 
     def chart(self, output: NotebookNode, cell: NotebookNode) -> str:
         self.charts += 1

@@ -188,28 +188,28 @@ def latency_title(summary: pd.DataFrame) -> Claim:
 
 def elsewhere(differences: pd.DataFrame) -> list[Claim]:
     """The recurrent encoder beside the standard ones on other data; ``differences`` of all of these data."""
-    own = (
+    rows = (
         differences[differences["comparison"].str.startswith(f"{RECURRENT} − standard")]
         if len(differences)
         else differences
     )
     better, worse = (
-        own[own[end].gt(0) if end == "low" else own[end].lt(0)] if len(own) else own for end in ("low", "high")
+        rows[rows[end].gt(0) if end == "low" else rows[end].lt(0)] if len(rows) else rows for end in ("low", "high")
     )
     return [
         first(
             claim(
                 "From nothing on other sentiment data the recurrent encoder is not told apart from any standard encoder.",
                 holds=not len(better) and not len(worse),
-                n=len(own) or None,
+                n=len(rows) or None,
             ),
             claim(
                 "From nothing on other sentiment data the recurrent encoder is shown to differ in {n} of {all} "
                 "comparisons: {pairs}.",
                 holds=len(better) + len(worse) > 0,
                 n=len(better) + len(worse),
-                all=len(own) or None,
-                pairs=_pairs(pd.concat([better, worse])) if len(own) else None,
+                all=len(rows) or None,
+                pairs=_pairs(pd.concat([better, worse])) if len(rows) else None,
             ),
         )
     ]
@@ -245,15 +245,15 @@ def switches(changed: pd.DataFrame, what: str) -> Claim:
     """Whether one thing changed at a time matters; for components, for plan B and for positions. ``changed`` has ``form``."""
     if changed.empty:
         return claim("", holds=None)
-    shown = changed[(changed["low"] > 0) | (changed["high"] < 0)]
-    told = listed([f"{one.form} ({with_ends(one.difference, one.low, one.high)})" for one in shown.itertuples()])
+    changes = changed[(changed["low"] > 0) | (changed["high"] < 0)]
+    differences = listed([f"{one.form} ({with_ends(one.difference, one.low, one.high)})" for one in changes.itertuples()])
     return first(
-        claim("None of {n} changes of {what} is shown to matter", holds=shown.empty, n=len(changed), what=what),
+        claim("None of {n} changes of {what} is shown to matter", holds=changes.empty, n=len(changed), what=what),
         claim(
             "Of {n} changes of {what}, these are shown to matter: {told}",
-            holds=len(shown) > 0,
+            holds=len(changes) > 0,
             n=len(changed),
             what=what,
-            told=told or None,
+            told=differences or None,
         ),
     )

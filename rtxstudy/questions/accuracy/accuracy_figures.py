@@ -48,7 +48,7 @@ def accuracy_intervals(
     look = looks(runs["model"])
     uncertain = interval_note(summarise(runs, by, value)["n"])
     note = f"Large marks: mean; small points: each seed; {uncertain}" if "bars" in uncertain else uncertain.capitalize()
-    if any(seen.family == "classical" for seen in look.values()):
+    if any(style.family == "classical" for style in look.values()):
         note += "; dashed: the best without a neural network"
     figure, axes = canvas(
         title,

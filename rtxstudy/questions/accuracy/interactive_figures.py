@@ -36,32 +36,32 @@ def bubble(
     look = looks(table["model"])
     x, y = table[cost] / UNITS.get(cost, 1), 100 * table["mean"]
     figure = go.Figure()
-    for family in dict.fromkeys(seen.family for seen in look.values()):
+    for family in dict.fromkeys(style.family for style in look.values()):
         part = table[[look[model].family == family for model in table["model"]]]
-        at = part.index
-        seen = look[part["model"].iloc[0]]
+        index = part.index
+        style = look[part["model"].iloc[0]]
         bubbles = {"sizemode": "area", "sizeref": table["parameters"].max() / 44**2, "sizemin": 4, "symbol": "circle"}
         figure.add_scatter(
-            x=x[at],
-            y=y[at],
+            x=x[index],
+            y=y[index],
             mode="markers",
             legendgroup=family,
             showlegend=False,
-            error_y={"array": 100 * (part["high"] - part["mean"]), "color": seen.colour, "thickness": 1, "width": 0},
-            marker=bubbles | {"size": part["parameters"], "color": seen.colour, "opacity": 0.3, "line": {"width": 0}},
+            error_y={"array": 100 * (part["high"] - part["mean"]), "color": style.colour, "thickness": 1, "width": 0},
+            marker=bubbles | {"size": part["parameters"], "color": style.colour, "opacity": 0.3, "line": {"width": 0}},
             hovertext=[_words(row) for _, row in part.iterrows()],
             hoverinfo="text",
         )
         figure.add_scatter(
-            x=x[at],
-            y=y[at],
+            x=x[index],
+            y=y[index],
             mode="markers",
             legendgroup=family,
             name=family,
             marker={
                 "size": 9,
-                "symbol": _SYMBOLS[seen.marker],
-                "color": seen.colour,
+                "symbol": _SYMBOLS[style.marker],
+                "color": style.colour,
                 "line": {"color": "white", "width": 1},
             },
             hoverinfo="skip",

@@ -75,11 +75,11 @@ def draw_confusion(study: Study, compared: Standard) -> Drawing:
 def draw_blueprints(study: Study, compared: Standard, mine: str | None) -> Drawing:
     """The encoders of the study, and the model ``mine`` beside them if there is one."""
     models = dict.fromkeys(filter(None, [study.profile.standard, study.profile.recurrent, mine]))
-    drawn = blueprints.blueprints({model: model for model in models}, vocab_size=int(study.source()["vocabulary"]))
+    table = blueprints.blueprints({model: model for model in models}, vocab_size=int(study.source()["vocabulary"]))
     return Drawing(
-        blueprint_figures.blueprints(drawn),
+        blueprint_figures.blueprints(table),
         "02_blueprints",
-        drawn,
+        table,
         alt=f"Drawings of {' and '.join(models)} side by side: embedding, what each layer has, a strip "
         "of all layers, and how a text becomes one vector.",
     )

@@ -122,8 +122,8 @@ def accuracy_per_million(
         ax.plot(row.whole, y, marker, color=colour, markerfacecolor="white", markersize=8, markeredgewidth=1.5)
         ax.plot(row.bare, y, marker, color=colour, markersize=8)
         for value, offset, side in ((row.whole, -8, "right"), (row.bare, 8, "left")):
-            at = {"textcoords": "offset points", "ha": side, "va": "center_baseline"}
-            ax.annotate(f"{value:#.3g}".rstrip("."), (value, y), (offset, 0), **at)
+            alignment = {"textcoords": "offset points", "ha": side, "va": "center_baseline"}
+            ax.annotate(f"{value:#.3g}".rstrip("."), (value, y), (offset, 0), **alignment)
     if wide([*table["whole"], *table["bare"]]):
         logarithmic(ax.xaxis)
     ax.margins(x=0.16)

@@ -109,8 +109,8 @@ def _placement(encoder: Encoder) -> str:
 
 
 def _first_norm(encoder: Encoder) -> str:
-    own, embedding = _normed(encoder, before=True)[0], _is_norm(encoder.embeddings.norm)
-    if own:
+    has_norm, embedding = _normed(encoder, before=True)[0], _is_norm(encoder.embeddings.norm)
+    if has_norm:
         return "its own, after the embedding's" if embedding else "its own"
     return "only the embedding's" if embedding else "none"
 
@@ -157,8 +157,8 @@ def _longest(encoder: Encoder) -> int:
 
 
 def _length(encoder: Encoder) -> str:
-    longest, read = _longest(encoder), encoder.config.max_seq_length
-    return f"{longest} tokens" + (f"; a sentence embedding reads the first {read}" if read and read < longest else "")
+    longest, limit = _longest(encoder), encoder.config.max_seq_length
+    return f"{longest} tokens" + (f"; a sentence embedding reads the first {limit}" if limit and limit < longest else "")
 
 
 def _pooling(encoder: Encoder) -> str:
@@ -246,12 +246,12 @@ def _size(name: str) -> int:
         return parameters(Encoder(preset(name)))["total"]
 
 
-def _close(found: float, about: float) -> bool:
-    return abs(found - about) <= TOLERANCE * about
+def _close(number: float, about: float) -> bool:
+    return abs(number - about) <= TOLERANCE * about
 
 
-def _among(found: Sequence[bool], where: str, what: str = "sub-layers") -> str:
-    return f"{where} {sum(found)} of {len(found)} {what}"
+def _among(flags: Sequence[bool], where: str, what: str = "sub-layers") -> str:
+    return f"{where} {sum(flags)} of {len(flags)} {what}"
 
 
 def _qkv_parameters(layer: EncoderLayer) -> tuple[int, int]:

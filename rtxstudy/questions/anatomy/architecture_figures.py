@@ -73,8 +73,8 @@ def _layers(ax: Axes, x: float, rows: pd.DataFrame, colour: str) -> list[float]:
     low = MIDDLE - (passes * high + (passes - 1) * BETWEEN) / 2
     side = WIDTH / 2 + FRAME
     edges = []
-    for number, own in rows.groupby("pass"):
-        for place, layer in enumerate(own["layer"]):
+    for number, part in rows.groupby("pass"):
+        for place, layer in enumerate(part["layer"]):
             y = low + inset + place * (HEIGHT + SPACE)
             _box(ax, x, y, WIDTH, HEIGHT, f"layer {layer}", to_hex(shades[layer - 1]))
         if looped:
@@ -84,7 +84,7 @@ def _layers(ax: Axes, x: float, rows: pd.DataFrame, colour: str) -> list[float]:
         edges += [low, low + high]
         low += high + BETWEEN
     if looped:
-        first, second = ((x + side, edges[at] + high / 2) for at in (0, 2))
+        first, second = ((x + side, edges[index] + high / 2) for index in (0, 2))
         _arrow(ax, first, second, "<|-|>", ink(colour), connectionstyle="arc3,rad=0.42")
         ax.text(x + side + 30, MIDDLE, "same\nweights", color=ink(colour), va="center", linespacing=1.2)
     return edges

@@ -118,8 +118,8 @@ def _draw(
     """One encoder around ``x``. The stages of all encoders begin at the same height; a shorter stack stands in the middle."""
     low, edges = 0.0, []  # edges: lower and upper end of what the arrows connect
     for stage in _STAGES:
-        boxes, own = stack[stage], _height(stack[stage], stage)
-        spare = heights[stage] - own
+        boxes, height = stack[stage], _height(stack[stage], stage)
+        spare = heights[stage] - height
         y = low + {"embedding": spare, "layer": spare / 2, "reading": 0.0}[stage]
         bottom = y
         y += _FRAME if stage == "layer" else 0.0
@@ -131,7 +131,7 @@ def _draw(
         for (_, start), (end, _) in pairwise(inside):
             _arrow(ax, (x, start), (x, end))
         if stage == "layer":
-            _frame(ax, x, bottom, inner, own, layers, cell)
+            _frame(ax, x, bottom, inner, height, layers, cell)
             _branches(ax, x, inner, boxes, inside)
         edges.append((inside[0][0], inside[-1][1]))
         low += heights[stage] + 1.6 * _GAP

@@ -102,8 +102,8 @@ def _attention(encoder: Encoder) -> str:
     words = f"{heads} head{'s' * (heads > 1)} of {layers[0].attention.head_dim}"
     words += f", {_POSITIONS[config.position]}" if config.position in _POSITIONS else ""
     local = sum(layer.local for layer in layers)
-    seen = f"{config.local_attention // 2} tokens to each side" if local else "all tokens"
-    return f"{words}; sees {seen}" + (f" in {local} layers, all in {len(layers) - local}" if local else "")
+    reach = f"{config.local_attention // 2} tokens to each side" if local else "all tokens"
+    return f"{words}; sees {reach}" + (f" in {local} layers, all in {len(layers) - local}" if local else "")
 
 
 def _feedforward(encoder: Encoder) -> str:

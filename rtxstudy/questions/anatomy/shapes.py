@@ -83,8 +83,8 @@ def trace(name: str, texts: int, length: int, **overrides: Any) -> pd.DataFrame:
 def _keep(shapes: dict[str, tuple[int, ...]], step: str, which: int) -> Any:
     """A hook that notes the shape of a module's output; ``which`` of its tensors, if it returns several."""
 
-    def hook(module: nn.Module, given: Any, made: Tensor | tuple[Tensor, ...]) -> None:
-        tensor = made if isinstance(made, Tensor) else made[which]
+    def hook(module: nn.Module, inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
+        tensor = output if isinstance(output, Tensor) else output[which]
         shapes[step] = tuple(tensor.shape)
 
     return hook
@@ -99,7 +99,7 @@ def _parameters(model: nn.Module) -> Mapping[str, int]:
         if module.startswith("encoder.stack.blocks."):
             step = next((step for end, step in ends.items() if module.endswith(end)), "state after a layer")
         else:
-            own = next((step for step, path in _STEPS.items() if module == path), "states after the last layer")
-            step = _OTHER.get(module, own)
+            fallback = next((step for step, path in _STEPS.items() if module == path), "states after the last layer")
+            step = _OTHER.get(module, fallback)
         counts[step] = counts.get(step, 0) + p.numel()
     return counts

@@ -78,9 +78,9 @@ def readable(sources: pd.DataFrame) -> pd.DataFrame:
 
 def overlap(audit: pd.DataFrame, data: str, leak_words: int) -> list[Claim]:
     """What the audit found between the test and the training texts of the headline data."""
-    found = audit[audit["rows"] > 0]
-    inside = row(found, check="inside", left="train", right="test")
-    leak = row(found, check="leak", left="train", right="test")
+    hits = audit[audit["rows"] > 0]
+    inside = row(hits, check="inside", left="train", right="test")
+    leak = row(hits, check="leak", left="train", right="test")
     return [
         claim(
             "Of the training phrases of {data}, {rows:,} ({share:.1f} %) also stand inside a test sentence, and "
@@ -125,7 +125,7 @@ def balance_title(balance: pd.DataFrame) -> Claim:
 
 def lengths_title(lengths: pd.DataFrame) -> Claim:
     median = lengths.groupby("split").apply(
-        lambda own: own["tokens"].repeat(own["rows"]).median(), include_groups=False
+        lambda part: part["tokens"].repeat(part["rows"]).median(), include_groups=False
     )
     return claim(
         "Test texts are longer than training texts: half have {test:.0f} tokens or more, against {train:.0f}",

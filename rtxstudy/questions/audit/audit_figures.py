@@ -115,18 +115,18 @@ def overlap(table: pd.DataFrame, title: str = "Do texts of one split recur in an
     """
     require(table, ("check", "left", "right", "rows", "share"), "overlap")
     keys = set(zip(table["check"], table["left"], table["right"], strict=True))
-    of = table["check"].str.rpartition(", ")  # columns 0 and 2: the parent check, the part of it
-    is_part = [key in keys for key in zip(of[0], table["left"], table["right"], strict=True)]
-    segments = table.assign(parent=of[0], part=of[2])[is_part]
+    check_parts = table["check"].str.rpartition(", ")  # columns 0 and 2: the parent check, the part of it
+    is_part = [key in keys for key in zip(check_parts[0], table["left"], table["right"], strict=True)]
+    segments = table.assign(parent=check_parts[0], part=check_parts[2])[is_part]
     shades = dict(zip(segments["part"].unique(), _SEGMENTS, strict=False))
     lines: list[tuple[str, str, pd.Series | None]] = []  # check, words, what was found
     for check, rows in table[np.logical_not(is_part)].groupby("check", sort=False):
-        found = rows[rows["rows"] > 0]
+        hits = rows[rows["rows"] > 0]
         rest = [_pair(row) for _, row in rows[rows["rows"] == 0].iterrows()]
-        lines += [(check, "", None), *((check, _pair(row), row) for _, row in found.iterrows())]
+        lines += [(check, "", None), *((check, _pair(row), row) for _, row in hits.iterrows())]
         if rest:
             names = f"none: {', '.join(rest)}" if len(rest) <= 2 else f"none in the other {len(rest)}"
-            lines.append((check, "none" if found.empty else names, None))
+            lines.append((check, "none" if hits.empty else names, None))
     key = [square(colour, name) for name, colour in shades.items()]
     figure, axes = canvas(
         title,
@@ -152,8 +152,8 @@ def overlap(table: pd.DataFrame, title: str = "Do texts of one split recur in an
         mine = segments[(segments[["parent", "left", "right"]] == (check, row["left"], row["right"])).all(axis=1)]
         starts = mine["share"].cumsum() - mine["share"]
         ax.barh([y] * len(mine), mine["share"], left=starts, color=[shades[part] for part in mine["part"]], height=0.62)
-        found = f"{share(row['share'])} ({int(row['rows']):,})"
-        ax.annotate(found, (row["share"], y), (5, 0), textcoords="offset points", va="center_baseline")
+        label = f"{share(row['share'])} ({int(row['rows']):,})"
+        ax.annotate(label, (row["share"], y), (5, 0), textcoords="offset points", va="center_baseline")
     ax.axvline(0, color="#9a9a9a", linewidth=0.8)
     ax.set_yticks([y for y, _ in ticks], [words for _, words in ticks])
     ax.set(xlim=(0, max(float(table["share"].max()), 1e-4) * 1.4), ylim=(len(lines) - 0.4, -0.7), xticks=[])

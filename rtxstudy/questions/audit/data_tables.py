@@ -18,8 +18,8 @@ def filters(sets: Sets) -> pd.DataFrame:
 
 def audit(sets: Sets) -> pd.DataFrame:
     """The findings of the audit: check, left, right, rows, share, data. Licences forbid to publish the example texts."""
-    found = pd.concat([data.audit.assign(data=name) for name, data in sets.items()], ignore_index=True)
-    return found.drop(columns="example")
+    findings = pd.concat([data.audit.assign(data=name) for name, data in sets.items()], ignore_index=True)
+    return findings.drop(columns="example")
 
 
 def balance(sets: Sets) -> pd.DataFrame:
@@ -45,5 +45,5 @@ def examples(data: Prepared) -> pd.DataFrame:
 
 def notes(sets: Sets) -> pd.DataFrame:
     """The notes of the sources: data, note."""
-    found = [(name, note) for name, data in sets.items() for note in data.provenance["notes"]]
-    return pd.DataFrame(found, columns=["data", "note"])
+    rows = [(name, note) for name, data in sets.items() for note in data.provenance["notes"]]
+    return pd.DataFrame(rows, columns=["data", "note"])

@@ -10,21 +10,21 @@ from rtxstudy.numbers import with_ends
 
 def same(gains: pd.DataFrame, phrase: pd.Series | dict) -> list[Claim]:
     """Same sentiment; ``phrase``: of ``composed.phrase_level``."""
-    own = row(gains, id="composed same")
+    task = row(gains, id="composed same")
     level = row(pd.DataFrame([phrase])) if len(phrase) else row(None)
     return [
         claim(
             "Counting words is at chance on *same* ({words:percent}); judging each phrase so and comparing would give "
             "{bound:percent}, and six layers reach {deep:percent}.",
-            holds=own.words < 0.55 and own.deep > level.bound,
-            words=own.words,
+            holds=task.words < 0.55 and task.deep > level.bound,
+            words=task.words,
             bound=level.bound,
-            deep=own.deep,
+            deep=task.deep,
         ),
         claim(
             "Six layers gain {gain} points over three, which does not survive the correction over all comparisons.",
-            holds=own.depth_low > 0 and not own.pays,
-            gain=with_ends(own.depth_gain, own.depth_low, own.depth_high) if own else None,
+            holds=task.depth_low > 0 and not task.pays,
+            gain=with_ends(task.depth_gain, task.depth_low, task.depth_high) if task else None,
         ),
     ]
 

@@ -51,11 +51,11 @@ def accuracy_by_steps(
     for ax, data in zip(axes[:, 0], panels, strict=True):
         ends = [(level[data], "counting words", GREY)]
         ax.axhline(level[data], color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
-        for i, (arm, seen) in enumerate(ARMS.items()):
+        for i, (arm, look) in enumerate(ARMS.items()):
             part = table[(table["data"] == data) & (table["arm"] == arm)].sort_values("steps")
             if len(part):
-                mean_line(ax, part["steps"] + apart(i, len(ARMS)), part, seen)
-                ends.append((part["mean"].iloc[-1], arm, ink(seen.shade)))
+                mean_line(ax, part["steps"] + apart(i, len(ARMS)), part, look)
+                ends.append((part["mean"].iloc[-1], arm, ink(look.shade)))
         labels.append(_named(ax, str(data), ends))
     _over_steps(axes[:, 0], labels)
     return figure
@@ -78,7 +78,7 @@ def accuracy_by_passes(table: pd.DataFrame, title: str = "Do more passes follow 
             f"The figure 'accuracy_by_passes' can tell {len(MARKERS)} numbers of passes apart; choose among the {len(passes)}."
         )
     shades = [to_hex(colour) for colour in colormaps["Oranges"](np.linspace(0.42, 1, len(passes)))]
-    seen = {r: Look("", shade, marker, shade, "-") for r, shade, marker in zip(passes, shades, MARKERS, strict=False)}
+    look = {r: Look("", shade, marker, shade, "-") for r, shade, marker in zip(passes, shades, MARKERS, strict=False)}
     panels = list(table["model"].unique())
     note = f"The darker the line, the more passes, R. {OVER}"
     height = 0.4 + len(panels) * max(2.6, 0.5 + 0.19 * len(passes))
@@ -89,8 +89,8 @@ def accuracy_by_passes(table: pd.DataFrame, title: str = "Do more passes follow 
         for i, r in enumerate(passes):
             part = table[(table["model"] == model) & (table["passes"] == r)].sort_values("steps")
             if len(part):
-                mean_line(ax, part["steps"] + apart(i, len(passes)), part, seen[r])
-                ends.append((part["mean"].iloc[-1], f"R = {r}", ink(seen[r].shade)))
+                mean_line(ax, part["steps"] + apart(i, len(passes)), part, look[r])
+                ends.append((part["mean"].iloc[-1], f"R = {r}", ink(look[r].shade)))
         trained_line(ax, table["trained_steps"].max(), named=place == 0, units=("step", "steps"))
         labels.append(_named(ax, str(model), ends))
     _over_steps(axes[:, 0], labels)

@@ -26,7 +26,7 @@ Arms = Mapping[str, Sequence[Runs]]  # label of the data → the deep, the shall
 def deciding(data: Mapping[str, Prepared]) -> pd.DataFrame:
     """What decides each test text of data sets by their labels: columns ``data`` (label), ``depth`` (steps k) and ``sentence``
     (its number), in the order of the texts."""
-    parts = [own.rows("test")[["depth", "sentence"]].assign(data=label) for label, own in data.items()]
+    parts = [task.rows("test")[["depth", "sentence"]].assign(data=label) for label, task in data.items()]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -38,10 +38,10 @@ def by_steps(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for data, three in arms.items():
-        own = texts[texts["data"] == data].reset_index(drop=True)
+        task_texts = texts[texts["data"] == data].reset_index(drop=True)
         for arm, runs in zip(ARMS, three, strict=True):
             right = correct(runs).astype(float)
-            for steps, some in own.groupby("depth"):
+            for steps, some in task_texts.groupby("depth"):
                 named = {"data": data, "arm": arm, "model": runs.model, "steps": steps}
                 rows.append(named | _accuracy(right[:, some.index], some["sentence"].to_numpy()))
     return pd.DataFrame(rows)
@@ -58,7 +58,7 @@ def gains(arms: Arms, texts: pd.DataFrame, counted: Mapping[str, pd.DataFrame]) 
 
     Rows of :func:`depth_gain` and :func:`beside_words`. counted: label of the data → the table of its baselines.
     """
-    sentences = {data: own["sentence"].to_numpy() for data, own in texts.groupby("data")} if arms else {}
+    sentences = {data: part["sentence"].to_numpy() for data, part in texts.groupby("data")} if arms else {}
     return pd.DataFrame(
         [
             depth_gain(deep, shallow, loop, sentences[data]) | beside_words(deep, loop, counted[data], sentences[data])
@@ -71,8 +71,8 @@ def gains_by_steps(arms: Arms, texts: pd.DataFrame) -> pd.DataFrame:
     """The same on the texts of each number of steps; the column ``steps`` says which."""
     rows = []
     for data, three in arms.items():
-        own = texts[texts["data"] == data]
-        depth, sentences = own["depth"].to_numpy(), own["sentence"].to_numpy()
+        task_texts = texts[texts["data"] == data]
+        depth, sentences = task_texts["depth"].to_numpy(), task_texts["sentence"].to_numpy()
         rows += [{"steps": steps} | depth_gain(*three, sentences, depth == steps) for steps in np.unique(depth)]
     return pd.DataFrame(rows)
 
@@ -85,9 +85,9 @@ def by_passes(further: pd.DataFrame) -> pd.DataFrame:
     over new seeds and new sentences), ``n`` (seeds), ``n_items``, ``n_sentences``.
     """
     rows, by = [], ["data", "model", "trained_steps", "trained_passes", "depth", "iteration"]
-    for group, own in further.groupby(by, sort=False):
-        right = own.pivot(index="seed", columns="row", values="right")  # (seeds, texts)
-        sentences = own.drop_duplicates("row").set_index("row")["sentence"][right.columns].to_numpy()
+    for group, part in further.groupby(by, sort=False):
+        right = part.pivot(index="seed", columns="row", values="right")  # (seeds, texts)
+        sentences = part.drop_duplicates("row").set_index("row")["sentence"][right.columns].to_numpy()
         named = dict(zip(by, group, strict=True))
         rows.append(named | _accuracy(right.to_numpy(dtype=float), sentences))
     return pd.DataFrame(rows).rename(columns={"depth": "steps", "iteration": "passes"})
@@ -103,8 +103,8 @@ def phrase_level(seed: int) -> pd.DataFrame:
     of_split = {split: pool[pool["split"] == split] for split in SPLITS}
     numbers = {split: part["label"].map(SENTIMENTS.index).to_numpy() for split, part in of_split.items()}
     parts = [(of_split[split]["text"].tolist(), numbers[split]) for split in ("train", "test", "validation")]
-    found = baseline(*(part for pair in parts for part in pair), SENTIMENTS)
-    right = found["predictions"] == numbers["test"]
+    fit = baseline(*(part for pair in parts for part in pair), SENTIMENTS)
+    right = fit["predictions"] == numbers["test"]
     p = float(np.mean([right[numbers["test"] == label].mean() for label in range(len(SENTIMENTS))]))
     return pd.DataFrame([{"p": p, "bound": same_bound(p)}])
 
@@ -116,6 +116,6 @@ def same_bound(p: float) -> float:
 
 def _accuracy(right: np.ndarray, sentences: np.ndarray) -> dict[str, float]:
     """The mean of ``right`` (seeds, texts; 0 or 1) with its interval over new seeds and new sentences (texts,)."""
-    found = mean_difference(by_cluster(right, sentences))
+    interval = mean_difference(by_cluster(right, sentences))
     sizes = {"n": len(right), "n_items": right.shape[1], "n_sentences": len(np.unique(sentences))}
-    return {"mean": found.difference, "low": max(found.low, 0.0), "high": min(found.high, 1.0), **sizes}
+    return {"mean": interval.difference, "low": max(interval.low, 0.0), "high": min(interval.high, 1.0), **sizes}

@@ -61,7 +61,7 @@ def by_length(runs: Mapping[str, Runs], table: pd.DataFrame) -> pd.DataFrame:
     ``runs``: name of the form of the position → its runs. The column ``model`` holds this name.
     """
     longer = _longer(table)
-    names = {run.key: name for name, own in runs.items() for run in own}
+    names = {run.key: name for name, arm in runs.items() for run in arm}
     right = longer.assign(model=longer["key"].map(names)).groupby(["model", "seed", "read"], sort=False)["right"]
     return summarise(right.mean().reset_index(name="accuracy"), ["model", "read"]).assign(texts=longer["row"].nunique())
 
@@ -73,17 +73,17 @@ def differences(runs: Mapping[str, Runs], table: pd.DataFrame) -> pd.DataFrame:
     :func:`rtxstudy.comparisons.compare`, without ``low_without``, and ``position`` and ``read``.
     """
     longer, rows = _longer(table), []
-    for name, own in runs.items():
-        right = longer[longer["key"].isin([run.key for run in own])]
-        at = {
-            read: part.pivot(index="seed", columns="row", values="right").to_numpy(dtype=float)
-            for read, part in right.groupby("read")
+    for name, arm in runs.items():
+        right = longer[longer["key"].isin([run.key for run in arm])]
+        right_by_length = {
+            length: part.pivot(index="seed", columns="row", values="right").to_numpy(dtype=float)
+            for length, part in right.groupby("read")
         }
-        short, *further = sorted(at)
-        for read in further:
-            d = at[read] - at[short]
-            row = {"comparison": f"{name}, {read} tokens − {short} tokens", "data": own[0].metrics["data"]}
+        short, *further = sorted(right_by_length)
+        for length in further:
+            d = right_by_length[length] - right_by_length[short]
+            row = {"comparison": f"{name}, {length} tokens − {short} tokens", "data": arm[0].metrics["data"]}
             rows.append(
-                row | mean_difference(d)._asdict() | {"smallest": smallest_shown(d), "position": name, "read": read}
+                row | mean_difference(d)._asdict() | {"smallest": smallest_shown(d), "position": name, "read": length}
             )
     return pd.DataFrame(rows)

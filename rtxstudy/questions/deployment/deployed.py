@@ -62,9 +62,10 @@ def deployed(run: Run, data: Prepared | None, results: Path | None = None) -> pd
     def measure(_: EncoderForSequenceClassification) -> pd.DataFrame:
         source, test, pad = folder.of_run(run), data.splits["test"], data.tokenizer.pad_token_id
         model = source.model.eval()
-        held = HeldOut(data.texts("validation"), data.texts("test"), test.labels, f"the test split of {data.spec.source}")
+        texts = HeldOut(data.texts("validation"), data.texts("test"), test.labels, f"the test split of {data.spec.source}")
         with TemporaryDirectory() as aside:
-            record = folder.export(source, held, Path(aside) / "eight", eight=True)  # it also checks the float32 graph's labels
+            # This also checks the labels of the float32 graph.
+            record = folder.export(source, texts, Path(aside) / "eight", eight=True)
             rounded = Exported(Path(aside) / "eight")(data.texts("test"))
         exact, bf16 = (predict_logits(model, test, pad, CPU, precision) for precision in PRECISIONS)
         labels = {form: logits.argmax(axis=1) for form, logits in zip(FORMS, (exact, bf16, exact, rounded), strict=True)}
@@ -113,16 +114,16 @@ def _milliseconds(
 
     ways = [partial(by_torch, precision=precision) for precision in PRECISIONS]
     ways += [partial(by_graph, graph=graph) for graph in graphs]
-    found = []
+    medians = []
     for size in (1, len(rows)):
-        batches = [collate(test, rows[at : at + size], pad) for at in range(0, len(rows), size)]
-        taken = np.empty((ROUNDS + 1, len(ways), len(batches)))
+        batches = [collate(test, rows[start : start + size], pad) for start in range(0, len(rows), size)]
+        seconds = np.empty((ROUNDS + 1, len(ways), len(batches)))
         for turn, (number, way), (place, batch) in product(range(ROUNDS + 1), enumerate(ways), enumerate(batches)):
             started = time.perf_counter()
             way(batch)
-            taken[turn, number, place] = time.perf_counter() - started
-        found.append((1000 / size * np.median(taken[1:], axis=(0, 2))).tolist())  # the first round warms up
-    return found
+            seconds[turn, number, place] = time.perf_counter() - started
+        medians.append((1000 / size * np.median(seconds[1:], axis=(0, 2))).tolist())  # the first round warms up
+    return medians
 
 
 def _rounding(source: folder.Source, data: Prepared, towards: float) -> pd.DataFrame:
@@ -130,11 +131,11 @@ def _rounding(source: folder.Source, data: Prepared, towards: float) -> pd.DataF
     config, encoder, pad = source.config, source.model.encoder, data.tokenizer.pad_token_id
     largest, test = _largest(encoder, data), data.splits["test"]
     rows = np.linspace(0, len(test) - 1, min(ROUNDED_TEXTS, len(test))).astype(int)
-    read = [collate(test, rows[at : at + 1], pad) for at in range(len(rows))]
+    batches = [collate(test, rows[start : start + 1], pad) for start in range(len(rows))]
 
     def states(calibration: quantize.Calibration | None) -> np.ndarray:
         session = _session(to_onnx(encoder, source.pairs, calibration))
-        return np.concatenate([session.run(None, _feed(session, text, config.recurrent_depth))[0] for text in read])
+        return np.concatenate([session.run(None, _feed(session, text, config.recurrent_depth))[0] for text in batches])
 
     trained, errors = config.recurrent_depth, []
     try:
@@ -182,10 +183,10 @@ def compared(arms: Mapping[str, Runs]) -> pd.DataFrame:
         right = {form: np.stack([table[form] == table["label"] for table in labels]) for form in FORMS}
         for form in FORMS:
             mean = costs[costs["form"] == form][["bytes", "ms_one", "ms_in_batch"]].mean()
-            found = paired_difference(right[form], right[FLOAT])._asdict()
+            difference = paired_difference(right[form], right[FLOAT])._asdict()
             about = {"arm": arm, "form": form, "data": runs[0].metrics["data"], "accuracy": right[form].mean()}
             whole = costs.loc[costs["form"] == FLOAT, "bytes"].mean()
-            rows.append(about | mean.to_dict() | {"whole_bytes": whole} | found | {"device": costs["device"].iloc[0]})
+            rows.append(about | mean.to_dict() | {"whole_bytes": whole} | difference | {"device": costs["device"].iloc[0]})
     return pd.DataFrame(rows)
 
 
@@ -194,5 +195,5 @@ def rounding(arms: Mapping[str, Runs]) -> pd.DataFrame:
     tables = [runs.part("rounding").assign(arm=arm) for arm, runs in arms.items()]
     if not tables:
         return pd.DataFrame()
-    found = pd.concat(tables).groupby(["arm", "passes"], sort=False)["error"]
-    return found.agg(error="mean", n_seeds="size").reset_index()
+    errors = pd.concat(tables).groupby(["arm", "passes"], sort=False)["error"]
+    return errors.agg(error="mean", n_seeds="size").reset_index()

@@ -24,17 +24,17 @@ def time_by_work(table: pd.DataFrame, title: str = "What does eight times the wo
     empty table.
     """
     require(table, ("work", "units", "ms", "fixed_ms", "slope_ms"), "time_by_work")
-    key, drawn = [], []
+    key, lines = [], []
     for (work, part), shade, marker in zip(table.groupby("work", sort=False), _SHADES, _MARKS, strict=False):
         fixed, slope = part["fixed_ms"].iloc[0], part["slope_ms"].iloc[0]
         label = f"{work}: {fixed:.1f} ms + {slope:.1f} ms a unit"
         key.append(Line2D([], [], color=shade, marker=marker, linewidth=1.6, label=label))
-        drawn.append((part, fixed, slope, shade, marker))
+        lines.append((part, fixed, slope, shade, marker))
     figure, axes = canvas(
         title, "Points: measured; lines: a fixed part and a slope, by least squares.", 3.4, rows=1, key=key
     )
     ax = axes[0, 0]
-    for part, fixed, slope, shade, marker in drawn:
+    for part, fixed, slope, shade, marker in lines:
         most = part["units"].max()
         ax.plot([0, most], [fixed, fixed + slope * most], color=shade, linewidth=1.6)
         ax.plot(part["units"], part["ms"], marker, color=shade, markersize=7, markeredgecolor="white")

@@ -36,10 +36,10 @@ def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:
         test, pad = data.splits["test"], data.tokenizer.pad_token_id
         rows = np.linspace(0, len(test) - 1, min(TEXTS, len(test))).astype(int)
         model = EncoderForSequenceClassification(model_config(spec, data))
-        ready[name] = model, [collate(test, rows[at : at + 1], pad) for at in range(len(rows))], [collate(test, rows, pad)]
+        ready[name] = model, [collate(test, rows[i : i + 1], pad) for i in range(len(rows))], [collate(test, rows, pad)]
     autocast = None if precision == "fp32" else DTYPES[precision]
     with training_threads(THREADS):
-        found = [
+        timings = [
             {"model": name} | latency(model, single, full, device, rounds=1, autocast=autocast)
             for _ in range(ROUNDS)
             for name, (model, single, full) in ready.items()
@@ -48,5 +48,5 @@ def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:
     named = {"ms_one": "ms_median", "ms_in_batch": "ms_per_text"}
     ways = {"": "median", "_low": "min", "_high": "max"}
     columns = {f"{to}{end}": (column, how) for to, column in named.items() for end, how in ways.items()}
-    table = pd.DataFrame(found).groupby("model", sort=False).agg(**columns).reset_index()
+    table = pd.DataFrame(timings).groupby("model", sort=False).agg(**columns).reset_index()
     return table.assign(dtype=precision, device=machine, rounds=ROUNDS, n=len(rows))

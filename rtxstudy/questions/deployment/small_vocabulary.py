@@ -35,9 +35,9 @@ def small_vocabulary(run: Run, data: Prepared | None, results: Path | None = Non
     def measure(model: EncoderForSequenceClassification) -> pd.DataFrame:
         training = (side for text in data.texts("train") for side in sides(text))
         model.encoder, tokenizer = with_vocabulary_of(model.encoder, data.tokenizer, training)
-        labels, found = data.splits["test"].labels, labels_read(run, model, data, tokenizer, data.spec.max_length)
+        labels, predictions = data.splits["test"].labels, labels_read(run, model, data, tokenizer, data.spec.max_length)
         sizes = {"pieces": len(tokenizer), "parameters": sum(weights.numel() for weights in model.parameters())}
-        return pd.DataFrame({"row": np.arange(len(labels)), "label": labels, "prediction": found}).assign(**sizes)
+        return pd.DataFrame({"row": np.arange(len(labels)), "label": labels, "prediction": predictions}).assign(**sizes)
 
     return measured_once(run, "small_vocabulary", results, measure)
 
@@ -57,7 +57,7 @@ def against_whole(loop: Runs, deep: Runs) -> dict[str, Any]:
     small = np.stack([(table["prediction"] == table["label"]).to_numpy() for table in tables])
     whole = np.stack([store.part(run, "predictions", loop.results).sort_values("row")["prediction"] for run in loop])
     right = correct(loop + deep)
-    found = paired_difference(small, right[len(loop) :])
+    difference = paired_difference(small, right[len(loop) :])
     return {
         "data": loop[0].metrics["data"],
         "deep": right[len(loop) :].mean(),
@@ -68,5 +68,5 @@ def against_whole(loop: Runs, deep: Runs) -> dict[str, Any]:
         "small_parameters": np.mean([table["parameters"].iloc[0] for table in tables]),
         "pieces": np.mean([table["pieces"].iloc[0] for table in tables]),
         "changed": np.mean([table["prediction"].to_numpy() for table in tables] != whole),
-        **{name: getattr(found, name) for name in ("difference", "low", "high", "n_seeds", "n_items")},
+        **{name: getattr(difference, name) for name in ("difference", "low", "high", "n_seeds", "n_items")},
     }

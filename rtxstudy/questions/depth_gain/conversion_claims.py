@@ -11,17 +11,17 @@ def chosen(choice: pd.DataFrame) -> list[Claim]:
     """Which way to make a loop; ``choice``: of ``depth_gain.conversions``, the study's own first."""
     if choice.empty:
         return []
-    best, own = choice.loc[choice["val_accuracy"].idxmax()], choice.iloc[0]
+    best, study_loop = choice.loc[choice["val_accuracy"].idxmax()], choice.iloc[0]
     return [
         claim(
             "The study's loop keeps the first and the last layer and passes the second and the third twice. It has "
             "the highest validation accuracy of {n:word} ways, {own:percent} on {rows:,} texts (standard error "
             "{error:points} points), with one seed each.",
-            holds=len(choice) > 2 and best.name == own.name and bool(own["taken"]),
+            holds=len(choice) > 2 and best.name == study_loop.name and bool(study_loop["taken"]),
             n=len(choice),
-            own=own["val_accuracy"],
-            rows=own["texts"],
-            error=own["standard_error"],
+            own=study_loop["val_accuracy"],
+            rows=study_loop["texts"],
+            error=study_loop["standard_error"],
         ),
         claim(
             "Lower layers work, and averaged or spread layers do not: {average:percent} and {spread:percent}.",

@@ -55,7 +55,7 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
     table = shown(gains)
     counts = counted(table)
     pays, replaced = table[table["pays"]], table[table["verdict"] == "replaces"]
-    kept = pays["kept"]
+    shares = pays["kept"]
     flat = row(table, id="sst2", regime="from nothing")
     return [
         first(
@@ -76,22 +76,22 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
                 "There **a loop keeps** {least:share} to {most:share} of the gain and replaces the deep encoder on "
                 "{named}; the rest is not settled.",
                 holds=0 < len(replaced) < len(pays) and not (pays["verdict"] == "loses").any(),
-                least=kept.min() if len(pays) else None,
-                most=kept.max() if len(pays) else None,
+                least=shares.min() if len(pays) else None,
+                most=shares.max() if len(pays) else None,
                 named=listed(tasks(replaced)),
             ),
             claim(
                 "There **a loop keeps** {least:share} to {most:share} of the gain, but nowhere is it shown to replace "
                 "the deep encoder.",
                 holds=len(replaced) == 0,
-                least=kept.min() if len(pays) else None,
-                most=kept.max() if len(pays) else None,
+                least=shares.min() if len(pays) else None,
+                most=shares.max() if len(pays) else None,
             ),
             claim(
                 "There **a loop replaces** the deep encoder everywhere, and keeps {least:share} to {most:share} of the gain.",
                 holds=len(replaced) == len(pays) > 0,
-                least=kept.min() if len(pays) else None,
-                most=kept.max() if len(pays) else None,
+                least=shares.min() if len(pays) else None,
+                most=shares.max() if len(pays) else None,
             ),
             claim(
                 "There **a loop replaces** the deep encoder on {named}, and loses more than a point on {lost}.",
@@ -211,13 +211,13 @@ def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
 
 def yelp(gains: pd.DataFrame) -> Claim:
     """Counting words beside the encoders on Yelp."""
-    own = row(
+    task = row(
         shown(gains), id="yelp_polarity official test 8,000 rows at 128 tokens", regime="made from a pretrained encoder"
     )
     return claim(
         "**On Yelp** six layers of MiniLM do not beat counting words ({words:percent}), and the loop loses to it.",
-        holds=own.pays and own.deep_words_low < 0 < own.deep_words_high and own.loop_words_high < 0,
-        words=own.words,
+        holds=task.pays and task.deep_words_low < 0 < task.deep_words_high and task.loop_words_high < 0,
+        words=task.words,
     )
 
 
@@ -274,7 +274,7 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
 
 def _with_ways(rows: pd.DataFrame) -> list[str]:
     """The tasks with their ways of training: "CoLA (MiniLM, 4 layers; MiniLM, lower 3)"."""
-    return [f"{data} ({' / '.join(own['way'])})" for data, own in rows.groupby("data", sort=False)]
+    return [f"{data} ({' / '.join(part['way'])})" for data, part in rows.groupby("data", sort=False)]
 
 
 # ------------------------------------------------------------------------------------------- tables

@@ -37,10 +37,10 @@ def depth_gains(table: pd.DataFrame, title: str) -> Figure:
     ends = [f"{name}_{end}" for name in ("depth", "loop", "sharing", "loop_words") for end in ("gain", "low", "high")]
     require(table, ("data", "way", "verdict", "pays", "kept", *ends), "depth_gains")
     one_row_each(table, ("data", "way"), "depth_gains")
-    drawn = table[~table["verdict"].isin(["not learned", "few seeds"])].sort_values("depth_gain", ascending=False)
-    left_out = table.drop(drawn.index)
-    far = drawn["depth_gain"].abs().gt(NEAR) | drawn["loop_gain"].abs().gt(NEAR)
-    panels = [part for part in (drawn[far], drawn[~far]) if len(part)] or [drawn]
+    figure_rows = table[~table["verdict"].isin(["not learned", "few seeds"])].sort_values("depth_gain", ascending=False)
+    left_out = table.drop(figure_rows.index)
+    far = figure_rows["depth_gain"].abs().gt(NEAR) | figure_rows["loop_gain"].abs().gt(NEAR)
+    panels = [part for part in (figure_rows[far], figure_rows[~far]) if len(part)] or [figure_rows]
     cut = any(_cut(part) for part in panels)
     heights = [len(part) + 0.9 for part in panels]
     figure, axes = canvas(
@@ -86,12 +86,12 @@ def _panel(ax: Axes, table: pd.DataFrame) -> None:
                 markerfacecolor=colour if row["pays"] else "white",
                 zorder=3,
             )
-        kept = f"{number(100 * row['kept'], '.0f')}\xa0%" if row["pays"] else "–"
+        share = f"{number(100 * row['kept'], '.0f')}\xa0%" if row["pays"] else "–"
         words = tuple(
             with_ends(row[f"{name}_gain"], row[f"{name}_low"], row[f"{name}_high"])
             for name in ("sharing", "loop_words")
         )
-        _columns(ax, y, (words[0], kept, words[1]), INK if row["pays"] else GREY)
+        _columns(ax, y, (words[0], share, words[1]), INK if row["pays"] else GREY)
     ax.set_yticks(range(len(table)), [f"{row.data} · {row.way}" for row in table.itertuples()], size=_SMALL)
     for label, pays in zip(ax.get_yticklabels(), table["pays"], strict=True):
         label.set_color(INK if pays else GREY)

@@ -41,8 +41,8 @@ def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     seeds, headline = range(profile.depth_seeds), (task.data, recipe) == (profile.data, profile.recipe)
 
     def arm(model: str, words: dict[str, Any]) -> list[RunSpec]:
-        own = profile.recipe_of(model) if headline else recipe
-        return [RunSpec(model, task.data, own, seed, words) for seed in seeds]
+        model_recipe = profile.recipe_of(model) if headline else recipe
+        return [RunSpec(model, task.data, model_recipe, seed, words) for seed in seeds]
 
     return Trio(NOTHING, *(arm(*each) for each in arms))
 
@@ -62,24 +62,24 @@ def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     The three pretrainings have the same words, optimiser steps and seed. The seeds of the runs vary the fine-tuning alone. The
     words leave out the evaluation texts of every task of this regime, and of the data that the profile names for it.
     """
-    own, alike = profile.own_text, matched(profile)
-    tokenizer, table = own.data[0].tokenizer, {"embedding_size": own.embedding_size}
-    evaluated = (*(each.data for each in profile.depth_tasks if each.own_text), *own.kept_out)
+    own_text, alike = profile.own_text, matched(profile)
+    tokenizer, table = own_text.data[0].tokenizer, {"embedding_size": own_text.embedding_size}
+    evaluated = (*(each.data for each in profile.depth_tasks if each.own_text), *own_text.kept_out)
     data, *others = (dataclasses.replace(each, tokenizer=tokenizer) for each in (task.data, *evaluated))
     # In an order of their own: the order of the tasks changes no key.
     kept_out = tuple(sorted(set(others), key=lambda spec: (spec.source, str(spec))))
 
-    def arm(model: str, words: dict[str, Any], hidden_tokens: Recipe = own.recipe) -> list[RunSpec]:
-        first = Pretraining(model, own.data, hidden_tokens, kept_out, overrides=words, length=own.length)
+    def arm(model: str, words: dict[str, Any], hidden_tokens: Recipe = own_text.recipe) -> list[RunSpec]:
+        first = Pretraining(model, own_text.data, hidden_tokens, kept_out, overrides=words, length=own_text.length)
         return [RunSpec(model, data, recipe, seed, words, pretraining=first) for seed in range(profile.depth_seeds)]
 
-    loop = arm(profile.recurrent, table | {"residual": "none"}, own.loop_recipe)
+    loop = arm(profile.recurrent, table | {"residual": "none"}, own_text.loop_recipe)
     return Trio(OWN_TEXT, arm(alike["compute"], table), arm(alike["parameters"], table), loop)
 
 
 def made_of(profile: Profile, data: DataSpec, recipe: Recipe, seed: int, **conversion: Any) -> RunSpec:
-    own = dataclasses.replace(data, tokenizer=profile.pretrained)
-    return RunSpec(profile.pretrained, own, recipe, seed, conversion=conversion)
+    data_spec = dataclasses.replace(data, tokenizer=profile.pretrained)
+    return RunSpec(profile.pretrained, data_spec, recipe, seed, conversion=conversion)
 
 
 def _made(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
@@ -138,8 +138,8 @@ def where_depth_pays(profile: Profile) -> list[RunSpec]:
     Runs of one seed stand together where they are pretrained, so that workers pretrain different encoders at the same time.
     """
     nothing = [spec for trio in trios(profile, ["nothing", "one_layer"]) for arm in trio[1:] for spec in arm]
-    own = [spec for trio in trios(profile, ["own_text"]) for arms in zip(*trio[1:], strict=True) for spec in arms]
-    return nothing + own
+    own_text = [spec for trio in trios(profile, ["own_text"]) for arms in zip(*trio[1:], strict=True) for spec in arms]
+    return nothing + own_text
 
 
 def converted(profile: Profile) -> list[RunSpec]:

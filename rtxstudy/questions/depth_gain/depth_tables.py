@@ -27,14 +27,14 @@ def conversions(table: pd.DataFrame) -> pd.DataFrame:
 def counting_words(table: pd.DataFrame) -> pd.DataFrame:
     """What counting words reaches on each task; ``table``: the baselines of all tasks, with the column ``data``."""
     rows = []
-    for data, own in table.groupby("data", sort=False):
-        fits = own.set_index("model")
-        chosen = best(own)
+    for data, part in table.groupby("data", sort=False):
+        fits = part.set_index("model")
+        chosen = best(part)
         second = fits["accuracy"].get(SECOND_ALONE)
         rows.append(
             {
                 "task": data,
-                "test texts": f"{own['n_test'].iloc[0]:,}",
+                "test texts": f"{part['n_test'].iloc[0]:,}",
                 "most frequent label": percent(fits["accuracy"][MAJORITY]),
                 "TF-IDF": percent(fits["accuracy"][NAME]),
                 "best on validation texts": f"{names.short(chosen['model'])}, {percent(chosen['accuracy'])}",

@@ -66,16 +66,16 @@ def depth_gain(
     of_depth, of_loop = right[0] - right[1], right[2] - right[1]
     if sentences is not None:
         of_depth, of_loop = by_cluster(of_depth, sentences), by_cluster(of_loop, sentences)
-    found, row = kept(of_loop, of_depth), {"data": shallow[0].metrics["data"]}
+    ratio, row = kept(of_loop, of_depth), {"data": shallow[0].metrics["data"]}
     for name, d in (("depth", of_depth), ("loop", of_loop), ("sharing", of_loop - of_depth)):
         gain = mean_difference(d)
         row |= {f"{name}_gain": gain.difference, f"{name}_low": gain.low, f"{name}_high": gain.high, f"{name}_p": gain.p}
         row[f"{name}_low_without"] = lowest_start(d)
     return {
         **row,
-        "kept": found.share,
-        "kept_low": found.low,
-        "kept_high": found.high,
+        "kept": ratio.share,
+        "kept_low": ratio.low,
+        "kept_high": ratio.high,
         **{name: float(part.mean()) for name, part in zip(arms, right, strict=True)},
         **{f"{name}_parameters": int(arm[0].metrics["non_embedding_parameters"]) for name, arm in arms.items()},
         **{f"{name}_with_table": int(arm[0].metrics["parameters"]) for name, arm in arms.items()},
@@ -120,8 +120,8 @@ def learned(arms: Sequence[Runs], counting: pd.DataFrame) -> bool:
     ``counting``: rows of :func:`rtx.baselines.counting_words.counting_words` with the column ``data``; those of other data are
     left out.
     """
-    own = counting[(counting["data"] == arms[0][0].metrics["data"]) & (counting["model"] == MAJORITY)]
-    return any(against_fit(arm, own.iloc[0])["low"] > 0 for arm in arms)
+    majority = counting[(counting["data"] == arms[0][0].metrics["data"]) & (counting["model"] == MAJORITY)]
+    return any(against_fit(arm, majority.iloc[0])["low"] > 0 for arm in arms)
 
 
 def conversions(runs: Runs, texts: int) -> pd.DataFrame:
@@ -138,15 +138,15 @@ def conversions(runs: Runs, texts: int) -> pd.DataFrame:
     rows = []
     for run, spec in zip(runs, runs.specs, strict=True):
         others = (names[name].format(value) for name, value in spec.conversion.items() if name not in usual)
-        shown = ("val_accuracy", "val_loss", "non_embedding_parameters")
+        columns = ("val_accuracy", "val_loss", "non_embedding_parameters")
         row = {name: spec.conversion[name] for name in usual} | {"beside": ", ".join(others)}
-        rows.append(row | {name: run.metrics[name] for name in shown} | {"texts": texts})
+        rows.append(row | {name: run.metrics[name] for name in columns} | {"texts": texts})
     table = pd.DataFrame(rows)
     best = table["val_accuracy"].max()
     error = float(error_of_share(best, texts))
     near = table[table["val_accuracy"] >= best - error]
-    taken = near.sort_values(["non_embedding_parameters", "val_accuracy"], ascending=[True, False]).index[0]
-    return table.assign(standard_error=error, taken=table.index == taken)
+    choice = near.sort_values(["non_embedding_parameters", "val_accuracy"], ascending=[True, False]).index[0]
+    return table.assign(standard_error=error, taken=table.index == choice)
 
 
 def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
@@ -168,7 +168,7 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
                 "model": arm.model,
                 "accuracy": table["accuracy"].mean(),
                 "sd": table["accuracy"].std(),
-                "matthews": np.mean([matthews_corrcoef(own["label"], own["prediction"]) for _, own in guesses]),
+                "matthews": np.mean([matthews_corrcoef(part["label"], part["prediction"]) for _, part in guesses]),
                 **{cost: table[cost].iloc[0] for cost in ("non_embedding_parameters", "parameters", "forward_flops")},
                 "ms_median": table["ms_median"].median(),
                 "dtype": ", ".join(sorted(set(table["dtype"]))),
@@ -185,27 +185,29 @@ def pretrainings(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
     ``arm``, ``model``, ``parameters``, ``non_embedding_parameters``, and those of :func:`rtxlib.runs.pretraining.reached`.
     """
     arms = zip(ARMS, (deep.table, shallow.table, loop.table), strict=True)
-    shown = ["model", "parameters", "non_embedding_parameters"]
+    columns = ["model", "parameters", "non_embedding_parameters"]
     of_pretraining = [name for name in shallow.table if name.startswith("pretraining_")]
-    rows = [table[shown + of_pretraining].iloc[:1].assign(arm=arm) for arm, table in arms]
+    rows = [table[columns + of_pretraining].iloc[:1].assign(arm=arm) for arm, table in arms]
     return pd.concat(rows, ignore_index=True)
 
 
-def own_text_gains(arms: Mapping[tuple[str, str], Sequence[Runs]], own_text: str, nothing: str, made: str) -> pd.DataFrame:
+def own_text_gains(
+    arms: Mapping[tuple[str, str], Sequence[Runs]], own_text: str, nothing: str, conversion: str
+) -> pd.DataFrame:
     """What a pretraining on the study's own texts gains: rows of :func:`rtxstudy.comparisons.compare`.
 
     Args:
         arms: (regime, data) → the deep, the shallow and the looped encoder; what is missing is left out
-        own_text, nothing, made: the regimes of these encoders, of the same ones from random weights, and of those that others
-            have pretrained. With the last, only the deep encoder is compared.
+        own_text, nothing, conversion: the regimes of these encoders, of the same ones from random weights, and of those that
+            others have pretrained. With the last, only the deep encoder is compared.
 
     Further columns: ``arm``, ``accuracy`` (its mean) and ``against`` (the regime of the other encoder).
     """
     rows = []
-    for (regime, data), own in arms.items():
+    for (regime, data), trio in arms.items():
         if regime == own_text:
-            for against, names in ((nothing, ARMS), (made, ARMS[:1])):
-                for name, runs, other in zip(names, own, arms.get((against, data), ()), strict=False):
+            for against, names in ((nothing, ARMS), (conversion, ARMS[:1])):
+                for name, runs, other in zip(names, trio, arms.get((against, data), ()), strict=False):
                     named = {"arm": name, "accuracy": float(correct(runs).mean()), "against": against}
                     rows.append(named | compare(runs, other))
     return pd.DataFrame(rows)
@@ -228,8 +230,8 @@ def kept(of_loop: np.ndarray, of_depth: np.ndarray) -> Kept:
 
     def beyond(theta: float) -> float:
         """Above zero where θ lies outside the interval."""
-        left = mean_difference(of_loop - theta * of_depth)
-        return max(left.low, -left.high)
+        gap = mean_difference(of_loop - theta * of_depth)
+        return max(gap.low, -gap.high)
 
     return Kept(share, *(_end(beyond, share, direction) for direction in (-1, 1)))
 

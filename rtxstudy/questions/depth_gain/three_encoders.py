@@ -106,8 +106,8 @@ def draw(study: Study, compared: ThreeEncoders) -> Drawing:
 
 def own_text(study: Study, compared: ThreeEncoders) -> Runs | Absent:
     """One comparison of encoders that were pretrained on the study's own texts: deep, shallow and loop."""
-    own = [three for three in compared.arms if three[0].specs[0].pretraining]
-    return own[0] if own else Absent("This profile pretrains no encoder on its own texts.")
+    trios = [three for three in compared.arms if three[0].specs[0].pretraining]
+    return trios[0] if trios else Absent("This profile pretrains no encoder on its own texts.")
 
 
 def own_text_gains(study: Study, compared: ThreeEncoders) -> pd.DataFrame:

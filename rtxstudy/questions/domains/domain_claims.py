@@ -41,8 +41,8 @@ def title(differences: pd.DataFrame) -> Claim:
 
 
 def confusion_title(counts: pd.DataFrame) -> Claim:
-    own = counts[counts["truth"] == counts["prediction"]]
-    right = own.assign(share=own["rows"] / counts.groupby(["model", "truth"])["rows"].transform("sum")[own.index])
+    hits = counts[counts["truth"] == counts["prediction"]]
+    right = hits.assign(share=hits["rows"] / counts.groupby(["model", "truth"])["rows"].transform("sum")[hits.index])
     films = right[right["truth"] == "movies"]["share"]
     others = right[right["truth"] != "movies"]["share"]
     return claim(
@@ -117,12 +117,12 @@ def carried_over(over: pd.DataFrame) -> list[Claim]:
     claims = []
     for one in over.itertuples():
         a, b = one.comparison.split(" − ")
-        told = {"data": said(one.data), "interval": aside(one.difference, one.low, one.high)}
+        words = {"data": said(one.data), "interval": aside(one.difference, one.low, one.high)}
         claims.append(
             first(
-                claim("On {data}, {a} is more accurate ({interval}).", holds=one.low > 0, a=short(a), **told),
-                claim("On {data}, {b} is more accurate ({interval}).", holds=one.high < 0, b=short(b), **told),
-                claim("On {data}, the two encoders are not told apart ({interval}).", **told),
+                claim("On {data}, {a} is more accurate ({interval}).", holds=one.low > 0, a=short(a), **words),
+                claim("On {data}, {b} is more accurate ({interval}).", holds=one.high < 0, b=short(b), **words),
+                claim("On {data}, the two encoders are not told apart ({interval}).", **words),
             )
         )
     return claims
@@ -146,9 +146,9 @@ def pairs(on_pool: pd.DataFrame) -> list[Claim]:
     if on_pool.empty:
         return []
     claims = []
-    for data, own in on_pool.groupby("data", sort=False):
-        pair = row(own, comparison=f"{RECURRENT} − {STANDARD}")
-        words = own[own["comparison"] != f"{RECURRENT} − {STANDARD}"]
+    for data, part in on_pool.groupby("data", sort=False):
+        pair = row(part, comparison=f"{RECURRENT} − {STANDARD}")
+        words = part[part["comparison"] != f"{RECURRENT} − {STANDARD}"]
         claims += [
             first(
                 claim(

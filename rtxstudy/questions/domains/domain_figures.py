@@ -82,7 +82,7 @@ def cross_domain(table: pd.DataFrame, title: str = "Which training data carry to
         values = part.pivot(index="trained_on", columns="tested_on", values="mean").reindex(index=names, columns=tests)
         depth = (values.to_numpy() - least) / max(most - least, 1e-9) * 0.85 + 0.05  # neither white nor black at the ends
         style = {"vmin": 0, "vmax": 1, "cmap": shade, "cbar": False, "linewidths": 1.5, "linecolor": "white"}
-        across, down = ([fill(name, width) for name in of] for of, width in ((tests, 16), (names, 24)))
+        across, down = ([fill(name, width) for name in labels] for labels, width in ((tests, 16), (names, 24)))
         sns.heatmap(depth, ax=ax, xticklabels=across, yticklabels=down, **style)
         for i, j in np.argwhere(np.isfinite(depth)):
             words, ink = f"{100 * values.iloc[i, j]:.1f}", on(shade(depth[i, j])[:3])

@@ -82,8 +82,8 @@ def format_control(data: Prepared) -> pd.DataFrame:
     """
     every = {split: Labelled(data.texts(split), np.array(data.splits[split].labels)) for split in SPLITS}
     words = uniform_words(*every["train"])
-    kept = {split: _long_enough(part, words) for split, part in every.items()}
-    train, validation, test = (kept[split] for split in SPLITS)
+    parts = {split: _long_enough(part, words) for split, part in every.items()}
+    train, validation, test = (parts[split] for split in SPLITS)
 
     def found(fit: Fit, change: Callable[[str], str] | None = None) -> dict:
         changed = [
@@ -108,11 +108,17 @@ def format_control(data: Prepared) -> pd.DataFrame:
     right = {name: row["predictions"] == test.labels for name, row in rows.items()}
     sizes = {"n_test": len(test.labels), "words": words, "left_out": len(every["test"].labels) - len(test.labels)}
     table = []
-    for (of, read), row in rows.items():
-        interval = mean_interval(right[of, read].astype(float))
-        change = paired_difference(right[of, read], right["words", WHOLE])
+    for (kind, view), row in rows.items():
+        interval = mean_interval(right[kind, view].astype(float))
+        change = paired_difference(right[kind, view], right["words", WHOLE])
         table.append(
-            {"of": of, "input": read, "accuracy": row["accuracy"], "low": max(interval.low, 0), "high": min(interval.high, 1)}
+            {
+                "of": kind,
+                "input": view,
+                "accuracy": row["accuracy"],
+                "low": max(interval.low, 0),
+                "high": min(interval.high, 1),
+            }
             | {"validation_accuracy": row["validation_accuracy"], **sizes, "difference": change.difference}
             | {"difference_low": change.low, "difference_high": change.high}
         )

@@ -24,7 +24,7 @@ def format_control(table: pd.DataFrame, title: str = "What tells the domain: the
     """
     require(table, ("of", "input", "accuracy", "low", "high", "n_test", "words"), "format_control")
     one_row_each(table, ("of", "input"), "format_control")
-    parts = {of: table[table["of"] == of] for of in _PANELS}
+    parts = {kind: table[table["of"] == kind] for kind in _PANELS}
     figure, axes = canvas(
         title,
         f"Marks: accuracy on {table['n_test'].iloc[0]:,} test texts; bars: 95% intervals over texts; dashed: one label for "
@@ -34,8 +34,8 @@ def format_control(table: pd.DataFrame, title: str = "What tells the domain: the
         sharex=True,
         height_ratios=[len(part) + 0.6 for part in parts.values()],
     )
-    for ax, (of, part) in zip(axes[:, 0], parts.items(), strict=True):
-        name, colour, marker = _PANELS[of]
+    for ax, (kind, part) in zip(axes[:, 0], parts.items(), strict=True):
+        name, colour, marker = _PANELS[kind]
         for level in table.loc[table["of"] == "nothing", "accuracy"]:
             ax.axvline(level, color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
         for y, row in enumerate(part.itertuples(index=False)):

@@ -34,9 +34,9 @@ def macro_f1(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     answers = runs.part("predictions")[["key", "row", "label", "prediction"]]
     predictions = answers.merge(runs.table[["key", "model", "seed", "data", "accuracy"]], on="key")
     rows = []
-    for name, own in predictions.groupby(["data", "model", "seed", "accuracy"], sort=False):
-        rows.append((*name, f1_score(own["label"], own["prediction"], average="macro")))
-    labels = own.sort_values("row")["label"].to_numpy()  # of the same test texts in every run
+    for name, part in predictions.groupby(["data", "model", "seed", "accuracy"], sort=False):
+        rows.append((*name, f1_score(part["label"], part["prediction"], average="macro")))
+    labels = part.sort_values("row")["label"].to_numpy()  # of the same test texts in every run
     for words in counting.to_dict("records"):
         guessed = np.where(np.asarray(words["correct"], dtype=bool), labels, 1 - labels)
         score = f1_score(labels, guessed, average="macro")
@@ -66,6 +66,6 @@ def matrix(
     from rtx.baselines.counting_words import NAME
 
     columns = ["model", "trained_on", "tested_on", "seed", "accuracy"]
-    own = [runs.table.assign(trained_on=runs.table["data"], tested_on=runs.table["data"])[columns] for runs in at_home]
+    home = [runs.table.assign(trained_on=runs.table["data"], tested_on=runs.table["data"])[columns] for runs in at_home]
     counted = pd.DataFrame([(NAME, *pair, 0, accuracy) for pair, accuracy in words.items()], columns=columns)
-    return pd.concat([*own, *(table[columns] for table in away), counted], ignore_index=True)
+    return pd.concat([*home, *(table[columns] for table in away), counted], ignore_index=True)

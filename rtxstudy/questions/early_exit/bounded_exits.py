@@ -46,16 +46,16 @@ def ways(validated: Decoded, labels: np.ndarray) -> list[Way]:
     right = validated.predictions == labels[:, None]  # (rows, passes)
     accuracy = right.mean(axis=0)
     fewest = int(np.argmax(accuracy >= accuracy[-1] - RISK)) + 1
-    found = [Way(f"fixed_{number}", "fixed", "", number) for number in range(1, len(accuracy) + 1)]
-    found.append(Way("fixed", "fixed", "validated", fewest))
+    options = [Way(f"fixed_{number}", "fixed", "", number) for number in range(1, len(accuracy) + 1)]
+    options.append(Way("fixed", "fixed", "validated", fewest))
     for criterion in CRITERIA:
         losses = exit_risk.exit_losses(validated.scores[criterion], right, THRESHOLDS)
         for bound, rule in BOUNDS.items():
-            found.append(Way(f"{criterion}_{bound}", criterion, bound, rule(losses, THRESHOLDS, RISK)))
-    return found
+            options.append(Way(f"{criterion}_{bound}", criterion, bound, rule(losses, THRESHOLDS, RISK)))
+    return options
 
 
-def judged(found: list[Way], tested: Decoded, labels: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
+def judged(options: list[Way], tested: Decoded, labels: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What the ways do on test texts, from the results of every pass: a row per way, and a row per text.
 
     labels: (rows,) the true labels. The first table has ``way``, ``criterion``, ``bound``, ``setting``, mean ``passes``,
@@ -64,17 +64,17 @@ def judged(found: list[Way], tested: Decoded, labels: np.ndarray) -> tuple[pd.Da
     """
     predictions, rows, table = tested.predictions, np.arange(len(labels)), []
     right, by_text = predictions == labels[:, None], {"label": labels}
-    for way in found:
+    for way in options:
         if way.criterion == "fixed":
-            taken, checked = np.full(len(rows), int(way.setting)), {}
+            depths, checked = np.full(len(rows), int(way.setting)), {}
         else:
             scores = tested.scores[way.criterion]
-            taken = leave(scores, way.setting)
+            depths = leave(scores, way.setting)
             checked = exit_risk.check_bound(scores, right, THRESHOLDS, way.bound, RISK)._asdict()
-        at = right[rows, taken - 1]
-        reached = {"passes": taken.mean(), "accuracy": at.mean(), "risk": (right[:, -1] & ~at).mean()}
+        exit_right = right[rows, depths - 1]
+        reached = {"passes": depths.mean(), "accuracy": exit_right.mean(), "risk": (right[:, -1] & ~exit_right).mean()}
         table.append(way._asdict() | reached | checked)
-        by_text[way.way] = predictions[rows, taken - 1]
+        by_text[way.way] = predictions[rows, depths - 1]
     return pd.DataFrame(table), pd.DataFrame(by_text)
 
 
@@ -94,16 +94,16 @@ def against_all_passes(table: pd.DataFrame, predictions: pd.DataFrame) -> pd.Dat
     """
     means = ["passes", "accuracy", "risk", "ms_per_text", "mean_risk", "share_above", "share_all_above", "splits"]
     rows = []
-    for (data, model), own in table.groupby(["data", "model"], sort=False):
+    for (data, model), of_model in table.groupby(["data", "model"], sort=False):
         texts = predictions[(predictions["data"] == data) & (predictions["model"] == model)]
         by_seed = {seed: part.sort_values("row") for seed, part in texts.groupby("seed")}
-        most = int(own.loc[own["bound"] == "", "setting"].max())
-        took = {way: part.set_index("seed")["ms_per_text"] for way, part in own.groupby("way")}
+        most = int(of_model.loc[of_model["bound"] == "", "setting"].max())
+        took = {way: part.set_index("seed")["ms_per_text"] for way, part in of_model.groupby("way")}
 
         def right(way: str, by_seed: dict[int, pd.DataFrame] = by_seed) -> np.ndarray:
             return np.stack([part["label"] == part[way] for part in by_seed.values()])
 
-        for way, runs in own.groupby("way", sort=False):
+        for way, runs in of_model.groupby("way", sort=False):
             throughput = took[f"fixed_{most}"] / took[way]
             rows.append(
                 {
@@ -129,12 +129,14 @@ def beside_plain_loop(leaving: Runs, loops: Sequence[Runs]) -> pd.DataFrame:
     """
     rows = []
     for loop in loops:
-        own = leaving.where(data=loop[0].metrics["data"]) if len(loop) else loop
-        if not len(own) or _layers(own) != _layers(loop) or loop.specs[0].teacher is not None:
+        arm = leaving.where(data=loop[0].metrics["data"]) if len(loop) else loop
+        if not len(arm) or _layers(arm) != _layers(loop) or loop.specs[0].teacher is not None:
             continue
-        seeds = range(min(len(own), len(loop)))
-        first, plain = (runs.where(seed=seeds) for runs in (own, loop))
-        rows.append(compare(first, plain) | _trained(first) | {f"plain_{name}": of for name, of in _trained(plain).items()})
+        seeds = range(min(len(arm), len(loop)))
+        first, plain = (runs.where(seed=seeds) for runs in (arm, loop))
+        rows.append(
+            compare(first, plain) | _trained(first) | {f"plain_{name}": value for name, value in _trained(plain).items()}
+        )
     return pd.DataFrame(rows)
 
 

@@ -8,30 +8,30 @@ from rtxstudy.claims import Claim, claim, row
 from rtxstudy.numbers import ends
 
 
-def title(left: pd.DataFrame) -> Claim:
-    """``left``: of ``bounded_exits.against_all_passes``."""
-    bounded = left[left["bound"].isin(["controlled", "certified"])] if len(left) else left
+def title(exits: pd.DataFrame) -> Claim:
+    """``exits``: of ``bounded_exits.against_all_passes``."""
+    bounded = exits[exits["bound"].isin(["controlled", "certified"])] if len(exits) else exits
     faster = int((bounded["beside_fixed"] > 1).sum()) if len(bounded) else 0
     return claim(
         "No exit of bounded risk is faster than the two passes that validation texts choose",
-        holds=faster == 0 and row(left, way="fixed").passes == 2,
+        holds=faster == 0 and row(exits, way="fixed").passes == 2,
         n=len(bounded) or None,
     )
 
 
-def leaving(left: pd.DataFrame, weaker: pd.DataFrame) -> list[Claim]:
+def leaving(exits: pd.DataFrame, weaker: pd.DataFrame) -> list[Claim]:
     """``weaker``: of ``bounded_exits.beside_plain_loop``."""
     sure, fixed, plain = (
-        row(left, way="confidence_controlled"),
-        row(left, way="fixed"),
+        row(exits, way="confidence_controlled"),
+        row(exits, way="fixed"),
         row(weaker.head(1) if len(weaker) else None),
     )
     return [
         claim(
             "The best exit leaves by confidence after {passes:.1f} of 4 passes, at {speed:.2f} times the throughput, "
             "and keeps the risk at {risk:.2f} % of the texts.",
-            holds=sure.throughput == left.loc[left["bound"].isin(["controlled", "certified"]), "throughput"].max()
-            if len(left)
+            holds=sure.throughput == exits.loc[exits["bound"].isin(["controlled", "certified"]), "throughput"].max()
+            if len(exits)
             else None,
             passes=sure.passes,
             speed=sure.throughput,

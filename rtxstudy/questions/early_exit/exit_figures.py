@@ -62,7 +62,7 @@ def exits(table: pd.DataFrame, title: str = "What does leaving early cost, and w
         rows=len(panels),
         key=[_handle(criterion) for criterion in present],
     )
-    drawn = [_panel(ax, part) for ax, (_, part) in zip(axes[:, 0], panels, strict=True)]
+    drawings = [_panel(ax, part) for ax, (_, part) in zip(axes[:, 0], panels, strict=True)]
     several = {column: table[column].nunique() > 1 for column in run}
     for ax, (name, part) in zip(axes[:, 0], panels, strict=True):
         head = [str(word) for column, word in zip(run, name, strict=True) if several[column] or column == "data"]
@@ -70,7 +70,7 @@ def exits(table: pd.DataFrame, title: str = "What does leaving early cost, and w
             logarithmic(ax.xaxis)
         _named(ax, " · ".join(head))
     axes[-1, 0].set_xlabel("measured inference time (ms per text)")
-    for ax, (marked, segments) in zip(axes[:, 0], drawn, strict=True):
+    for ax, (marked, segments) in zip(axes[:, 0], drawings, strict=True):
         if marked:
             x, y, words, radii, colours = zip(*marked, strict=True)
             place(ax, x, y, words, radii, colours, segments=segments)
@@ -133,7 +133,7 @@ def _bounded_panel(ax: Axes, table: pd.DataFrame) -> tuple[list, list]:
     ax.axhline(y.iloc[-1] - table["at_most"].iloc[0], color=GREY, linewidth=1, linestyle=DASHED, zorder=1)
     segments = list(pairwise(zip(x, y, strict=True)))
     words = ["1 pass", *(f"{passes:.0f}" for passes in fixed["passes"][1:])]
-    marked = [(*at, 5.0, ink(colour)) for at in zip(x, y, words, strict=True)]
+    marked = [(*point, 5.0, ink(colour)) for point in zip(x, y, words, strict=True)]
     for row in table[table["bound"].isin(("controlled", "certified"))].itertuples():
         colour, marker, _, _ = _CRITERIA[row.criterion]
         ends = [(row.ms_per_text, y.iloc[-1] + end) for end in (row.low, row.high)]
@@ -185,10 +185,10 @@ def _panel(ax: Axes, table: pd.DataFrame) -> tuple[list, list]:
                 marked.append((row["x"], row["y"], words, 5.0, ink(colour)))
         picked = runs[runs["chosen"]]
         if len(picked):
-            of = [summarise(picked, ["criterion"], c).iloc[0] for c in ("ms_per_text", "accuracy")]
-            x, y = (interval["mean"] for interval in of)
-            if np.isfinite(of[1]["low"]):
-                for ends in (((of[0]["low"], y), (of[0]["high"], y)), ((x, of[1]["low"]), (x, of[1]["high"]))):
+            spans = [summarise(picked, ["criterion"], c).iloc[0] for c in ("ms_per_text", "accuracy")]
+            x, y = (interval["mean"] for interval in spans)
+            if np.isfinite(spans[1]["low"]):
+                for ends in (((spans[0]["low"], y), (spans[0]["high"], y)), ((x, spans[1]["low"]), (x, spans[1]["high"]))):
                     ax.plot(*zip(*ends, strict=True), color=colour, linewidth=1.6, alpha=0.6, zorder=3.5)
                     segments.append(ends)
             ax.plot(x, y, marker, color=colour, markersize=10.5, markeredgecolor="white", markeredgewidth=1, zorder=5)

@@ -29,8 +29,8 @@ def exit_losses(scores: np.ndarray, right: np.ndarray, thresholds: np.ndarray) -
     at a higher one" makes the loss fall with the threshold, which conformal risk control needs; it can only make it larger.
     """
     rows = np.arange(len(scores))
-    at = np.stack([right[rows, leave(scores, threshold) - 1] for threshold in thresholds], axis=1)
-    lost = right[:, -1:] & ~at
+    exit_right = np.stack([right[rows, leave(scores, threshold) - 1] for threshold in thresholds], axis=1)
+    lost = right[:, -1:] & ~exit_right
     return np.maximum.accumulate(lost[:, ::-1], axis=1)[:, ::-1].astype(float)
 
 
@@ -88,13 +88,13 @@ def check_bound(
     """
     losses = exit_losses(scores, right, thresholds)
     rule = {"controlled": controlled, "certified": certified}[choose]
-    rng, found = np.random.default_rng(seed), []
+    rng, rates = np.random.default_rng(seed), []
     for _ in range(splits):
         order = rng.permutation(len(scores))
-        held, new = order[: len(order) // 2], order[len(order) // 2 :]
-        taken = leave(scores, rule(losses[held], thresholds, risk))
-        lost = right[:, -1] & ~right[np.arange(len(scores)), taken - 1]
-        found.append((lost[new].mean(), lost.mean(), taken[new].mean()))
-    on_new, on_all, passes = np.array(found).T
+        calibration, new = order[: len(order) // 2], order[len(order) // 2 :]
+        depths = leave(scores, rule(losses[calibration], thresholds, risk))
+        lost = right[:, -1] & ~right[np.arange(len(scores)), depths - 1]
+        rates.append((lost[new].mean(), lost.mean(), depths[new].mean()))
+    on_new, on_all, passes = np.array(rates).T
     above = (float((risks > risk).mean()) for risks in (on_new, on_all))
     return Checked(float(on_new.mean()), *above, float(passes.mean()), splits)

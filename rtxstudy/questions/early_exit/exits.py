@@ -52,12 +52,12 @@ def decode_passes(
         ids, mask = moved["input_ids"], moved["attention_mask"]
         states = encoder(**moved, recurrent_depth=passes, output_hidden_states=True).pass_states
         context = encoder.context(ids.shape[1], mask, ids.device)
-        found = [model.decode(h, mask, context).float() for h in states[1:]]
+        pass_logits = [model.decode(h, mask, context).float() for h in states[1:]]
         pooled = [encoder.summary(h, mask) for h in states]
-        logits.append(torch.stack(found, dim=1))
+        logits.append(torch.stack(pass_logits, dim=1))
         for criterion, of_batches in scores.items():
-            settling = Settling(criterion, len(found), pooled[0])
-            by_pass = [settling.score(*after) for after in zip(found, pooled[1:], strict=True)]
+            settling = Settling(criterion, len(pass_logits), pooled[0])
+            by_pass = [settling.score(*after) for after in zip(pass_logits, pooled[1:], strict=True)]
             of_batches.append(torch.stack(by_pass, dim=1))
     return Decoded(
         torch.cat(logits).cpu().numpy(),
@@ -81,8 +81,8 @@ def calibrate(scores: np.ndarray, predictions: np.ndarray, tolerance: float) -> 
     """
     if not 0 <= tolerance <= 1 or not len(scores):
         raise InputError(f"Calibration needs texts and a tolerance between 0 and 1, not {len(scores)} and {tolerance}.")
-    seen = np.unique(np.append(scores[:, :-1], [0.0, 1.0]))
-    tried = seen[np.linspace(0, len(seen) - 1, min(CANDIDATES, len(seen))).round().astype(int)]
+    values = np.unique(np.append(scores[:, :-1], [0.0, 1.0]))
+    tried = values[np.linspace(0, len(values) - 1, min(CANDIDATES, len(values))).round().astype(int)]
     rows = np.arange(len(scores))
     lowest = tried[-1]
     for threshold in tried[-2::-1]:  # from high to low
@@ -127,7 +127,7 @@ def milliseconds(
     """
     texts = sum(len(batch["input_ids"]) for batch in batches)
     wait = synchroniser(model.device)
-    taken = np.empty((ROUNDS + 1, len(ways)))
+    seconds = np.empty((ROUNDS + 1, len(ways)))
     with torch.inference_mode():
         for turn in range(ROUNDS + 1):
             for number, way in enumerate(ways):
@@ -136,8 +136,8 @@ def milliseconds(
                 for batch in batches:
                     model(**inputs(batch, model.device), **way)
                 wait()
-                taken[turn, number] = time.perf_counter() - started
-    return (1000 * np.median(taken[1:], axis=0) / texts).tolist()
+                seconds[turn, number] = time.perf_counter() - started
+    return (1000 * np.median(seconds[1:], axis=0) / texts).tolist()
 
 
 def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
@@ -157,8 +157,8 @@ def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
     - ``fixed_difference``: its accuracy minus that of all passes.
     """
     rows = []
-    for (data, model), own in predictions.groupby(["data", "model"], sort=False):
-        by_seed = [part.sort_values("row") for _, part in own.groupby("seed")]
+    for (data, model), answers in predictions.groupby(["data", "model"], sort=False):
+        by_seed = [part.sort_values("row") for _, part in answers.groupby("seed")]
         timed = ways[(ways["data"] == data) & (ways["model"] == model)]
         fixed = timed[timed["criterion"] == "fixed"]
         all_passes_took = fixed.sort_values("setting").groupby("seed")["ms_per_text"].last()
@@ -166,7 +166,7 @@ def exit_differences(ways: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFr
         for criterion in CRITERIA:
             chosen = timed[timed["chosen"] & (timed["criterion"] == criterion)].set_index("seed")
             throughput = all_passes_took / chosen["ms_per_text"]
-            early, late = (np.stack([part["label"] == part[of] for part in by_seed]) for of in (criterion, "fixed"))
+            early, late = (np.stack([part["label"] == part[column] for part in by_seed]) for column in (criterion, "fixed"))
             fewest = accuracy.index[accuracy >= chosen["accuracy"].mean()].min()  # NaN if there is none
             fewest_took = fixed[fixed["setting"] == fewest].set_index("seed")["ms_per_text"]
             rows.append(

@@ -71,5 +71,5 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
         **{"leave by": table["criterion"].where(table["criterion"] != "fixed", "–"), "kind": table["bound"].map(_BOUNDS)},
         **{"accuracy − all passes (points)": tables.differences(table)},
     )
-    shown = ["data", "leave by", "kind", "passes", "accuracy", "accuracy − all passes (points)", "risk", "throughput"]
-    return tables.written(named[shown], _COLUMNS)
+    columns = ["data", "leave by", "kind", "passes", "accuracy", "accuracy − all passes (points)", "risk", "throughput"]
+    return tables.written(named[columns], _COLUMNS)

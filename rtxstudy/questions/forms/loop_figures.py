@@ -62,9 +62,9 @@ def states_by_pass(table: pd.DataFrame, title: str = "What does each pass change
     columns = min(2, len(summaries))
     rows = -(-len(summaries) // columns)
     fills, kin = {}, dict[str, int]()
-    for name, seen in look.items():  # within a family: filled, hollow, half, other half
-        kin[seen.family] = kin.get(seen.family, -1) + 1
-        fills[name] = ("full", "none", "left", "bottom")[kin[seen.family]]
+    for name, style in look.items():  # within a family: filled, hollow, half, other half
+        kin[style.family] = kin.get(style.family, -1) + 1
+        fills[name] = ("full", "none", "left", "bottom")[kin[style.family]]
     figure, axes = canvas(
         title,
         f"Lines: mean; {interval_note(pd.concat(summaries.values())['n'], 'bands')}.",
@@ -75,14 +75,14 @@ def states_by_pass(table: pd.DataFrame, title: str = "What does each pass change
         sharex=True,
     )
     for i, (ax, (column, summary)) in enumerate(zip(axes.flat, summaries.items(), strict=False)):
-        for name, seen in look.items():
+        for name, style in look.items():
             part = summary[summary["model"] == name].sort_values("iteration")
             x = part["iteration"].to_numpy(dtype=float)
             low, high = (part[end].clip(*_ENDS.get(column, (None, None))) for end in ("low", "high"))
             if column == "norm":  # which may have a logarithmic axis
                 low = low.where(low > 0, part["mean"] / 2)
-            ax.fill_between(x, low, high, color=seen.shade, alpha=0.18, linewidth=0)
-            _marked(ax.plot(x, part["mean"])[0], seen, fills[name])
+            ax.fill_between(x, low, high, color=style.shade, alpha=0.18, linewidth=0)
+            _marked(ax.plot(x, part["mean"])[0], style, fills[name])
         head = _MEASURES[column]
         if column == "norm" and wide(summary["mean"]):
             log_axis(ax)
@@ -103,10 +103,10 @@ def states_by_pass(table: pd.DataFrame, title: str = "What does each pass change
     return figure
 
 
-def _marked(line: Line2D, seen: Look, fill: str) -> Line2D:
+def _marked(line: Line2D, look: Look, fill: str) -> Line2D:
     """The line in this look, its marker filled, hollow or half full."""
-    line.set(color=seen.shade, linestyle=seen.line, linewidth=1.8, marker=seen.marker, markersize=6)
-    line.set(markeredgecolor=seen.shade, markeredgewidth=1.2, markerfacecoloralt="white")
+    line.set(color=look.shade, linestyle=look.line, linewidth=1.8, marker=look.marker, markersize=6)
+    line.set(markeredgecolor=look.shade, markeredgewidth=1.2, markerfacecoloralt="white")
     if fill == "none":
         line.set_markerfacecolor("white")  # not fillstyle "none", through which the line would be seen
     else:
@@ -135,23 +135,23 @@ def stability(
     known(table["weights"], _WEIGHTS)
     if (table["norm"] <= 0).any():
         raise InputError("The figure 'stability' needs values above zero in 'norm'.")
-    kept = _bounded(table)
-    require(kept, (), "stability")
-    seen = _forms(table["form"])
-    present = [weights for weights in _WEIGHTS if weights in set(kept["weights"])]
+    rows = _bounded(table)
+    require(rows, (), "stability")
+    look = _forms(table["form"])
+    present = [weights for weights in _WEIGHTS if weights in set(rows["weights"])]
     by = ["weights", "form", "iteration"]
-    means = summarise(kept.assign(norm=np.log(kept["norm"])), by, "norm").sort_values("iteration")
+    means = summarise(rows.assign(norm=np.log(rows["norm"])), by, "norm").sort_values("iteration")
     means[["mean", "low", "high"]] = np.exp(means[["mean", "low", "high"]])
-    cut, reference = len(kept) < len(table), (kept["form"] == "every").any()
-    drawn = kept.groupby(["form", "weights"]).size().index
-    gone = [f"{form} {_WEIGHTS[w]}" for form, w in table.groupby(["form", "weights"]).size().index.difference(drawn)]
+    cut, reference = len(rows) < len(table), (rows["form"] == "every").any()
+    lines = rows.groupby(["form", "weights"]).size().index
+    gone = [f"{form} {_WEIGHTS[w]}" for form, w in table.groupby(["form", "weights"]).size().index.difference(lines)]
     figure, axes = canvas(
         title,
         f"Lines: {'geometric mean; ' if means['n'].max() > 1 else ''}{interval_note(means['n'], 'bands')}"
         f"{f'; dashed: (1 + α)^t, the gain of the identity, for α = {alpha:g}' if reference else ''}"
         f"{f'; cross: the next pass is beyond {CEILING:,.0f}' if cut else ''}."
         + (f" Beyond it from the first pass on: {', '.join(gone).replace('_', ' ')}." if gone else ""),
-        0.4 + len(present) * max(2.3, 0.5 + 0.19 * len(seen)),
+        0.4 + len(present) * max(2.3, 0.5 + 0.19 * len(look)),
         rows=len(present),
         sharex=True,
         sharey=True,
@@ -159,7 +159,7 @@ def stability(
     last, labels = int(table["iteration"].max()), []
     for ax, weights in zip(axes[:, 0], present, strict=True):
         ends = []
-        for form, (colour, line, marker) in seen.items():
+        for form, (colour, line, marker) in look.items():
             part = means[(means["weights"] == weights) & (means["form"] == form)]
             if part.empty:
                 continue
@@ -205,6 +205,6 @@ def _forms(names: pd.Series) -> dict[str, tuple]:
     names = list(dict.fromkeys(names))
     if len(names) > len(FORMS):
         raise InputError(f"The figure 'stability' can tell {len(FORMS)} forms apart; choose among the {len(names)}.")
-    free = iter([drawn for form, drawn in FORMS.items() if form not in names])
+    free = iter([look for form, look in FORMS.items() if form not in names])
     order = [form for form in FORMS if form in names] + [form for form in names if form not in FORMS]
     return {form: FORMS.get(form) or next(free) for form in order}

@@ -24,8 +24,8 @@ def growth(states: pd.DataFrame, passes: int) -> pd.DataFrame:
     norm, a mean over seeds, changes from one pass to the next.
     """
     rows = []
-    for (form, weights), own in states.groupby(["form", "weights"], sort=False):
-        means = own.groupby("iteration")[["norm", "accuracy"]].mean()
+    for (form, weights), part in states.groupby(["form", "weights"], sort=False):
+        means = part.groupby("iteration")[["norm", "accuracy"]].mean()
         last = means.index[-1]
         gain = (means["norm"][last] / means["norm"][passes]) ** (1 / (last - passes))
         row = {"form": form, "weights": weights, "gain per pass": gain, f"length after {last}": means["norm"][last]}
@@ -46,8 +46,13 @@ def worth(errors: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame:
     means = errors.assign(accuracy=1 - errors["error"]).groupby(["data", "model"])["accuracy"].mean().reset_index()
     means["learned"] = learned(means, counted)
     rows = []
-    for data, own in errors.groupby("data", sort=False):
-        fit, spread = worth_of_passes(own), without_one_model(own)
-        row = {"data": data, **fit._asdict(), **spread._asdict(), "seeds": int(own.groupby("model")["seed"].nunique().min())}
+    for data, runs in errors.groupby("data", sort=False):
+        fit, spread = worth_of_passes(runs), without_one_model(runs)
+        row = {
+            "data": data,
+            **fit._asdict(),
+            **spread._asdict(),
+            "seeds": int(runs.groupby("model")["seed"].nunique().min()),
+        }
         rows.append(row | {"learned": bool(means.loc[means["data"] == data, "learned"].all())})
     return pd.DataFrame(rows)

@@ -45,25 +45,25 @@ def gradient_by_pass(
     labels = []
     for ax, (column, summary) in zip(axes[:, 0], summaries.items(), strict=True):
         ends = []
-        for i, (name, seen) in enumerate(look.items()):
+        for i, (name, style) in enumerate(look.items()):
             aside = apart(i, len(look))
             part = summary[summary["model"] == name].sort_values("iteration")
             seeds = table[table["model"] == name]
             x = part["iteration"] + aside
             small = {"markersize": 5, "alpha": 0.6, "zorder": 1}
-            ax.plot(seeds["iteration"] + aside + 0.025, seeds[column], ".", color=seen.shade, **small)
-            ax.vlines(x, part["low"], part["high"], color=seen.shade, linewidth=1.8, alpha=0.55)
+            ax.plot(seeds["iteration"] + aside + 0.025, seeds[column], ".", color=style.shade, **small)
+            ax.vlines(x, part["low"], part["high"], color=style.shade, linewidth=1.8, alpha=0.55)
             ax.plot(
                 x,
                 part["mean"],
-                color=seen.shade,
+                color=style.shade,
                 linewidth=1.8,
-                linestyle=seen.line,
-                marker=seen.marker,
+                linestyle=style.line,
+                marker=style.marker,
                 markersize=7,
                 markeredgecolor="white",
             )
-            ends.append((part["mean"].iloc[-1], name, ink(seen.shade)))
+            ends.append((part["mean"].iloc[-1], name, ink(style.shade)))
         labels.append((ax, at_line_ends(ax, *zip(*ends, strict=True))))
         grid(ax, "y")
     norm, share = axes[:, 0]
@@ -108,23 +108,23 @@ def gradient_by_layer(table: pd.DataFrame, title: str = "Where in the network do
         3.7,
     )
     ax, ends, segments = axes[0, 0], [], []
-    for name, seen in looks(table["model"]).items():
+    for name, look in looks(table["model"]).items():
         part, runs = means[means["model"] == name], table[table["model"] == name]
         points = part[["depth", "mean"]].to_numpy(dtype=float)
         if part["n"].max() > 1:
-            seed_points(ax, runs["depth"], runs["norm"], seen.shade)
-        ax.plot(*points.T, color=seen.shade, linestyle=seen.line, linewidth=1.8)
-        for later, inside in ((False, seen.shade), (True, "white")):
+            seed_points(ax, runs["depth"], runs["norm"], look.shade)
+        ax.plot(*points.T, color=look.shade, linestyle=look.line, linewidth=1.8)
+        for later, inside in ((False, look.shade), (True, "white")):
             ax.plot(
                 *points[part["later"] == later].T,
-                seen.marker,
-                color=seen.shade,
+                look.marker,
+                color=look.shade,
                 markerfacecolor=inside,
                 markersize=6.5,
                 markeredgewidth=1.3,
             )
         segments += list(pairwise(points))
-        ends.append((*points[-1], name, ink(seen.shade)))
+        ends.append((*points[-1], name, ink(look.shade)))
     ax.margins(y=0.1)
     if wide(table["norm"]):
         logarithmic(ax.yaxis)
@@ -173,19 +173,19 @@ def gradient_bound(table: pd.DataFrame, title: str = "Does the residual keep the
     panels = list(zip(look, axes.flat, strict=False))
     written = []
     for name, ax in panels:
-        runs, part, seen = table[table["model"] == name], means[means["model"] == name], look[name]
+        runs, part, style = table[table["model"] == name], means[means["model"] == name], look[name]
         t = part["iteration"].to_numpy(dtype=float)
         of_runs = runs.groupby("iteration")
         curves = [
-            (part["mean"].to_numpy(), "mean", seen.shade, seen.line, 2.0),
-            (of_runs["least"].min().to_numpy(), "least text", seen.shade, DOTTED, 1.5),
+            (part["mean"].to_numpy(), "mean", style.shade, style.line, 2.0),
+            (of_runs["least"].min().to_numpy(), "least text", style.shade, DOTTED, 1.5),
             (of_runs["bound"].mean().to_numpy(), "bound claimed", GREY, DASHED, 1.3),
             (of_runs["gain"].mean().to_numpy(), "identity's gain", GREY, DASH_DOT, 1.3),
         ]
         if part["n"].max() > 1:
-            seed_points(ax, runs["iteration"], runs["ratio"], seen.shade)
+            seed_points(ax, runs["iteration"], runs["ratio"], style.shade)
         for i, (y, _, colour, line, width) in enumerate(curves):
-            mark = {"marker": seen.marker, "markersize": 6.5, "markeredgecolor": "white"} if i == 0 else {}
+            mark = {"marker": style.marker, "markersize": 6.5, "markeredgecolor": "white"} if i == 0 else {}
             ax.plot(t, y, color=colour, linestyle=line, linewidth=width, zorder=3 - i / 4, **mark)
         room = WIDTH * 72 / columns - 60  # width of a panel in points, roughly
         ax.set_title("\n".join(wrap(name, room, BODY, "bold")), loc="left", weight="bold")

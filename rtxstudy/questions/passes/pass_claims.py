@@ -10,19 +10,19 @@ from rtxstudy.numbers import aside, ends
 from rtxstudy.statistics import mean_interval
 
 
-def _gain(read: pd.DataFrame, model: str, data: str, last: int) -> tuple[float, float, float, int] | None:
+def _gain(accuracies: pd.DataFrame, model: str, data: str, last: int) -> tuple[float, float, float, int] | None:
     """Accuracy after the last pass of training minus that after the first, with its interval over seeds."""
-    own = read[(read["model"] == model) & (read["data"] == data)]
-    by_seed = own.pivot(index="seed", columns="iteration", values="accuracy")
-    if own.empty or not {1, last} <= set(by_seed):
+    part = accuracies[(accuracies["model"] == model) & (accuracies["data"] == data)]
+    by_seed = part.pivot(index="seed", columns="iteration", values="accuracy")
+    if part.empty or not {1, last} <= set(by_seed):
         return None
     return tuple(mean_interval((by_seed[last] - by_seed[1]).dropna()))
 
 
-def read_after(read: pd.DataFrame, last: int) -> list[Claim]:
-    """What later passes add. ``read``: ``data``, ``model``, ``seed``, ``iteration``, ``accuracy``."""
-    generated = _gain(read, "recurrent-1x4x64 none", "embedded", last)
-    headline = _gain(read, "recurrent-3x4x256 uniform", "sst2", last)
+def read_after(accuracies: pd.DataFrame, last: int) -> list[Claim]:
+    """What later passes add. ``accuracies``: ``data``, ``model``, ``seed``, ``iteration``, ``accuracy``."""
+    generated = _gain(accuracies, "recurrent-1x4x64 none", "embedded", last)
+    headline = _gain(accuracies, "recurrent-3x4x256 uniform", "sst2", last)
     return [
         claim(
             "On the generated texts the later passes do the work: a one-layer loop gains {gain:points} points from "
@@ -40,10 +40,10 @@ def read_after(read: pd.DataFrame, last: int) -> list[Claim]:
     ]
 
 
-def read_title(read: pd.DataFrame, last: int) -> Claim:
+def read_title(accuracies: pd.DataFrame, last: int) -> Claim:
     generated, headline = (
-        _gain(read, "recurrent-1x4x64 none", "embedded", last),
-        _gain(read, "recurrent-3x4x256 uniform", "sst2", last),
+        _gain(accuracies, "recurrent-1x4x64 none", "embedded", last),
+        _gain(accuracies, "recurrent-3x4x256 uniform", "sst2", last),
     )
     return claim(
         "Later passes are worth {gain:.0f} points on the generated texts, and nothing on SST-2",
@@ -53,10 +53,10 @@ def read_title(read: pd.DataFrame, last: int) -> Claim:
     )
 
 
-def leaving(left: pd.DataFrame) -> list[Claim]:
-    """Early exit beside fixed passes; ``left``: of ``exits.exit_differences``."""
-    fixed = int((left["fixed_throughput"] >= left["throughput"]).sum()) if len(left) else 0
-    sure = row(left, data="sst2", criterion="confidence")
+def leaving(exits: pd.DataFrame) -> list[Claim]:
+    """Early exit beside fixed passes; ``exits``: of ``exits.exit_differences``."""
+    fixed = int((exits["fixed_throughput"] >= exits["throughput"]).sum()) if len(exits) else 0
+    sure = row(exits, data="sst2", criterion="confidence")
     return [
         claim(
             "On SST-2 leaving by confidence takes {passes:.1f} of 4 passes and gives {speed:.1f} times the throughput.",
@@ -67,18 +67,18 @@ def leaving(left: pd.DataFrame) -> list[Claim]:
         claim(
             "But for each of the {n:word} exits a fixed number of passes is as fast at no lower mean accuracy, so no "
             "exit is needed here.",
-            holds=fixed == len(left),
-            n=len(left) or None,
+            holds=fixed == len(exits),
+            n=len(exits) or None,
         ),
     ]
 
 
-def leaving_title(left: pd.DataFrame) -> Claim:
-    fixed = (left["fixed_throughput"] >= left["throughput"]).all()
+def leaving_title(exits: pd.DataFrame) -> Claim:
+    fixed = (exits["fixed_throughput"] >= exits["throughput"]).all()
     return claim(
         "A fixed number of passes is as fast as every early exit, at no lower accuracy",
         holds=bool(fixed),
-        n=len(left) or None,
+        n=len(exits) or None,
     )
 
 
@@ -156,17 +156,17 @@ def worth(fits: pd.DataFrame) -> list[Claim]:
 
 def composition(table: pd.DataFrame) -> list[Claim]:
     """What passes gain on the texts with most operators."""
-    own = table[(table["arm"] == "fixed parameters") & (table["depth"] == table["depth"].max())]
-    by_passes = own.pivot(index="seed", columns="iterations", values="accuracy")
+    rows = table[(table["arm"] == "fixed parameters") & (table["depth"] == table["depth"].max())]
+    by_passes = rows.pivot(index="seed", columns="iterations", values="accuracy")
     gain = mean_interval((by_passes.iloc[:, -1] - by_passes.iloc[:, 0]).dropna()) if by_passes.shape[1] > 1 else None
     return [
         claim(
             "On texts with {n} operators, {many} passes of one layer instead of {few} are worth {gain:points} points "
             "({interval}).",
             holds=bool(gain) and gain.low > 0,
-            n=own["depth"].iloc[0] if len(own) else None,
-            many=by_passes.columns[-1] if len(own) else None,
-            few="one" if len(own) else None,
+            n=rows["depth"].iloc[0] if len(rows) else None,
+            many=by_passes.columns[-1] if len(rows) else None,
+            few="one" if len(rows) else None,
             gain=gain[0] if gain else None,
             interval=ends(*gain[1:3]) if gain else None,
         )
@@ -174,8 +174,8 @@ def composition(table: pd.DataFrame) -> list[Claim]:
 
 
 def composition_title(table: pd.DataFrame) -> Claim:
-    own = table[table["arm"] == "fixed parameters"]
-    ends = own.groupby(["depth", "iterations"])["accuracy"].mean().unstack("iterations")
+    rows = table[table["arm"] == "fixed parameters"]
+    ends = rows.groupby(["depth", "iterations"])["accuracy"].mean().unstack("iterations")
     gain = ends.iloc[:, -1] - ends.iloc[:, 0]
     return claim(
         "One layer passed {many} times instead of once gains {most:.0f} points where {deep} operators are composed",

@@ -58,14 +58,14 @@ def states_by_pass(
                 "token_correlation": _token_correlation(h, real),
             }
             if t > 0:
-                before, found = out.pass_states[t - 1].double(), logits[t - 1]
+                before, pass_logits = out.pass_states[t - 1].double(), logits[t - 1]
                 first = config.prelude_layers + (t - 1) * config.num_hidden_layers
                 measured |= {
                     "cosine": _mean(F.cosine_similarity(h, before, dim=-1), real),
                     "distance": _mean((h - before).norm(dim=-1) / before.norm(dim=-1), real),
-                    "accuracy": (found.argmax(dim=1) == labels).double(),
-                    "loss": F.cross_entropy(found, labels, reduction="none"),
-                    "changed": (found.argmax(dim=1) != settled).double(),
+                    "accuracy": (pass_logits.argmax(dim=1) == labels).double(),
+                    "loss": F.cross_entropy(pass_logits, labels, reduction="none"),
+                    "changed": (pass_logits.argmax(dim=1) != settled).double(),
                     "entropy": _entropy(out.attentions[first : first + config.num_hidden_layers], real),
                 }
             sums[t] += [float(measured[name].sum()) if name in measured else math.nan for name in MEASURES]

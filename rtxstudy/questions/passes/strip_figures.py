@@ -57,16 +57,16 @@ def passes_strip(table: pd.DataFrame, title: str = "What does the encoder answer
     ax.plot([zero, zero], [0, height - _HEAD], color=GREY, linewidth=0.8, zorder=3)
     most = table["attention"].max()
     for k, number in enumerate(passes):
-        own = table[table["pass"] == number].sort_values("place")
+        part = table[table["pass"] == number].sort_values("place")
         top = height - _HEAD - k * row
         if k:
             ax.plot([0, _PAGE], [top, top], color=FAINT, linewidth=0.8, zorder=0)
         middle = top - row / 2
         ax.text(0, middle, f"pass {number}", va="center_baseline", weight="bold")
-        for (line, x, width), word in zip(spots, own.itertuples(index=False), strict=True):
+        for (line, x, width), word in zip(spots, part.itertuples(index=False), strict=True):
             y = middle + (lines - 1) * _LINE / 2 - line * _LINE
             _chip(ax, _NAME + x, y, width, word.word, word.attention / most)
-        _bar(ax, zero, middle, own["positive"].iloc[0])
+        _bar(ax, zero, middle, part["positive"].iloc[0])
     return figure
 
 
@@ -74,11 +74,11 @@ def alt(table: pd.DataFrame) -> str:
     """The alternative text of the figure: the sentence, and the answer after each pass."""
     first = table[table["pass"] == table["pass"].min()].sort_values("place")
     after = table.drop_duplicates("pass").sort_values("pass")
-    said = [
+    answers = [
         f"{label} with {share:.1%} after pass {number}".replace("%", " %")
         for number, (label, share) in zip(after["pass"], map(_answer, after["positive"]), strict=True)
     ]
-    listed = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
+    listed = f"{', '.join(answers[:-1])} and {answers[-1]}" if len(answers) > 1 else answers[0]
     return f"The answer to the sentence “{' '.join(first['word'])}” is {listed}."
 
 

@@ -78,12 +78,12 @@ def states(study: Study, forms: LoopForms) -> States:
     return States(by_pass, random_depth, label, composed.passes, study.profile.loops[0].passes)
 
 
-def draw_accuracy(study: Study, seen: States) -> Drawing:
-    title = study.title(pass_claims.read_title, seen.read, seen.read_passes, otherwise="Accuracy after each pass")
+def draw_accuracy(study: Study, loops: States) -> Drawing:
+    title = study.title(pass_claims.read_title, loops.read, loops.read_passes, otherwise="Accuracy after each pass")
     return Drawing(
-        worth_figures.accuracy_by_pass(seen.read, trained_depth=seen.read_passes, title=title),
+        worth_figures.accuracy_by_pass(loops.read, trained_depth=loops.read_passes, title=title),
         "11_accuracy_by_iteration",
-        seen.read[["data", "model", "form", "seed", "iteration", "accuracy", "loss"]],
+        loops.read[["data", "model", "form", "seed", "iteration", "accuracy", "loss"]],
         alt="Test accuracy read after each of up to twelve passes, for loops trained with a fixed "
         "and with a random number of passes.",
     )
@@ -95,9 +95,9 @@ def most_frequent(study: Study) -> pd.DataFrame:
     return pd.concat([study.counting_words(spec).assign(data=label) for label, spec in specs.items()])
 
 
-def early_exits(study: Study, forms: LoopForms, seen: States) -> Exits:
+def early_exits(study: Study, forms: LoopForms, loops: States) -> Exits:
     """Leaving early on the loops that are trained with random depth."""
-    leaving = seen.random_depth + forms.arms[study.profile.loops[-1], "random_depth"]
+    leaving = loops.random_depth + forms.arms[study.profile.loops[-1], "random_depth"]
     ways = study.measure(measured.early_exits, leaving)
     differences = exits.exit_differences(ways, leaving.part("exit_predictions"))
     return Exits(ways, differences.assign(learned=glance.learned(differences, study.ask(most_frequent))))
@@ -116,16 +116,16 @@ def draw_exits(study: Study, leaving: Exits) -> Drawing:
     )
 
 
-def draw_states(study: Study, seen: States) -> Drawing:
-    on_composed = seen.trained[seen.trained["data"] == seen.composed]
-    drawn = on_composed[(on_composed["iteration"] <= seen.passes) & on_composed["form"].isin(DRAWN)]
-    drawn = drawn.assign(model=drawn["form"])
+def draw_states(study: Study, loops: States) -> Drawing:
+    on_composed = loops.trained[loops.trained["data"] == loops.composed]
+    figure_rows = on_composed[(on_composed["iteration"] <= loops.passes) & on_composed["form"].isin(DRAWN)]
+    figure_rows = figure_rows.assign(model=figure_rows["form"])
     return Drawing(
         loop_figures.states_by_pass(
-            drawn, study.title(pass_claims.states_title, drawn, otherwise="The state after each pass")
+            figure_rows, study.title(pass_claims.states_title, figure_rows, otherwise="The state after each pass")
         ),
         "11_states",
-        drawn,
+        figure_rows,
         alt="Length of the state, similarity to the state before, step, correlation of tokens, "
         "accuracy and attention entropy after each pass.",
         caption="Token correlation near 1 would mean that all tokens of a text have become one. Attention entropy: "
@@ -133,16 +133,20 @@ def draw_states(study: Study, seen: States) -> Drawing:
     )
 
 
-def lengths(study: Study, seen: States) -> pd.DataFrame:
+def lengths(study: Study, loops: States) -> pd.DataFrame:
     """The length of the state after each pass of each residual form on composed texts, trained and untrained."""
-    rows = seen.by_pass["data"].eq(seen.composed) & seen.by_pass["form"].isin(RESIDUALS) & (seen.by_pass["iteration"] > 0)
-    return seen.by_pass.loc[rows, ["form", "weights", "seed", "iteration", "norm", "accuracy"]]
+    rows = (
+        loops.by_pass["data"].eq(loops.composed)
+        & loops.by_pass["form"].isin(RESIDUALS)
+        & (loops.by_pass["iteration"] > 0)
+    )
+    return loops.by_pass.loc[rows, ["form", "weights", "seed", "iteration", "norm", "accuracy"]]
 
 
-def draw_stability(study: Study, seen: States, by_form: pd.DataFrame) -> Drawing:
+def draw_stability(study: Study, loops: States, by_form: pd.DataFrame) -> Drawing:
     title = study.title(pass_claims.stability_title, by_form, otherwise="Length of the state by pass")
     return Drawing(
-        loop_figures.stability(by_form, alpha=0.5, trained_depth=seen.passes, title=title),
+        loop_figures.stability(by_form, alpha=0.5, trained_depth=loops.passes, title=title),
         "11_stability",
         by_form,
         alt="Length of the state after each of twelve passes for each form of the loop, at "
@@ -150,9 +154,9 @@ def draw_stability(study: Study, seen: States, by_form: pd.DataFrame) -> Drawing
     )
 
 
-def growth(study: Study, seen: States, by_form: pd.DataFrame) -> pd.DataFrame:
+def growth(study: Study, loops: States, by_form: pd.DataFrame) -> pd.DataFrame:
     """The mean factor by which the state grows in each pass beyond those of training (:func:`loop_tables.growth`)."""
-    return loop_tables.growth(by_form, seen.passes)
+    return loop_tables.growth(by_form, loops.passes)
 
 
 def growth_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -82,15 +82,15 @@ def worth_of_passes(runs: pd.DataFrame) -> Worth:
         )
     squares, floor, scale = _curves(layers * passes ** PHI[:, None, None], error)  # (φ, beta)
     profile = squares.min(axis=1)
-    at = int(profile.argmin())
-    least, beta = float(profile[at]), int(squares[at].argmin())
+    best = int(profile.argmin())
+    least, beta = float(profile[best]), int(squares[best].argmin())
     limit = least * (1 + stats.f.ppf(CONFIDENCE, 1, n - 4) / (n - 4))
     inside = np.flatnonzero(profile <= limit)
     low = -np.inf if inside[0] == 0 else float(PHI[inside[0]])
     high = np.inf if inside[-1] == len(PHI) - 1 else float(PHI[inside[-1]])
-    if at in (0, len(PHI) - 1) or not (np.isfinite(low) or np.isfinite(high)):
+    if best in (0, len(PHI) - 1) or not (np.isfinite(low) or np.isfinite(high)):
         return Worth(np.nan, low, high, np.nan, np.nan, np.nan, n)
-    return Worth(float(PHI[at]), low, high, float(floor[at, beta]), float(scale[at, beta]), float(BETA[beta]), n)
+    return Worth(float(PHI[best]), low, high, float(floor[best, beta]), float(scale[best, beta]), float(BETA[beta]), n)
 
 
 def without_one_model(runs: pd.DataFrame) -> Range:
@@ -100,11 +100,11 @@ def without_one_model(runs: pd.DataFrame) -> Range:
     undetermined without one of them. Models that the fit needs are skipped. runs: as for :func:`worth_of_passes`, with a
     column ``model``.
     """
-    found = []
+    phis = []
     for model in runs["model"].unique():
         with contextlib.suppress(InputError):
-            found.append(worth_of_passes(runs[runs["model"] != model]).phi)
-    return Range(float(np.min(found)), float(np.max(found))) if found else Range(np.nan, np.nan)
+            phis.append(worth_of_passes(runs[runs["model"] != model]).phi)
+    return Range(float(np.min(phis)), float(np.max(phis))) if phis else Range(np.nan, np.nan)
 
 
 def by_composition(runs: Sequence[Run], data: Prepared, results: Path | None = None) -> pd.DataFrame:
@@ -116,8 +116,8 @@ def by_composition(runs: Sequence[Run], data: Prepared, results: Path | None = N
     composed = data.rows("test")["depth"]
     parts = []
     for run in runs:
-        found = store.part(run, "predictions", results).sort_values("row")
-        right = (found["label"] == found["prediction"]).groupby(composed.to_numpy()[found["row"]])
+        predictions = store.part(run, "predictions", results).sort_values("row")
+        right = (predictions["label"] == predictions["prediction"]).groupby(composed.to_numpy()[predictions["row"]])
         part = right.agg(accuracy="mean", n="size").rename_axis("depth").reset_index()
         m = run.metrics
         sizes = {"layers": m["num_hidden_layers"], "iterations": m["recurrent_depth"]}

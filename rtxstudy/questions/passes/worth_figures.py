@@ -53,12 +53,12 @@ def accuracy_by_pass(
     labels = []
     for i, (ax, data) in enumerate(zip(axes[:, 0], panels, strict=True)):
         ends = []
-        for j, (name, seen) in enumerate(look.items()):
+        for j, (name, style) in enumerate(look.items()):
             part = means[(means["data"] == data) & (means["model"] == name)]
             if part.empty:
                 continue
-            mean_line(ax, part["iteration"] + apart(j, len(look)), part, seen)
-            ends.append((part["mean"].iloc[-1], name, ink(seen.shade)))
+            mean_line(ax, part["iteration"] + apart(j, len(look)), part, style)
+            ends.append((part["mean"].iloc[-1], name, ink(style.shade)))
         trained_line(ax, trained_depth, named=i == 0)
         percent_axis(ax)
         ax.set_title(str(data), loc="left", weight="bold")
@@ -92,7 +92,7 @@ def composition(table: pd.DataFrame, title: str = "Do more passes read deeper se
             f"The figure 'composition' can tell {len(_MARKERS)} numbers of passes apart; choose among the {len(passes)}."
         )
     shades = [to_hex(colour) for colour in colormaps["Oranges"](np.linspace(0.42, 1, len(passes)))]
-    seen = {r: Look("", shades[i], _MARKERS[i], shades[i], "-") for i, r in enumerate(passes)}
+    look = {r: Look("", shades[i], _MARKERS[i], shades[i], "-") for i, r in enumerate(passes)}
     means = summarise(table, [*line, "depth"]).sort_values(["iterations", "layers", "depth"])
     panels = list(table["arm"].unique())
     most = table.groupby("arm")[["layers", "iterations"]].apply(lambda rows: len(rows.drop_duplicates())).max()
@@ -108,11 +108,11 @@ def composition(table: pd.DataFrame, title: str = "Do more passes read deeper se
     for ax, arm in zip(axes[:, 0], panels, strict=True):
         of_arm = means[means["arm"] == arm]
         several, ends = of_arm["layers"].nunique() > 1, []
-        found = list(of_arm.groupby(["iterations", "layers"], sort=False))
-        for i, ((r, layers), part) in enumerate(found):
-            mean_line(ax, part["depth"] + apart(i, len(found)), part, seen[r])
+        groups = list(of_arm.groupby(["iterations", "layers"], sort=False))
+        for i, ((r, layers), part) in enumerate(groups):
+            mean_line(ax, part["depth"] + apart(i, len(groups)), part, look[r])
             words = f"{layers} layer{'s' if layers != 1 else ''} × {r}" if several else f"R = {r}"
-            ends.append((part["mean"].iloc[-1], words, ink(seen[r].shade)))
+            ends.append((part["mean"].iloc[-1], words, ink(look[r].shade)))
         constant = (of_arm["layers"] * of_arm["iterations"]).unique()
         head = [str(arm)]
         if several:
@@ -153,7 +153,7 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
     if lacking := [data for data in panels if data not in set(fits["data"])]:
         raise InputError(f"The figure 'worth' has no fit for '{lacking[0]}'; give a row of fits for each data set.")
     means = summarise(table, ["data", "model", "layers", "iterations"], "error")
-    own, loop = looks(["standard", "recurrent"]).values()
+    standard, loop = looks(["standard", "recurrent"]).values()
     figure, axes = canvas(
         title,
         "A block of N layers passed r times is worth N·r^φ layers; φ\xa0=\xa01: as good as so many layers of their own, "
@@ -161,24 +161,24 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
         0.45 + (3.6 if len(panels) == 1 else (2.7 if len(panels) == 2 else 2.2) * len(panels)),
         rows=len(panels),
         sharex=True,
-        key=[_curved(own, "layers of their own"), _curved(loop, "loops: layers × passes; curve: one layer")],
+        key=[_curved(standard, "layers of their own"), _curved(loop, "loops: layers × passes; curve: one layer")],
     )
     every = (table["layers"] * table["iterations"]).to_numpy(dtype=float)
     written = []
     for ax, data in zip(axes[:, 0], panels, strict=True):
         runs, part = table[table["data"] == data], means[means["data"] == data]
         fit = fits[fits["data"] == data].iloc[0]
-        curves = _curves(ax, fit, every.max(), own, loop)
-        for seen, wanted in ((own, runs["iterations"] == 1), (loop, runs["iterations"] > 1)):
+        curves = _curves(ax, fit, every.max(), standard, loop)
+        for look, rows in ((standard, runs["iterations"] == 1), (loop, runs["iterations"] > 1)):
             if part["n"].max() > 1:
-                of = runs[wanted]
-                seed_points(ax, of["layers"] * of["iterations"], of["error"], seen.colour)
-            of = part[(part["iterations"] == 1) if seen is own else (part["iterations"] > 1)]
+                points = runs[rows]
+                seed_points(ax, points["layers"] * points["iterations"], points["error"], look.colour)
+            points = part[(part["iterations"] == 1) if look is standard else (part["iterations"] > 1)]
             ax.plot(
-                of["layers"] * of["iterations"],
-                of["mean"],
-                seen.marker,
-                color=seen.colour,
+                points["layers"] * points["iterations"],
+                points["mean"],
+                look.marker,
+                color=look.colour,
                 markersize=8,
                 markeredgecolor="white",
                 zorder=4,
@@ -197,34 +197,34 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
     last.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
     last.xaxis.set_minor_locator(NullLocator())
     for ax, part, segments in written:
-        of = part[part["iterations"] > 1]
-        if of.empty:
+        points = part[part["iterations"] > 1]
+        if points.empty:
             continue
         for row in part[part["iterations"] == 1].itertuples(index=False):  # labels must not cover these marks
             segments.append(((row.layers * 0.96, row.mean), (row.layers * 1.04, row.mean)))
-        words = [f"{layers}×{r}" for layers, r in zip(of["layers"], of["iterations"], strict=True)]
-        x, y = (of["layers"] * of["iterations"]).to_numpy(dtype=float), of["mean"].to_numpy()
-        place(ax, x, y, words, [5.0] * len(of), [ink(loop.colour)] * len(of), segments=segments)
+        words = [f"{layers}×{r}" for layers, r in zip(points["layers"], points["iterations"], strict=True)]
+        x, y = (points["layers"] * points["iterations"]).to_numpy(dtype=float), points["mean"].to_numpy()
+        place(ax, x, y, words, [5.0] * len(points), [ink(loop.colour)] * len(points), segments=segments)
     return figure
 
 
-def _curved(seen: Look, words: str) -> Line2D:
+def _curved(look: Look, words: str) -> Line2D:
     """The handle of a mark and its curve in the key."""
-    return Line2D([], [], color=seen.colour, marker=seen.marker, markersize=6.5, linewidth=1.5, label=words)
+    return Line2D([], [], color=look.colour, marker=look.marker, markersize=6.5, linewidth=1.5, label=words)
 
 
-def _curves(ax: Axes, fit: pd.Series, most: float, own: Look, loop: Look) -> list:
+def _curves(ax: Axes, fit: pd.Series, most: float, standard: Look, loop: Look) -> list:
     """Draw the fitted law of a standard encoder and of one layer passed r times; returns the segments drawn."""
     if not np.isfinite(fit[["E", "A", "beta"]].to_numpy(dtype=float)).all():
         return []
     x = np.geomspace(1, max(most, 1.01), 80)
-    curves = [(own, 1.0)]
+    curves = [(standard, 1.0)]
     if np.isfinite(fit["phi"]) and not np.isclose(fit["phi"], 1, atol=1e-6):
         curves.append((loop, float(fit["phi"])))
     segments = []
-    for seen, exponent in curves:
+    for look, exponent in curves:
         y = fit["E"] + fit["A"] * x ** (-fit["beta"] * exponent)
-        ax.plot(x, y, color=seen.colour, linewidth=1.5, alpha=0.8, zorder=2)
+        ax.plot(x, y, color=look.colour, linewidth=1.5, alpha=0.8, zorder=2)
         segments += list(pairwise(zip(x[::4], y[::4], strict=True)))
     return segments
 

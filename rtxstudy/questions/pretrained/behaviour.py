@@ -40,8 +40,8 @@ def reach(encoder: Encoder, length: int) -> pd.DataFrame:
     ids = torch.randint(encoder.config.vocab_size, (1, length), generator=torch.Generator().manual_seed(0))
     with reading(encoder):
         attentions = encoder(ids.to(encoder.device), output_attentions=True).attentions
-        seen = torch.stack([(weights[0] > 0).any(dim=0) for weights in attentions]).cpu().numpy()  # (layers, T, T)
-    edges = np.diff(seen.astype(np.int8), axis=-1, prepend=0, append=0)  # 1 where a stretch starts, −1 after its end
+        visible = torch.stack([(weights[0] > 0).any(dim=0) for weights in attentions]).cpu().numpy()  # (layers, T, T)
+    edges = np.diff(visible.astype(np.int8), axis=-1, prepend=0, append=0)  # 1 where a stretch starts, −1 after its end
     layer, token, first = np.nonzero(edges == 1)
     last = np.nonzero(edges == -1)[2]  # the index after the end, counted from 0, is the end counted from 1
     return pd.DataFrame({"layer": layer + 1, "token": token + 1, "first": first + 1, "last": last})

@@ -42,10 +42,10 @@ def precisions(pools: Mapping[str, Prepared], rows: int, embedders: Iterable[Emb
     for panel, pool in pools.items():
         texts = pool.rows("test").groupby("label").head(rows)
         labels = texts["label"].to_numpy()
-        found = {"chance": retrieval.chance(labels)}
+        by_model = {"chance": retrieval.chance(labels)}
         for model, vectors in representations(texts["text"].tolist(), embedders).items():
-            found[model] = retrieval.precision_at_k(retrieval.neighbours(vectors, K), labels)
-        table = pd.DataFrame(found).rename_axis("text").melt(var_name="model", value_name="precision", ignore_index=False)
+            by_model[model] = retrieval.precision_at_k(retrieval.neighbours(vectors, K), labels)
+        table = pd.DataFrame(by_model).rename_axis("text").melt(var_name="model", value_name="precision", ignore_index=False)
         parts.append(table.reset_index().assign(panel=panel))
     return pd.concat(parts, ignore_index=True)[["panel", "model", "text", "precision"]]
 
@@ -72,12 +72,12 @@ def differences(table: pd.DataFrame, original: str) -> pd.DataFrame:
     """
     rows = []
     for panel, part in table.groupby("panel", sort=False):
-        found = part.pivot(index="text", columns="model", values="precision")
-        made = [model for model in part["model"].unique() if model.startswith(f"{original} ")]
-        taught = [model for model in made if model.endswith(DISTILLED)]
-        pairs = [*((model, original) for model in made), (taught[-1], taught[0])]
+        by_text = part.pivot(index="text", columns="model", values="precision")
+        variants = [model for model in part["model"].unique() if model.startswith(f"{original} ")]
+        taught = [model for model in variants if model.endswith(DISTILLED)]
+        pairs = [*((model, original) for model in variants), (taught[-1], taught[0])]
         for a, b in pairs:
-            mean, low, high, n = mean_interval(found[a] - found[b])
+            mean, low, high, n = mean_interval(by_text[a] - by_text[b])
             row = {"panel": panel, "comparison": f"{a} − {b}", "difference": mean, "low": low, "high": high, "n": n}
             rows.append(row)
     return pd.DataFrame(rows)

@@ -118,12 +118,12 @@ def _numbered(number: int, text: str, lines: int) -> str:
     """The number and the beginning of the sentence that fits into ``lines`` lines, cut between words if possible."""
     space = "\u2007"  # as wide as a digit, so that all lines begin at the same place
     room = _LABEL - extent(3 * space, BODY)[0]
-    kept, mark = " ".join(text.split()), ""
-    if len(kept) > 40 * lines:  # longer than any line; this bounds the loop below
-        kept, mark = kept[: 40 * lines], " …"
-    while len(rows := wrap(kept + mark, room, BODY)) > lines or extent("\n".join(rows), BODY)[0] > room:
-        head = kept.rpartition(" ")[0]
-        kept, mark = (head, " …") if head else (kept[:-1], "…")
+    beginning, mark = " ".join(text.split()), ""
+    if len(beginning) > 40 * lines:  # longer than any line; this bounds the loop below
+        beginning, mark = beginning[: 40 * lines], " …"
+    while len(rows := wrap(beginning + mark, room, BODY)) > lines or extent("\n".join(rows), BODY)[0] > room:
+        head = beginning.rpartition(" ")[0]
+        beginning, mark = (head, " …") if head else (beginning[:-1], "…")
     return f"{number}".rjust(2, space) + space + f"\n{3 * space}".join(rows)
 
 
@@ -138,12 +138,12 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
     """
     require(table, ("model", "k", "panel", "mean", "low", "high", "n"), "retrieval")
     one_row_each(table, ("panel", "model", "k"), "retrieval")
-    drawn = table[table["model"] != CHANCE]
-    require(drawn, (), "retrieval")
-    look, ks = looks(drawn["model"]), sorted(drawn["k"].unique())
+    figure_rows = table[table["model"] != CHANCE]
+    require(figure_rows, (), "retrieval")
+    look, ks = looks(figure_rows["model"]), sorted(figure_rows["k"].unique())
     k = f"{ks[0]}" if len(ks) == 1 else "k"
-    labels = drawn["model"] if len(ks) == 1 else drawn["model"] + ", k = " + drawn["k"].astype(str)
-    panels = list(drawn.assign(label=labels).groupby("panel", sort=False))
+    labels = figure_rows["model"] if len(ks) == 1 else figure_rows["model"] + ", k = " + figure_rows["k"].astype(str)
+    panels = list(figure_rows.assign(label=labels).groupby("panel", sort=False))
     room = WIDTH * 72 - max(extent(label, BODY)[0] for label in labels) - 3 * PAD  # points
     sizes = [" to ".join(f"{n:,}" for n in sorted(set(part["n"]))) for _, part in panels]
     heads = [
@@ -153,8 +153,8 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
     figure, axes = canvas(
         title,
         f"Share of a text's {k} nearest neighbours that have its label. Marks: mean over texts; bars: 95%\xa0interval"
-        f"{'; dashed: chance' if len(drawn) < len(table) else ''}.",
-        0.3 + 0.14 * len(panels) + 0.19 * sum(map(len, heads)) + 0.34 * len(drawn),
+        f"{'; dashed: chance' if len(figure_rows) < len(table) else ''}.",
+        0.3 + 0.14 * len(panels) + 0.19 * sum(map(len, heads)) + 0.34 * len(figure_rows),
         rows=len(panels),
         sharex=True,
         height_ratios=[len(part) + 0.6 for _, part in panels],
@@ -189,10 +189,10 @@ def attention_reach(table: pd.DataFrame, title: str = "Which tokens does a token
     for model, rows in table.groupby("model", sort=False) if "model" in table else [("", table)]:
         length = int(rows[["token", "last"]].to_numpy().max())
         for layer, part in rows.groupby("layer"):
-            seen = np.zeros((length, length), dtype=bool)  # (queries, keys)
+            visible = np.zeros((length, length), dtype=bool)  # (queries, keys)
             for run in part.itertuples(index=False):
-                seen[run.token - 1, run.first - 1 : run.last] = True
-            panels.setdefault((str(model), seen.tobytes()), (seen, []))[1].append(int(layer))
+                visible[run.token - 1, run.first - 1 : run.last] = True
+            panels.setdefault((str(model), visible.tobytes()), (visible, []))[1].append(int(layer))
     columns = min(3, len(panels))
     lines = -(-len(panels) // columns)
     room = WIDTH * 72 / columns - 50  # width of a panel in points, roughly
@@ -206,10 +206,10 @@ def attention_reach(table: pd.DataFrame, title: str = "Which tokens does a token
     )
     for ax in axes.flat[len(panels) :]:
         ax.set_visible(False)
-    for ax, ((model, _), (seen, layers)) in zip(axes.flat, panels.items(), strict=False):
-        length = len(seen)
+    for ax, ((model, _), (visible, layers)) in zip(axes.flat, panels.items(), strict=False):
+        length = len(visible)
         edges = (0.5, length + 0.5, length + 0.5, 0.5)
-        ax.imshow(seen, cmap=ListedColormap([_UNSEEN, _SEEN]), vmin=0, vmax=1, interpolation="nearest", extent=edges)
+        ax.imshow(visible, cmap=ListedColormap([_UNSEEN, _SEEN]), vmin=0, vmax=1, interpolation="nearest", extent=edges)
         words = f"{len(layers)} layers: {_numbers(layers)}" if len(layers) > 1 else f"layer {layers[0]}"
         ax.set_title("\n".join(filter(None, (model, *wrap(words, room, BODY)))), loc="left")
         ax.set(xticks=[1, length], yticks=[1, length], xlabel="token that is seen")
@@ -243,12 +243,12 @@ def norms_by_layer(table: pd.DataFrame, title: str = "Does a token's state grow 
         title, "Mean over tokens of ‖h‖ / √width; 1 is what a norm without learned weights gives.", 3.6
     )
     ax, ends, segments = axes[0, 0], [], []
-    for name, seen in looks(table["model"]).items():
+    for name, look in looks(table["model"]).items():
         part = table[table["model"] == name].sort_values("layer")
         points = part[["layer", "norm"]].to_numpy(dtype=float)
-        ax.plot(*points.T, color=seen.shade, linestyle=seen.line, linewidth=1.8, marker=seen.marker, markersize=6)
+        ax.plot(*points.T, color=look.shade, linestyle=look.line, linewidth=1.8, marker=look.marker, markersize=6)
         segments += list(pairwise(points))
-        ends.append((*points[-1], name, ink(seen.shade)))
+        ends.append((*points[-1], name, ink(look.shade)))
     ax.margins(y=0.14)  # room for names above the last points
     if wide(table["norm"]):
         logarithmic(ax.yaxis)

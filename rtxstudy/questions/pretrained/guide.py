@@ -74,20 +74,20 @@ def _batch(test: Tokens, index: np.ndarray, vocabulary: int) -> cost.Batch:
 
 
 def guide(
-    data: Prepared, pool: Prepared, rows: int, own: Embedder | None, fetch: bool, presets: Mapping[str, str] = GUIDED
+    data: Prepared, pool: Prepared, rows: int, own_model: Embedder | None, fetch: bool, presets: Mapping[str, str] = GUIDED
 ) -> pd.DataFrame:
     """:func:`sizes_and_speed`, and how often the nearest neighbour of a text has its label.
 
-    pool: the texts to search; rows: most texts of each label. own: the study's pretrained encoder. Further columns: ``nearest``
-    (the share, NaN where the weights are not at hand) and ``nearest_n`` (texts).
+    pool: the texts to search; rows: most texts of each label. own_model: the study's pretrained encoder. Further columns:
+    ``nearest`` (the share, NaN where the weights are not at hand) and ``nearest_n`` (texts).
     """
     table = sizes_and_speed(data, presets).assign(nearest=np.nan, nearest_n=np.nan)
     for place, name in enumerate(presets.values()):
-        is_own = own is not None and CHECKPOINTS[name].endswith(f"/{own.name}")
-        embedder = own if is_own else at_hand(name, fetch)
+        is_own = own_model is not None and CHECKPOINTS[name].endswith(f"/{own_model.name}")
+        embedder = own_model if is_own else at_hand(name, fetch)
         if embedder is not None:
-            found = neighbours({"": pool}, rows, embedder)
-            of_model = found[(found["model"] == embedder.name) & (found["k"] == 1)].iloc[0]
+            precision = neighbours({"": pool}, rows, embedder)
+            of_model = precision[(precision["model"] == embedder.name) & (precision["k"] == 1)].iloc[0]
             table.loc[place, ["nearest", "nearest_n"]] = of_model["mean"], of_model["n"]
     return table
 

@@ -39,17 +39,17 @@ def attention_patterns(table: pd.DataFrame, title: str = "What does each head lo
         sharey=True,
     )
     most = 0.0
-    for ax, (pattern, own) in zip(axes.flat, panels, strict=False):
-        shares = own.pivot(index="layer", columns="head", values="share")
-        drawn = ax.pcolormesh(
+    for ax, (pattern, part) in zip(axes.flat, panels, strict=False):
+        shares = part.pivot(index="layer", columns="head", values="share")
+        mesh = ax.pcolormesh(
             shares.columns, shares.index, shares, cmap=_SHADES, vmin=0, vmax=1, edgecolors="white", linewidth=0.6
         )
         layer, head = shares.stack().idxmax()
         top = shares.loc[layer, head]
         ax.text(
-            head, layer, f"{100 * top:.0f}", ha="center", va="center_baseline", size=8, color=on(drawn.to_rgba(top)[:3])
+            head, layer, f"{100 * top:.0f}", ha="center", va="center_baseline", size=8, color=on(mesh.to_rgba(top)[:3])
         )
-        ax.set_title(f"{pattern} ({100 * own['uniform'].mean():.0f} %)", loc="left", size=BODY)
+        ax.set_title(f"{pattern} ({100 * part['uniform'].mean():.0f} %)", loc="left", size=BODY)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
         most = max(most, top)

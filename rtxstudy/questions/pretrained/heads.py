@@ -53,13 +53,13 @@ def attention_patterns(texts: Sequence[str], encoder: Encoder, tokenizer: PreTra
             for number, kind in enumerate(_kinds(here, real, inner).values()):
                 kind = kind & inner[:, :, None] & real[:, None, :]  # (B, queries, keys)
                 has = kind.any(dim=-1)  # (B, queries)
-                given = (weights * kind[None, :, None]).sum(dim=-1)  # (layers, B, heads, queries)
+                attention = (weights * kind[None, :, None]).sum(dim=-1)  # (layers, B, heads, queries)
                 alike = kind.sum(dim=-1) / real.sum(dim=-1, keepdim=True)
                 for half in (0, 1):
-                    own = torch.from_numpy(np.asarray(index) % 2 == half)[:, None] & has
-                    shares[half, number] += (given * own[None, :, None]).sum(dim=(1, 3)).numpy()
-                    uniform[half, number] += float(alike[own].sum())
-                    queries[half, number] += int(own.sum())
+                    half_mask = torch.from_numpy(np.asarray(index) % 2 == half)[:, None] & has
+                    shares[half, number] += (attention * half_mask[None, :, None]).sum(dim=(1, 3)).numpy()
+                    uniform[half, number] += float(alike[half_mask].sum())
+                    queries[half, number] += int(half_mask.sum())
     places = pd.MultiIndex.from_product(
         [(0, 1), PATTERNS, range(1, depth + 1), range(1, heads + 1)], names=["half", "pattern", "layer", "head"]
     )
@@ -80,14 +80,14 @@ def _kinds(ids: Tensor, real: Tensor, inner: Tensor) -> dict[str, Tensor]:
     away = place[None, :] - place[:, None]  # (queries, keys)
     last = real.sum(dim=1) - 1  # where [SEP] is
     same = ids[:, :, None] == ids[:, None, :]
-    seen = inner[:, None, :]
+    keys = inner[:, None, :]
     kinds = (
-        (away == -1)[None] & seen,
-        (away == 1)[None] & seen,
-        (away == 0)[None] & seen,
+        (away == -1)[None] & keys,
+        (away == 1)[None] & keys,
+        (away == 0)[None] & keys,
         (place == 0)[None, None].expand(len(ids), 1, -1),
         (place[None] == last[:, None])[:, None],
-        same & (away.abs() > 1)[None] & seen,
+        same & (away.abs() > 1)[None] & keys,
     )
     return dict(zip(PATTERNS, kinds, strict=True))
 
@@ -100,13 +100,13 @@ def strongest(table: pd.DataFrame) -> pd.DataFrame:
     attention, on all texts; ``heads``: how many there are.
     """
     rows = []
-    for pattern, own in table.dropna(subset="share").groupby("pattern", sort=False):
-        by_half = {half: part.set_index(["layer", "head"]) for half, part in own.groupby("half")}
+    for pattern, of_pattern in table.dropna(subset="share").groupby("pattern", sort=False):
+        by_half = {half: part.set_index(["layer", "head"]) for half, part in of_pattern.groupby("half")}
         if len(by_half) < 2:
             continue
         layer, head = by_half[0]["share"].idxmax()
         judged = by_half[1].loc[(layer, head)]
         mean = (by_half[0]["share"] + by_half[1]["share"]) / 2
-        found = {"share": judged["share"], "uniform": judged["uniform"], "over_half": int((mean > 0.5).sum())}
-        rows.append({"pattern": pattern, "layer": layer, "head": head, **found, "heads": len(mean)})
+        shares = {"share": judged["share"], "uniform": judged["uniform"], "over_half": int((mean > 0.5).sum())}
+        rows.append({"pattern": pattern, "layer": layer, "head": head, **shares, "heads": len(mean)})
     return pd.DataFrame(rows, columns=["pattern", "layer", "head", "share", "uniform", "over_half", "heads"])

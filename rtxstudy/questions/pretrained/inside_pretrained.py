@@ -66,12 +66,12 @@ def _needs_weights(study: Study, table: pd.DataFrame) -> pd.DataFrame | Absent:
 
 
 def draw_blueprints(study: Study) -> Drawing:
-    drawn = blueprints.blueprints(DRAWN)
+    table = blueprints.blueprints(DRAWN)
     title = study.title(pretraining_claims.blueprints_title, [*DRAWN], otherwise="How they are built")
     return Drawing(
-        blueprint_figures.blueprints(drawn, title),
+        blueprint_figures.blueprints(table, title),
         "07_blueprints",
-        drawn,
+        table,
         alt=f"Drawings of {', '.join(DRAWN)} side by side: embedding, what each layer has with its "
         "norms and residuals, a strip of all layers, and how a text becomes one vector.",
     )
@@ -240,22 +240,22 @@ def probes(study: Study) -> pd.DataFrame | Absent:
     runs = study.run("baseline", "recurrent")
     loop = runs.where(model=sizes.recurrent, sharing="shared", seed=0)[0]
     without = " without the pretrained encoder" if isinstance(study.ask(alike), Absent) else ""
-    known = study.table(
+    accuracies = study.table(
         "pretraining",
         "probes",
         lambda: probing.of_encoders(study.data(sizes.data), sizes.searched_rows, study.ask(embedder), loop),
         key=f"{study.source()['fingerprint']} {loop.key} {sizes.searched_rows} rows{without}",
         optional=True,
     )
-    return _needs_weights(study, known)
+    return _needs_weights(study, accuracies)
 
 
-def draw_probes(study: Study, known: pd.DataFrame) -> Drawing:
-    title = study.title(pretraining_claims.probes_title, known, otherwise="What the layers know")
+def draw_probes(study: Study, accuracies: pd.DataFrame) -> Drawing:
+    title = study.title(pretraining_claims.probes_title, accuracies, otherwise="What the layers know")
     return Drawing(
-        probing_figures.probes(known, title=title),
+        probing_figures.probes(accuracies, title=title),
         "07_probes",
-        known.drop(columns="key"),
+        accuracies.drop(columns="key"),
         alt="Accuracy of linear probes for length, words and sentiment by layer of MiniLM and by pass "
         "of the recurrent encoder, each beside random weights.",
     )

@@ -29,12 +29,12 @@ def worth(differences: pd.DataFrame) -> list[Claim]:
 def reached(differences: pd.DataFrame, models: pd.DataFrame) -> Claim:
     """What MiniLM reaches on SST-2; ``models``: of :func:`rtxstudy.questions.summary.glance.at_a_glance`."""
     standard = row(differences, comparison=f"{MINILM} − standard-6x384", data="sst2")
-    own = row(models, model=MINILM)
+    minilm = row(models, model=MINILM)
     return claim(
         "**Pretraining decides:** MiniLM reaches {reached:percent} on SST-2, {gain:points} points above its "
         "shape trained from nothing.",
         holds=standard.low > 0.05,
-        reached=own.mean,
+        reached=minilm.mean,
         gain=standard.difference,
     )
 
@@ -75,9 +75,9 @@ def similarity_title(alike: pd.DataFrame) -> Claim:
     )
 
 
-def retrieval_title(found: pd.DataFrame) -> Claim:
-    ten = found[found["k"] == 10].set_index(["model", "panel"])["mean"]
-    panels = found["panel"].unique()
+def retrieval_title(precision: pd.DataFrame) -> Claim:
+    ten = precision[precision["k"] == 10].set_index(["model", "panel"])["mean"]
+    panels = precision["panel"].unique()
     ahead = [ten.get((MINILM, panel), float("nan")) - ten.get(("tf-idf", panel), float("nan")) for panel in panels]
     return claim(
         "MiniLM finds {domain:.0f} points more neighbours of the same domain than counting words, and {sentiment:.0f} "
@@ -158,17 +158,17 @@ def heads(best: pd.DataFrame) -> list[Claim]:
     ]
 
 
-def probes_title(known: pd.DataFrame) -> Claim:
-    if known.empty:
+def probes_title(accuracies: pd.DataFrame) -> Claim:
+    if accuracies.empty:
         return claim("", holds=None)
-    own = known[(known["model"] == MINILM) & (known["weights"] == "trained")].pivot_table(
+    rows = accuracies[(accuracies["model"] == MINILM) & (accuracies["weights"] == "trained")].pivot_table(
         index="depth", columns="task", values="accuracy"
     )
     return claim(
         "Layer by layer MiniLM gives up single words ({word:share} to {end:share}) and keeps sentiment",
-        holds=own["a word"].iloc[-1] < own["a word"].iloc[0] and own["sentiment"].iloc[-1] > own["sentiment"].iloc[0],
-        word=own["a word"].iloc[0],
-        end=own["a word"].iloc[-1],
+        holds=rows["a word"].iloc[-1] < rows["a word"].iloc[0] and rows["sentiment"].iloc[-1] > rows["sentiment"].iloc[0],
+        word=rows["a word"].iloc[0],
+        end=rows["a word"].iloc[-1],
     )
 
 

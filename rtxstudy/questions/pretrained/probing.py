@@ -77,17 +77,17 @@ def probe_texts(data: Prepared, rows: int, seed: int = 0) -> ProbeTexts:
         raise InputError(f"Only {len(train)} training texts are as long as the test texts; probes need {2 * _LEAST}.")
     tables = (train, judged)
     median = int(train["tokens"].median())
-    asked = [("length", f"at least {median} tokens", [table["tokens"].to_numpy() >= median for table in tables])]
-    held = [[set(_WORD.findall(text.lower())) for text in table["text"]] for table in tables]
-    frequent = Counter(word for words in held[0] for word in words)
+    candidates = [("length", f"at least {median} tokens", [table["tokens"].to_numpy() >= median for table in tables])]
+    word_sets = [[set(_WORD.findall(text.lower())) for text in table["text"]] for table in tables]
+    frequent = Counter(word for words in word_sets[0] for word in words)
     words = [word for word, count in frequent.most_common() if count <= len(train) / 2][:WORDS]
-    asked += [("a word", word, [np.array([word in own for own in side]) for side in held]) for word in words]
+    candidates += [("a word", word, [np.array([word in text for text in side]) for side in word_sets]) for word in words]
     if len(data.label_names) == 2:
-        asked.append((data.spec.task, data.label_names[1], [table["label"].to_numpy() == 1 for table in tables]))
+        candidates.append((data.spec.task, data.label_names[1], [table["label"].to_numpy() == 1 for table in tables]))
     questions = []
-    for task, what, answers in asked:
+    for task, what, answers in candidates:
         lengths = [table["tokens"].to_numpy() if task == "a word" else None for table in tables]
-        chosen = [_balanced(given, length, rng) for given, length in zip(answers, lengths, strict=True)]
+        chosen = [_balanced(answer, length, rng) for answer, length in zip(answers, lengths, strict=True)]
         if min(map(len, chosen)) >= 2 * _LEAST:
             (fit, judge), (of_fit, of_judge) = (
                 chosen,
@@ -120,7 +120,7 @@ def mean_states(
     """
     ids, offsets = encode(texts, tokenizer, max_length or encoder.config.max_position_embeddings)
     tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
-    found: np.ndarray | None = None
+    means: np.ndarray | None = None
     with reading(encoder):
         for index in batches(tokens.lengths, EVALUATION_TOKENS, None, seed=None, epoch=0):
             batch = collate(tokens, index, tokenizer.pad_token_id)
@@ -128,12 +128,12 @@ def mean_states(
             mask = None if mask is None else mask.to(encoder.device)
             out = encoder(batch["input_ids"].to(encoder.device), mask, output_hidden_states=True)
             for depth, state in enumerate(states := out.pass_states if by_pass else out.hidden_states):
-                if found is None:
-                    found = np.empty((len(states), len(texts), state.shape[-1]), dtype=np.float32)
+                if means is None:
+                    means = np.empty((len(states), len(texts), state.shape[-1]), dtype=np.float32)
                 weights = mask if mask is not None else batch["input_ids"].new_ones(state.shape[:2])
                 weights = weights.to(state.device, state.dtype)[..., None]  # (B, T, 1)
-                found[depth, index] = ((state * weights).sum(dim=1) / weights.sum(dim=1)).float().cpu().numpy()
-    return found
+                means[depth, index] = ((state * weights).sum(dim=1) / weights.sum(dim=1)).float().cpu().numpy()
+    return means
 
 
 def probe(train: np.ndarray, judged: np.ndarray, questions: Sequence[Question]) -> pd.DataFrame:
@@ -145,14 +145,14 @@ def probe(train: np.ndarray, judged: np.ndarray, questions: Sequence[Question]) 
     rows = []
     for depth, (fit_on, judged_on) in enumerate(zip(train, judged, strict=True)):
         right: dict[str, list[np.ndarray]] = {}
-        for asked in questions:
+        for question in questions:
             model = make_pipeline(StandardScaler(), RidgeClassifierCV(PENALTIES))
-            model.fit(fit_on[asked.train], asked.train_answers)
-            right.setdefault(asked.task, []).append(model.predict(judged_on[asked.judged]) == asked.answers)
+            model.fit(fit_on[question.train], question.train_answers)
+            right.setdefault(question.task, []).append(model.predict(judged_on[question.judged]) == question.answers)
         for task, parts in right.items():
             correct = np.concatenate(parts)
             share, half = float(correct.mean()), 1.96 * float(error_of_share(correct.mean(), len(correct)))
-            names = ", ".join(asked.asked for asked in questions if asked.task == task)
+            names = ", ".join(question.asked for question in questions if question.task == task)
             rows.append((depth, task, names, share, max(share - half, 0.0), min(share + half, 1.0), len(correct)))
     return pd.DataFrame(rows, columns=["depth", "task", "asked", "accuracy", "low", "high", "n"])
 
@@ -177,12 +177,12 @@ def of_encoders(data: Prepared, rows: int, embedder: Embedder | None, run: Run) 
 
     rows: most training texts of a probe. An encoder whose weights are not here is left out; without any the table is empty.
     """
-    known = {} if embedder is None else {embedder.name: (embedder.encoder, embedder.tokenizer)}
+    encoders = {} if embedder is None else {embedder.name: (embedder.encoder, embedder.tokenizer)}
     if run.path is not None:
         model, tokenizer = open_run(run)
-        known[run.metrics["model"]] = (model.encoder, tokenizer)
+        encoders[run.metrics["model"]] = (model.encoder, tokenizer)
     texts, parts = probe_texts(data, rows), [pd.DataFrame(columns=["model"])]
-    for name, (encoder, tokenizer) in known.items():
+    for name, (encoder, tokenizer) in encoders.items():
         torch.manual_seed(0)
         untrained = Encoder(encoder.config).eval().to(encoder.device)
         table = probes(texts, encoder, untrained, tokenizer, data.spec.max_length)

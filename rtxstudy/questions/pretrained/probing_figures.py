@@ -41,8 +41,8 @@ def probes(table: pd.DataFrame, title: str = "What do the states know?") -> Figu
     for j, model in enumerate(models):
         of_model = table[table["model"] == model]
         for i, task in enumerate(tasks):
-            ax, own = axes[i, j], of_model[of_model["task"] == task]
-            for weights, part in own.groupby("weights", sort=False):
+            ax, panel = axes[i, j], of_model[of_model["task"] == task]
+            for weights, part in panel.groupby("weights", sort=False):
                 part = part.sort_values("depth")
                 trained = weights == "trained"
                 colour = look[model].colour if trained else GREY
@@ -59,7 +59,7 @@ def probes(table: pd.DataFrame, title: str = "What do the states know?") -> Figu
                     clip_on=False,
                 )
             ax.axhline(_CHANCE, color=GREY, linewidth=1.1, zorder=1)
-            ax.set_title(task if j else f"{task}: {_shortened(own['asked'].iloc[0])}", loc="left", size=BODY)
+            ax.set_title(task if j else f"{task}: {_shortened(panel['asked'].iloc[0])}", loc="left", size=BODY)
             ax.xaxis.get_major_locator().set_params(integer=True)
             grid(ax, "y")
         axes[-1, j].set_xlabel(f"{of_model['by'].iloc[0]} of {said(model)}")
@@ -70,5 +70,5 @@ def probes(table: pd.DataFrame, title: str = "What do the states know?") -> Figu
     return figure
 
 
-def _shortened(asked: str) -> str:
-    return asked if len(asked) <= 40 else f"{asked[:39]}…"
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"

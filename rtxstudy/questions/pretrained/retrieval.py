@@ -28,7 +28,7 @@ def neighbours(embeddings: np.ndarray | spmatrix, k: int) -> np.ndarray:
     if not 1 <= k < n:
         raise InputError(f"Each of {n} texts has {max(n - 1, 0)} others, so k must lie between 1 and that, not be {k}.")
     vectors, rng = normalize(embeddings), np.random.default_rng(0)
-    found = np.empty((n, k), dtype=np.int64)
+    indices = np.empty((n, k), dtype=np.int64)
     step = max(1, _BLOCK // n)
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
@@ -38,8 +38,8 @@ def neighbours(embeddings: np.ndarray | spmatrix, k: int) -> np.ndarray:
         similarity[np.arange(len(rows)), rows] = -np.inf  # a text is not its own neighbour
         near = np.argpartition(-similarity, k - 1, axis=1)[:, :k]
         ranked = np.argsort(-np.take_along_axis(similarity, near, axis=1), axis=1)
-        found[rows] = np.take_along_axis(near, ranked, axis=1)
-    return found
+        indices[rows] = np.take_along_axis(near, ranked, axis=1)
+    return indices
 
 
 def precision_at_k(neighbours: np.ndarray, labels: np.ndarray) -> np.ndarray:

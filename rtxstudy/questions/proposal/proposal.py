@@ -26,10 +26,10 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
     outside_table = "parameters outside the token table"
 
     def saved(column: str) -> Callable[[Tables], Measured | None]:
-        kept = ratio(of_runs(column, recurrent, data), of_runs(column, standard, data))
+        share_of = ratio(of_runs(column, recurrent, data), of_runs(column, standard, data))
 
         def measure(tables: Tables) -> Measured | None:
-            share = kept(tables)
+            share = share_of(tables)
             return share and Measured(1 - share.value)
 
         return measure

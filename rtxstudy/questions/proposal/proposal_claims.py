@@ -44,8 +44,8 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
     """
     without = "; without the token table "
     rows = []
-    for name, own in table.groupby("claim", sort=False):
-        each = own.to_dict("records")
+    for name, part in table.groupby("claim", sort=False):
+        each = part.to_dict("records")
         outcomes = [one["outcome"] for one in each]
         rows.append(
             {

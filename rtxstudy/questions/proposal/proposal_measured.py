@@ -60,12 +60,12 @@ def of_runs(
 
 
 def ratio(
-    of: Callable[[Tables], Measured | None], to: Callable[[Tables], Measured | None]
+    numerator: Callable[[Tables], Measured | None], denominator: Callable[[Tables], Measured | None]
 ) -> Callable[[Tables], Measured | None]:
     """One measured value over another."""
 
     def measure(tables: Tables) -> Measured | None:
-        above, below = of(tables), to(tables)
+        above, below = numerator(tables), denominator(tables)
         return None if above is None or below is None else Measured(above.value / below.value)
 
     return measure
@@ -86,9 +86,9 @@ def difference(
         for name, value in (("data", data), ("study", study)):
             every = every if value is None else every[every[name] == value]
         for name, sign in ((f"{a} − {b}", 1), (f"{b} − {a}", -1)):
-            found = every[every["comparison"] == name].sort_values("n_seeds", kind="stable")
-            if len(found):
-                row = found.iloc[-1]
+            rows = every[every["comparison"] == name].sort_values("n_seeds", kind="stable")
+            if len(rows):
+                row = rows.iloc[-1]
                 ends = sorted((sign * row["low"], sign * row["high"]))
                 return Measured(sign * row["difference"], *ends, row["n_seeds"], row["n_items"])
         return None
@@ -105,13 +105,13 @@ def norm_time(tables: Tables) -> Measured | None:
     return Measured(float(ms["rmsnorm"] / ms["layernorm"]))
 
 
-def outcome(claim: Claim, found: Measured | None) -> str:
+def outcome(claim: Claim, measured: Measured | None) -> str:
     """One of :data:`HOLDS`, :data:`FAILS`, :data:`OPEN` and :data:`UNMEASURED`."""
-    if found is None:
+    if measured is None:
         return UNMEASURED
-    if np.isfinite(found.n_seeds) and found.n_seeds < FEWEST_SEEDS:
+    if np.isfinite(measured.n_seeds) and measured.n_seeds < FEWEST_SEEDS:
         return OPEN
-    low, high = (found.value, found.value) if np.isnan(found.low) else (found.low, found.high)
+    low, high = (measured.value, measured.value) if np.isnan(measured.low) else (measured.low, measured.high)
     if claim.least <= low and high <= claim.most:
         return HOLDS
     return FAILS if high < claim.least or low > claim.most else OPEN
@@ -124,7 +124,7 @@ def claims(every: list[Claim], tables: Tables) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for claim in every:
-        found = claim.measure(tables)
+        measured = claim.measure(tables)
         named = {name: getattr(claim, name) for name in ("claim", "where", "how", "unit", "least", "most")}
-        rows.append(named | (found or Measured(np.nan))._asdict() | {"outcome": outcome(claim, found)})
+        rows.append(named | (measured or Measured(np.nan))._asdict() | {"outcome": outcome(claim, measured)})
     return pd.DataFrame(rows)

@@ -34,8 +34,8 @@ def chosen(best: pd.DataFrame | None) -> list[Claim]:
     if best is None or best.empty:
         return []
     claims = []
-    for arm, own in best.groupby("arm", sort=False):
-        usual, top = own[own["trial"] == 0], own.loc[own["val_accuracy"].idxmax()]
+    for arm, trials in best.groupby("arm", sort=False):
+        usual, top = trials[trials["trial"] == 0], trials.loc[trials["val_accuracy"].idxmax()]
         claims.append(
             first(
                 claim("- **{arm}** keeps its recipe.", holds=bool(top["trial"] == 0), arm=short(str(arm))),

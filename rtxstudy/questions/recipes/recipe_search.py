@@ -34,9 +34,9 @@ def changes_in_words(recipe: Recipe, before: Recipe) -> str:
     for name, value in dataclasses.asdict(recipe).items():
         if name == "name" or value == getattr(before, name):
             continue
-        shown = value.replace("_", " ") if isinstance(value, str) else value
+        text = value.replace("_", " ") if isinstance(value, str) else value
         percent = 100 * value if isinstance(value, float) else None
-        parts.append(_WORDS.get(name, f"{name} {{}}").format(shown, percent=percent))
+        parts.append(_WORDS.get(name, f"{name} {{}}").format(text, percent=percent))
     return ", ".join(parts) or "nothing"
 
 
@@ -107,7 +107,7 @@ def calibration(recipes: Sequence[Recipe], finals: Runs) -> pd.DataFrame:
     for arm in dict.fromkeys(spec.model for spec in finals.specs):
         for trial, recipe in enumerate(recipes):
             mine = [(spec.model, spec.recipe) == (arm, recipe) for spec in finals.specs]
-            keys = [run.key for run, own in zip(finals, mine, strict=True) if own]
+            keys = [run.key for run, is_mine in zip(finals, mine, strict=True) if is_mine]
             if not keys:  # it did not go on to the finals
                 continue
             curve = curves.loc[keys].groupby("step")[["epoch", "val_loss", "val_accuracy"]].mean()

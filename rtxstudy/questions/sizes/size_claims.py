@@ -10,23 +10,23 @@ from rtxstudy.numbers import aside
 
 def blocks(over_blocks: pd.DataFrame) -> list[Claim]:
     """Passes over all blocks of the grid; ``over_blocks``: of ``comparisons.over_blocks``."""
-    shown = over_blocks[(over_blocks["low"] > 0) | (over_blocks["high"] < 0)] if len(over_blocks) else over_blocks
+    differences = over_blocks[(over_blocks["low"] > 0) | (over_blocks["high"] < 0)] if len(over_blocks) else over_blocks
     twice = row(over_blocks, passes=2, against="one pass")
-    own = row(over_blocks, passes=2, against="layers of their own")
+    against_layers = row(over_blocks, passes=2, against="layers of their own")
     return [
         first(
             claim(
                 "Over nine blocks neither a second pass ({pass_}) nor a third is shown to help or to harm.",
-                holds=shown.empty,
+                holds=differences.empty,
                 pass_=aside(twice.difference, twice.low, twice.high) if twice else None,
             ),
             claim(
                 "Over the blocks of the grid, these differences are shown: {told}.",
-                holds=len(shown) > 0,
+                holds=len(differences) > 0,
                 told=listed(
                     [
                         f"{one.passes} passes − {one.against} ({aside(one.difference, one.low, one.high)})"
-                        for one in shown.itertuples()
+                        for one in differences.itertuples()
                     ]
                 )
                 or None,
@@ -34,8 +34,8 @@ def blocks(over_blocks: pd.DataFrame) -> list[Claim]:
         ),
         claim(
             "Two passes instead of twice as many layers of their own are not shown to cost anything either ({own}).",
-            holds=own.low <= 0 <= own.high,
-            own=aside(own.difference, own.low, own.high) if own else None,
+            holds=against_layers.low <= 0 <= against_layers.high,
+            own=aside(against_layers.difference, against_layers.low, against_layers.high) if against_layers else None,
         ),
     ]
 

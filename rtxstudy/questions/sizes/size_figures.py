@@ -73,21 +73,21 @@ def _lines(table: pd.DataFrame, ticks: list[str], xlabel: str, title: str, figur
     figure, axes = canvas(title, f"Mean accuracy; {interval_note(table['n'])}.", 3.7)
     ax, look = axes[0, 0], looks(table["model"])
     ends = []
-    for i, (name, seen) in enumerate(look.items()):
+    for i, (name, style) in enumerate(look.items()):
         part = table[table["model"] == name].sort_values("place")
         x = part["place"].to_numpy(dtype=float) + apart(i, len(look), 0.06)
-        ax.vlines(x, part["low"], part["high"], color=seen.shade, linewidth=1.8, alpha=0.55)
+        ax.vlines(x, part["low"], part["high"], color=style.shade, linewidth=1.8, alpha=0.55)
         ax.plot(
             x,
             part["mean"],
-            color=seen.shade,
-            linestyle=seen.line,
+            color=style.shade,
+            linestyle=style.line,
             linewidth=1.8,
-            marker=seen.marker,
+            marker=style.marker,
             markersize=6.5,
             markeredgecolor="white",
         )
-        ends.append((part["mean"].iloc[-1], name, ink(seen.shade)))
+        ends.append((part["mean"].iloc[-1], name, ink(style.shade)))
     ax.set_xticks(range(len(ticks)), ticks)
     ax.set(xlim=(-0.35, len(ticks) - 0.65), xlabel=xlabel, ylabel="accuracy (%)")
     ax.yaxis.set_major_formatter(Percent())

@@ -19,45 +19,45 @@ TIMES = ["ms_one", "ms_in_batch", "dtype"]
 VERDICTS = ("first", "second", "alike", "open", "few seeds", "not learned")
 
 
-def at_a_glance(found: Mapping[str, pd.DataFrame], data: str, timed: pd.DataFrame | None = None) -> pd.DataFrame:
+def at_a_glance(tables: Mapping[str, pd.DataFrame], data: str, timed: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row per model on the headline data, the most accurate first; the baselines without a neural network among them.
 
     The encoders that notebook 09 made of a pretrained one are among them, too.
 
-    ``found``: of :func:`rtxstudy.published.findings`. ``timed``: of :func:`rtxstudy.questions.deployment.side_by_side.times`;
-    None: no times of encoders. Columns: ``model``, ``family``, ``mean``, ``low``, ``high``, ``sd``, ``n`` (accuracy over seeds),
-    ``validation`` (mean validation accuracy), ``parameters``, ``non_embedding_parameters``, ``ms_one`` (a text by itself; not
-    measured for a baseline), ``ms_in_batch`` (a text in a full batch), ``dtype`` (the number format of the times; none for a
-    baseline) and ``learned`` (:func:`above_majority`).
+    ``tables``: of :func:`rtxstudy.published.findings`. ``timed``: of
+    :func:`rtxstudy.questions.deployment.side_by_side.times`; None: no times of encoders. Columns: ``model``, ``family``,
+    ``mean``, ``low``, ``high``, ``sd``, ``n`` (accuracy over seeds), ``validation`` (mean validation accuracy), ``parameters``,
+    ``non_embedding_parameters``, ``ms_one`` (a text by itself; not measured for a baseline), ``ms_in_batch`` (a text in a full
+    batch), ``dtype`` (the number format of the times; none for a baseline) and ``learned`` (:func:`above_majority`).
     """
-    own = _headline_runs(found["runs"], data)
-    encoders = summarise(own, ["model", "family"], carry=COSTS)
-    encoders["validation"] = encoders["model"].map(own.groupby("model")["val_accuracy"].mean())
+    runs = _headline_runs(tables["runs"], data)
+    encoders = summarise(runs, ["model", "family"], carry=COSTS)
+    encoders["validation"] = encoders["model"].map(runs.groupby("model")["val_accuracy"].mean())
     times = pd.DataFrame(columns=["model", *TIMES]) if timed is None or timed.empty else timed[["model", *TIMES]]
     encoders = encoders.merge(times, on="model", how="left")
-    counted = found["classical"]
+    counted = tables["classical"]
     counted = counted[(counted["data"] == data) & counted["model"].isin(FITS)].drop_duplicates("model")
     baselines = counted[["model", "family", "accuracy", "validation_accuracy", "parameters", "ms_per_text"]]
     names = {"accuracy": "mean", "validation_accuracy": "validation", "ms_per_text": "ms_in_batch"}
     baselines = baselines.rename(columns=names)
     table = pd.concat([encoders, baselines.assign(n=1)], ignore_index=True)
-    least = majority(found["classical"], data)
-    texts = own["n_test"].iloc[0]
+    least = majority(tables["classical"], data)
+    texts = runs["n_test"].iloc[0]
     table["learned"] = [above_majority(mean, least, texts) for mean in table["mean"]]
     return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
 
 
-def encoders(found: Mapping[str, pd.DataFrame], data: str) -> dict[str, RunSpec]:
+def encoders(tables: Mapping[str, pd.DataFrame], data: str) -> dict[str, RunSpec]:
     """One run of each encoder of :func:`at_a_glance`, by the encoder's name."""
-    own = _headline_runs(found["runs"], data).drop_duplicates("model")
-    return {name: RunSpec.from_canonical(json.loads(spec)) for name, spec in zip(own["model"], own["spec"], strict=True)}
+    runs = _headline_runs(tables["runs"], data).drop_duplicates("model")
+    return {name: RunSpec.from_canonical(json.loads(spec)) for name, spec in zip(runs["model"], runs["spec"], strict=True)}
 
 
 def _headline_runs(runs: pd.DataFrame, data: str) -> pd.DataFrame:
     """The runs on the headline data, each once: those of :data:`STUDIES`, and the converted ones of notebook 09."""
     converted = np.array([bool(json.loads(spec).get("conversion")) for spec in runs["spec"]])
-    made = (runs["study"] == "where_depth_pays") & converted
-    return runs[(runs["study"].isin(STUDIES) | made) & (runs["data"] == data)].drop_duplicates("key")
+    conversions = (runs["study"] == "where_depth_pays") & converted
+    return runs[(runs["study"].isin(STUDIES) | conversions) & (runs["data"] == data)].drop_duplicates("key")
 
 
 SAME_TIME = 1.25  # two times whose ratio is smaller are not told apart
@@ -99,8 +99,8 @@ def over_texts(table: pd.DataFrame, right: Mapping[str, np.ndarray]) -> pd.DataF
 
     right: model → whether each run labels each test text rightly, (seeds, texts)
     """
-    found = [mean_difference(np.atleast_2d(right[model]).astype(float)) for model in table["model"]]
-    return table.assign(text_low=[one.low for one in found], text_high=[min(one.high, 1.0) for one in found])
+    intervals = [mean_difference(np.atleast_2d(right[model]).astype(float)) for model in table["model"]]
+    return table.assign(text_low=[one.low for one in intervals], text_high=[min(one.high, 1.0) for one in intervals])
 
 
 def answers(predictions: pd.DataFrame, runs: pd.DataFrame, counted: pd.DataFrame, data: str) -> dict[str, np.ndarray]:
@@ -109,10 +109,10 @@ def answers(predictions: pd.DataFrame, runs: pd.DataFrame, counted: pd.DataFrame
     predictions: the published ones. counted: of :func:`rtx.baselines.counting_words.counting_words` on the same data.
     """
     keys = _headline_runs(runs, data).groupby("model")["key"].agg(list)
-    own = predictions[predictions["key"].isin([key for some in keys for key in some])]
-    right = own.assign(right=own["prediction"] == own["label"]).pivot(index="key", columns="row", values="right")
-    found = {model: right.loc[some].to_numpy(dtype=bool) for model, some in keys.items()}
-    return found | {fit["model"]: np.asarray(fit["correct"], dtype=bool)[None] for fit in counted.to_dict("records")}
+    rows = predictions[predictions["key"].isin([key for some in keys for key in some])]
+    right = rows.assign(right=rows["prediction"] == rows["label"]).pivot(index="key", columns="row", values="right")
+    by_model = {model: right.loc[some].to_numpy(dtype=bool) for model, some in keys.items()}
+    return by_model | {fit["model"]: np.asarray(fit["correct"], dtype=bool)[None] for fit in counted.to_dict("records")}
 
 
 def majority(classical: pd.DataFrame, data: str) -> float:
@@ -138,18 +138,18 @@ def learned(reached: pd.DataFrame, counted: pd.DataFrame) -> list[bool]:
     return [above_majority(accuracy, majority(counted, data), texts.get(data, 1)) for data, accuracy in rows]
 
 
-def verdicts(found: Mapping[str, pd.DataFrame], margin: float) -> pd.DataFrame:
+def verdicts(tables: Mapping[str, pd.DataFrame], margin: float) -> pd.DataFrame:
     """Every comparison of the study once, with its ``verdict``, one of :data:`VERDICTS`.
 
     "first" and "second": that model is the more accurate. "alike": the whole interval lies within ``margin``. "open": the
     interval contains zero and reaches beyond the margin. "few seeds": fewer than three. "not learned": neither model is above the
     majority class, so their difference says nothing.
     """
-    rows = found["comparisons"].sort_values("n_seeds", ascending=False, kind="stable")
+    rows = tables["comparisons"].sort_values("n_seeds", ascending=False, kind="stable")
     rows = rows.drop_duplicates(["comparison", "data"]).sort_index().reset_index(drop=True)
-    runs = found["runs"].drop_duplicates("key").groupby(["data", "model"])["accuracy"].mean().to_dict()
-    runs |= found["classical"].groupby(["data", "model"])["accuracy"].mean().to_dict()
-    return rows.assign(verdict=[_verdict(row, runs, found["classical"], margin) for row in rows.to_dict("records")])
+    runs = tables["runs"].drop_duplicates("key").groupby(["data", "model"])["accuracy"].mean().to_dict()
+    runs |= tables["classical"].groupby(["data", "model"])["accuracy"].mean().to_dict()
+    return rows.assign(verdict=[_verdict(row, runs, tables["classical"], margin) for row in rows.to_dict("records")])
 
 
 def _verdict(
@@ -157,8 +157,8 @@ def _verdict(
 ) -> str:
     least = majority(classical, row["data"])
     arms = [accuracy.get((row["data"], model), np.nan) for model in row["comparison"].split(" − ")]
-    known = [arm for arm in arms if not np.isnan(arm)]
-    if known and not any(above_majority(arm, least, row["n_items"]) for arm in known):
+    finite = [arm for arm in arms if not np.isnan(arm)]
+    if finite and not any(above_majority(arm, least, row["n_items"]) for arm in finite):
         return "not learned"
     if row["n_seeds"] < FEWEST_SEEDS or np.isnan(row["low"]):
         return "few seeds"

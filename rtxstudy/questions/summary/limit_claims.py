@@ -30,7 +30,7 @@ def limits(runs: pd.DataFrame) -> list[Claim]:
     """What these runs cannot show."""
     seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
     graphics = runs["device"].str.contains("cuda|gpu|NVIDIA", case=False)
-    made = runs.loc[runs["family"] == "pretrained", "model"]
+    models = runs.loc[runs["family"] == "pretrained", "model"]
     return [
         claim(
             "- Each number rests on {seeds} seeds. One seed has no interval, and three seeds give a wide one.",
@@ -54,8 +54,8 @@ def limits(runs: pd.DataFrame) -> list[Claim]:
         claim(
             "- MiniLM and the encoders made of it start from published weights. Its makers tuned it on pairs that "
             "include SNLI and MultiNLI, and whether its texts include some of our test texts is not known.",
-            holds=len(made) > 0,
-            n=len(made),
+            holds=len(models) > 0,
+            n=len(models),
         ),
         claim(
             "- On generated texts a result says nothing about how people write. They show that a loop *can* keep "
@@ -81,14 +81,14 @@ def not_run(table: pd.DataFrame) -> list[Claim]:
     """What was asked for and not run; ``table``: of :func:`rtxstudy.not_run.remaining`."""
     if table.empty:
         return []
-    told = readable(table)
+    experiments = readable(table)
     return [
         claim(
             "**{runs:,} trainings of this study were not run**, about {hours:,.0f} core-hours: {named}.",
             holds=table["runs"].sum() > 0,
             runs=int(table["runs"].sum()),
             hours=table["core_hours"].sum(),
-            named=listed(told["experiment"].tolist()) or None,
+            named=listed(experiments["experiment"].tolist()) or None,
         )
     ]
 
@@ -112,9 +112,9 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
     """A table of :func:`rtxstudy.not_run.remaining`; fields of one experiment share a row."""
     named = table.assign(experiment=table["field"].map(NOT_RUN))
     last = {"notebooks": "first", "data": "first", "models": "max", "seeds": "max", "runs": "sum", "core_hours": "sum"}
-    told = named.groupby("experiment", sort=False).agg(last).reset_index()
-    told["core_hours"] = told["core_hours"].map(lambda hours: "under 0.1" if hours < 0.05 else f"{hours:.1f}")
-    return told.rename(columns={"core_hours": "core-hours", "models": "encoders"})
+    experiments = named.groupby("experiment", sort=False).agg(last).reset_index()
+    experiments["core_hours"] = experiments["core_hours"].map(lambda hours: "under 0.1" if hours < 0.05 else f"{hours:.1f}")
+    return experiments.rename(columns={"core_hours": "core-hours", "models": "encoders"})
 
 
 def made_up(data: pd.Series) -> str:

@@ -109,8 +109,8 @@ def near_and_far(head_dim: int, heads: int, theta: float, length: int) -> pd.Dat
     for line, queries in ((SPREAD, random), (SLOW, pairs[head_dim // 2 - 1][None]), (FAST, pairs[:1])):
         keys = queries[:, None, None].expand(-1, 1, length, -1)
         turned = rotate(keys, cos, sin)[:, 0].double()  # (directions, length, d)
-        left = SCORE * (turned @ queries.double()[..., None])[..., 0]  # the query is at position 0, where nothing turns
-        parts.append(_line(line, "RoPE", left, torch.zeros(length, dtype=torch.float64)))
+        scores = SCORE * (turned @ queries.double()[..., None])[..., 0]  # the query is at position 0, where nothing turns
+        parts.append(_line(line, "RoPE", scores, torch.zeros(length, dtype=torch.float64)))
     slopes = alibi_slopes(heads).double()
     for number in sorted({0, heads // 2, heads - 1}):
         price = -slopes[number] * distance
@@ -119,18 +119,18 @@ def near_and_far(head_dim: int, heads: int, theta: float, length: int) -> pd.Dat
     return pd.concat(parts, ignore_index=True)
 
 
-def _line(line: str, scheme: str, left: Tensor, others: Tensor) -> pd.DataFrame:
-    """The rows of one line. left: (directions, length), the score at each distance; others: (length,), the score that any other
-    token has at each distance."""
+def _line(line: str, scheme: str, scores: Tensor, others: Tensor) -> pd.DataFrame:
+    """The rows of one line. scores: (directions, length), the score at each distance; others: (length,), the score that
+    any other token has at each distance."""
     rest = others.exp().sum() - others.exp()  # over all tokens except the one at this distance
-    weight = left.exp() / (left.exp() + rest)
-    low, high = left.quantile(torch.tensor([0.05, 0.95], dtype=left.dtype), dim=0)
+    weight = scores.exp() / (scores.exp() + rest)
+    low, high = scores.quantile(torch.tensor([0.05, 0.95], dtype=scores.dtype), dim=0)
     return pd.DataFrame(
         {
             "line": line,
             "scheme": scheme,
-            "distance": range(left.shape[1]),
-            "score": left.mean(dim=0).tolist(),
+            "distance": range(scores.shape[1]),
+            "score": scores.mean(dim=0).tolist(),
             "low": low.tolist(),
             "high": high.tolist(),
             "weight": weight.mean(dim=0).tolist(),
@@ -170,14 +170,14 @@ def norm_outputs(width: int, shifts: Sequence[float]) -> pd.DataFrame:
     """
     x = torch.randn(VECTORS, width, generator=torch.Generator().manual_seed(0))
     x = (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True, correction=0)
-    found = []
+    rows = []
     for name in CHOICES["norm"]:
         norm = make_norm(_bare(width, norm=name))
         for shift in shifts:
             out = norm(x + shift).double()
             spread = out.std(dim=-1, correction=0)
-            found.append((type(norm).__name__, shift, out.mean().item(), spread.mean().item()))
-    return pd.DataFrame(found, columns=["norm", "shift", "mean", "spread"])
+            rows.append((type(norm).__name__, shift, out.mean().item(), spread.mean().item()))
+    return pd.DataFrame(rows, columns=["norm", "shift", "mean", "spread"])
 
 
 @torch.inference_mode()
@@ -223,13 +223,13 @@ def norm_times(width: int, rows: int) -> dict[str, float]:
     """
     norms = {name: make_norm(_bare(width, norm=name)) for name in CHOICES["norm"]}
     x = torch.randn(rows, width, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    taken: dict[str, list[float]] = {name: [] for name in norms}
+    milliseconds: dict[str, list[float]] = {name: [] for name in norms}
     for _ in range(3 + ROUNDS):
         for name, norm in norms.items():
             started = time.perf_counter()
             norm(x).sum().backward()
-            taken[name].append(1000 * (time.perf_counter() - started))
-    return {name: float(np.median(times[3:])) for name, times in taken.items()}
+            milliseconds[name].append(1000 * (time.perf_counter() - started))
+    return {name: float(np.median(times[3:])) for name, times in milliseconds.items()}
 
 
 # ---------------------------------------- activations
@@ -257,7 +257,7 @@ def feedforwards(width: int) -> pd.DataFrame:
     deviation one.
     """
     x = torch.randn(VECTORS, width, generator=torch.Generator().manual_seed(0))
-    found = []
+    rows = []
     for kind in CHOICES["feedforward"]:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -268,8 +268,8 @@ def feedforwards(width: int) -> pd.DataFrame:
         gradient = _inner_gradient(part, x)
         parameters = sum(parameter.numel() for parameter in part.parameters())
         shut = float((gradient == 0).double().mean())
-        found.append((kind, 3 if part.gated else 2, gradient.shape[-1], parameters, shut))
-    return pd.DataFrame(found, columns=["feedforward", "matrices", "inner", "parameters", "shut"])
+        rows.append((kind, 3 if part.gated else 2, gradient.shape[-1], parameters, shut))
+    return pd.DataFrame(rows, columns=["feedforward", "matrices", "inner", "parameters", "shut"])
 
 
 def _inner_gradient(part: FeedForward, x: Tensor) -> Tensor:

@@ -107,44 +107,44 @@ def rotation_title(turned: pd.DataFrame) -> Claim:
 
 
 def frequencies_title(frequencies: pd.DataFrame, longest: int) -> Claim:
-    own = frequencies[frequencies["base"] == frequencies["base"].min()]["period"]
+    periods = frequencies[frequencies["base"] == frequencies["base"].min()]["period"]
     return claim(
         "{n} of {all} pairs never come round within a text of {longest} tokens",
-        holds=bool((own > longest).any()),
-        n=int((own > longest).sum()),
-        all=len(own),
+        holds=bool((periods > longest).any()),
+        n=int((periods > longest).sum()),
+        all=len(periods),
         longest=longest,
     )
 
 
 def far_away(scores: pd.DataFrame, whole: float, far: int, slow: str, spread: str) -> list[Claim]:
     """``scores``: one row per line of the figure; column "score FAR away"."""
-    kept = scores[f"score {far} away"] / whole
-    alibi = kept[[name for name in kept.index if name.startswith("ALiBi")]]
+    shares = scores[f"score {far} away"] / whole
+    alibi = shares[[name for name in shares.index if name.startswith("ALiBi")]]
     return [
         claim(
             "{far} tokens away RoPE keeps {slow:share} of a score whose match sits in the slowest pair and "
             "{spread:share} on average; ALiBi keeps {gentle:share} in its gentlest head and nothing in its steepest.",
-            holds=alibi.min() <= 0 and kept[slow] > 0.9,
+            holds=alibi.min() <= 0 and shares[slow] > 0.9,
             far=far,
-            slow=kept[slow],
-            spread=kept[spread],
+            slow=shares[slow],
+            spread=shares[spread],
             gentle=alibi.max(),
         ),
         claim(
             "So neither always keeps a distant match: RoPE chooses by the pairs that it uses, ALiBi by the head.",
-            holds=kept[spread] < 0.9 and alibi.max() > kept[spread],
-            n=len(kept),
+            holds=shares[spread] < 0.9 and alibi.max() > shares[spread],
+            n=len(shares),
         ),
     ]
 
 
 def far_title(scores: pd.DataFrame, whole: float, far: int, slow: str) -> Claim:
-    kept = scores[f"score {far} away"] / whole
-    alibi = kept[[name for name in kept.index if name.startswith("ALiBi")]]
+    shares = scores[f"score {far} away"] / whole
+    alibi = shares[[name for name in shares.index if name.startswith("ALiBi")]]
     return claim(
         "RoPE's slowest pair keeps a match over {far} tokens; ALiBi keeps it in some heads and not in others",
-        holds=kept[slow] > 0.9 and alibi.max() > 0.5 > alibi.min(),
+        holds=shares[slow] > 0.9 and alibi.max() > 0.5 > alibi.min(),
         far=far,
     )
 

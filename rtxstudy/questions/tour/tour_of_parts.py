@@ -45,8 +45,8 @@ def parts(study: Study) -> pd.DataFrame:
     """The parts of BERT and of the study's recurrent encoder: a row for each part, a column for each encoder."""
     with torch.device("meta"):
         bert = Encoder(preset("bert-base"))
-    own = study.profile.recurrent
-    columns = {"BERT-base": anatomy.anatomy(bert), own: anatomy.anatomy(Encoder(preset(own)))}
+    recurrent = study.profile.recurrent
+    columns = {"BERT-base": anatomy.anatomy(bert), recurrent: anatomy.anatomy(Encoder(preset(recurrent)))}
     return pd.DataFrame(columns).rename_axis("part").reset_index()
 
 

@@ -32,12 +32,12 @@ class UntrainedLoop:
 def untrained_loop(study: Study, compared: ThreeEncoders) -> UntrainedLoop | Absent:
     """The profile's tasks with the whole pretrained encoder fine-tuned; its windows are passed again."""
     tasks = {data_label(data) for data in study.profile.untrained}
-    made = [three for trio, three in zip(compared.trios, compared.arms, strict=True) if trio.regime == studies.MADE]
-    deep = [encoders for encoders, _, _ in made if encoders[0].metrics["data"] in tasks]
+    trios = [three for trio, three in zip(compared.trios, compared.arms, strict=True) if trio.regime == studies.MADE]
+    deep = [encoders for encoders, _, _ in trios if encoders[0].metrics["data"] in tasks]
     if not deep:
         return Absent("This profile passes no window of a fine-tuned encoder again.")
-    known = published.read(study.results, "window_passes")
-    keys = set() if known is None else set(known["key"])
+    table = published.read(study.results, "window_passes")
+    keys = set() if table is None else set(table["key"])
     if any(run.path is None and run.key not in keys for runs in deep for run in runs):
         return Absent("The published tables do not have the windows that are passed again.")
     measured = pd.concat([study.measure(window_passes.window_passes, runs) for runs in deep], ignore_index=True)

@@ -68,8 +68,8 @@ def window_passes(run: Run, data: Prepared | None, results: Path | None = None) 
         return pd.DataFrame(
             [
                 {"split": split, "kind": _kind(way), "correct": correct.tolist(), **way._asdict()}
-                for split, seen in (("validation", judged), ("test", chosen))
-                for way, correct in seen.items()
+                for split, by_way in (("validation", judged), ("test", chosen))
+                for way, correct in by_way.items()
             ]
         ).drop(columns="damped")
 

@@ -42,10 +42,10 @@ class Choice:
     why: str
 
 
-def macro_f1(numbers: np.ndarray, found: np.ndarray, labels: int, weights: np.ndarray | None = None) -> np.ndarray:
+def macro_f1(numbers: np.ndarray, guesses: np.ndarray, labels: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Macro-F1 for each row of ``weights`` (draws, rows): how often each text counts; None: once. Shape (draws,)."""
     weights = np.ones((1, len(numbers))) if weights is None else weights
-    truth, guess = np.eye(labels)[numbers], np.eye(labels)[found]  # (rows, labels)
+    truth, guess = np.eye(labels)[numbers], np.eye(labels)[guesses]  # (rows, labels)
     both, of_truth, of_guess = weights @ (truth * guess), weights @ truth, weights @ guess
     occurs = of_truth + of_guess > 0
     f1 = np.divide(2 * both, of_truth + of_guess, out=np.zeros_like(both), where=occurs)
@@ -68,13 +68,13 @@ def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> 
     numbers, group = texts.numbers(rows), texts.table["group"].to_numpy()[rows]
     if texts.unbalanced:
         labels, weights = len(texts.label_names), _draws(group)
-        drawn = macro_f1(numbers, a, labels, weights) - macro_f1(numbers, b, labels, weights)
+        draws = macro_f1(numbers, a, labels, weights) - macro_f1(numbers, b, labels, weights)
         whole = float((macro_f1(numbers, a, labels) - macro_f1(numbers, b, labels))[0])
-        low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         return whole, float(low), float(high)
     d = ((a == numbers).astype(float) - (b == numbers))[None]
-    found = mean_difference(by_cluster(d, group))
-    return float(d.mean()), found.low, found.high
+    interval = mean_difference(by_cluster(d, group))
+    return float(d.mean()), interval.low, interval.high
 
 
 def errors(texts: Texts, guesses: Mapping[str, np.ndarray], rows: np.ndarray) -> dict[str, float]:
@@ -86,8 +86,8 @@ def errors(texts: Texts, guesses: Mapping[str, np.ndarray], rows: np.ndarray) ->
     group = texts.table["group"].to_numpy()[rows]
     if texts.unbalanced:
         weights = _draws(group)
-        drawn = np.array([macro_f1(numbers, guess, labels, weights) for guess in guesses.values()])
-        error = (drawn - drawn.mean(axis=0)).std(axis=1)
+        draws = np.array([macro_f1(numbers, guess, labels, weights) for guess in guesses.values()])
+        error = (draws - draws.mean(axis=0)).std(axis=1)
     else:
         right = np.array([guess == numbers for guess in guesses.values()], float)
         apart = right - right.mean(axis=0)
@@ -107,31 +107,31 @@ def believed(measured: np.ndarray, error: np.ndarray, expected: np.ndarray) -> n
     measured: (models,) scores; error: (models,) standard errors of their differences from the mean; expected: (models,) gains of
     :func:`rtxstudy.questions.your_texts.prior.expected`, or NaN. Their standard error is :data:`DOUBT`.
     """
-    known = np.isfinite(expected)
-    if known.sum() < 2:
+    finite = np.isfinite(expected)
+    if finite.sum() < 2:
         return measured
-    centre, gains = measured[known].mean(), expected - expected[known].mean()
+    centre, gains = measured[finite].mean(), expected - expected[finite].mean()
     weight = DOUBT**2 / (DOUBT**2 + error**2)  # of what was measured
-    return np.where(known, centre + weight * (measured - centre) + (1 - weight) * gains, measured)
+    return np.where(finite, centre + weight * (measured - centre) + (1 - weight) * gains, measured)
 
 
 def scores(texts: Texts, p: np.ndarray, rows: np.ndarray) -> dict[str, float]:
     """accuracy, macro_f1, mae (of numbers that are a scale), and the score that decides with its interval low to high."""
-    numbers, found = texts.numbers(rows), p.argmax(axis=1)
-    labels, right = len(texts.label_names), int((found == numbers).sum())
-    of = {"accuracy": right / len(rows), "macro_f1": float(macro_f1(numbers, found, labels)[0])}
+    numbers, guesses = texts.numbers(rows), p.argmax(axis=1)
+    labels, right = len(texts.label_names), int((guesses == numbers).sum())
+    measures = {"accuracy": right / len(rows), "macro_f1": float(macro_f1(numbers, guesses, labels)[0])}
     if (scale := texts.ordered) is not None:
-        of["mae"] = float(np.abs(scale[found] - scale[numbers]).mean())
+        measures["mae"] = float(np.abs(scale[guesses] - scale[numbers]).mean())
     if texts.unbalanced:
-        drawn = macro_f1(numbers, found, labels, _draws(texts.table["group"].to_numpy()[rows]))
-        low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        return of | {"score": of["macro_f1"], "low": float(low), "high": float(high)}
+        draws = macro_f1(numbers, guesses, labels, _draws(texts.table["group"].to_numpy()[rows]))
+        low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        return measures | {"score": measures["macro_f1"], "low": float(low), "high": float(high)}
     group = texts.table["group"].to_numpy()[rows]
     if len(np.unique(group)) == len(rows):
         low, high = binomtest(right, len(rows)).proportion_ci(CONFIDENCE, "wilson")
     else:  # texts that stay together are alike, so they tell less than as many single ones
-        _, low, high, *_ = mean_difference(by_cluster((found == numbers).astype(float)[None], group))
-    return of | {"score": of["accuracy"], "low": max(0.0, float(low)), "high": min(1.0, float(high))}
+        _, low, high, *_ = mean_difference(by_cluster((guesses == numbers).astype(float)[None], group))
+    return measures | {"score": measures["accuracy"], "low": max(0.0, float(low)), "high": min(1.0, float(high))}
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
     numbers, labels = texts.numbers(texts.judged), len(texts.label_names)
 
     def score(p: np.ndarray) -> float:
-        found = p.argmax(axis=1)
-        return float(macro_f1(numbers, found, labels)[0] if texts.unbalanced else (found == numbers).mean())
+        guesses = p.argmax(axis=1)
+        return float(macro_f1(numbers, guesses, labels)[0] if texts.unbalanced else (guesses == numbers).mean())
 
     cheap = [name for name in CHEAP if name in entries]
     others = [name for name in entries if name not in (*CHEAP, MAJORITY)]
@@ -181,8 +181,8 @@ def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
     if not good:
         return None
     _, share, threshold = max(good, key=lambda way: way[1])
-    made = (answers(*pair, threshold) for pair in ((a.judged, b.judged), (a.test, b.test)))
-    return Joined(first, second, threshold, share, *made)
+    joint = (answers(*pair, threshold) for pair in ((a.judged, b.judged), (a.test, b.test)))
+    return Joined(first, second, threshold, share, *joint)
 
 
 def compare(
@@ -211,9 +211,9 @@ def compare(
         of_test = {f"test_{what}": value for what, value in scores(texts, entry.test, test).items()}
         rows.append({"model": name, **costs.loc[name], **scores(texts, entry.judged, judged), **of_test})
     table = pd.DataFrame(rows)
-    found = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
+    guesses = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
     models = [name for name in entries if name not in (MAJORITY, CASCADE)]
-    error = errors(texts, {name: found[name] for name in models}, judged)
+    error = errors(texts, {name: guesses[name] for name in models}, judged)
     gains = np.array([(expected or {}).get(name, np.nan) for name in models])
     measured = table.set_index("model")["score"]
     table["believed"] = measured.to_numpy()
@@ -223,17 +223,17 @@ def compare(
     table = table.sort_values(["believed", "mb"], ascending=[False, True], ignore_index=True)
     table["rows"] = table["rows"].astype(int)
     table["learned"] = [
-        name != MAJORITY and difference(texts, found[name], found[MAJORITY], judged)[1] > 0 for name in table["model"]
+        name != MAJORITY and difference(texts, guesses[name], guesses[MAJORITY], judged)[1] > 0 for name in table["model"]
     ]
     table["allowed"] = [
         (limits.max_mb is None or row.mb <= limits.max_mb) and (limits.max_ms is None or row.ms <= limits.max_ms)
         for row in table.itertuples()
     ]
-    stands = np.array([_stands(name, entries, found, texts, table) for name in table["model"]])
+    stands = np.array([_stands(name, entries, guesses, texts, table) for name in table["model"]])
     able = table[table["learned"] & table["allowed"] & stands]
     best = None if able.empty else str(able.iloc[0]["model"])
     reference = best or str(table.iloc[0]["model"])
-    behind = [difference(texts, found[name], found[reference], judged) for name in table["model"]]
+    behind = [difference(texts, guesses[name], guesses[reference], judged) for name in table["model"]]
     table[["behind", "behind_low", "behind_high"]] = behind
     close = (table["behind_low"] > -limits.margin) | (table["model"] == best)
     table["fits"] = table["model"].isin(able["model"]) & close
@@ -244,12 +244,12 @@ def compare(
     if best is None:
         return Choice(None, None, table, "limits" if table["learned"].any() else "nothing learned")
     fits = table[table["fits"]].sort_values(["mb", "ms"])
-    taken = str(fits.iloc[0]["model"])
-    return Choice(taken, best, table, "best" if taken == best else "smallest")
+    model = str(fits.iloc[0]["model"])
+    return Choice(model, best, table, "best" if model == best else "smallest")
 
 
 def _stands(
-    name: str, entries: Mapping[str, Entry | Joined], found: Mapping[str, np.ndarray], texts: Texts, table: pd.DataFrame
+    name: str, entries: Mapping[str, Entry | Joined], guesses: Mapping[str, np.ndarray], texts: Texts, table: pd.DataFrame
 ) -> bool:
     """Whether a model can be chosen. A cascade can where its better member is too slow, or where it is shown to be better.
 
@@ -259,4 +259,4 @@ def _stands(
     if not isinstance(entry, Joined):
         return True
     second = bool(table.set_index("model")["allowed"][entry.second])
-    return not second or difference(texts, found[name], found[entry.second], texts.judged)[1] > 0
+    return not second or difference(texts, guesses[name], guesses[entry.second], texts.judged)[1] > 0

@@ -64,5 +64,5 @@ class Clock:
         self.say(f"{STAYS}{line}")
 
     def progress(self, name: str, line: str = "") -> None:
-        left = max(0, int(self.left))
-        self.say(f"{name}{': ' if line else ''}{line}  ({left // 60}:{left % 60:02d} left)")
+        seconds = max(0, int(self.left))
+        self.say(f"{name}{': ' if line else ''}{line}  ({seconds // 60}:{seconds % 60:02d} left)")

@@ -52,23 +52,25 @@ def choose(
             raise InputError(f"{option} and {twice} both name '{shortened(column)}'; name two columns.")
     used = set(named.values())
     free = [column for column in table.columns if column not in used and list(table.columns).count(column) == 1]
-    sample, said, guessed = table.iloc[:LOOKED_AT], [], text is None
+    sample, sentences, guessed = table.iloc[:LOOKED_AT], [], text is None
     if guessed:
         text = _text_column(sample, free, name)
-        said.append(f"The column '{shortened(text)}' was taken for the texts; --text-column names another.")
+        sentences.append(f"The column '{shortened(text)}' was taken for the texts; --text-column names another.")
     if label is None:
         label = _label_column(sample, [column for column in free if column != text], name)
-        said.append(f"The column '{shortened(label)}' was taken for the labels; --label-column names another.")
+        sentences.append(f"The column '{shortened(label)}' was taken for the labels; --label-column names another.")
     for column in dict.fromkeys((text, label)):
         if (sample[column].astype(str).str.strip() == column.strip()).any():
-            said.append(
+            sentences.append(
                 f"'{shortened(column)}' is the name of a column and one of its values. If the file has no line with the names "
                 "of its columns, add one; its first row was taken for that line."
             )
     more = [column for column in _like_texts(sample, free) if column not in (text, label)]
     if guessed and more and named.get("--text-pair-column") is None:
-        said.append(f"{few(more, 4)} may hold texts too and is not read; --text-pair-column names the second text of a pair.")
-    return text, label, said
+        sentences.append(
+            f"{few(more, 4)} may hold texts too and is not read; --text-pair-column names the second text of a pair."
+        )
+    return text, label, sentences
 
 
 def _text_column(table: pd.DataFrame, columns: list[str], name: str) -> str:
@@ -89,8 +91,8 @@ def _text_column(table: pd.DataFrame, columns: list[str], name: str) -> str:
 def _like_texts(table: pd.DataFrame, columns: list[str]) -> dict[str, float]:
     """The columns that look like texts, with their average numbers of words."""
     texts = {column: table[column].astype(str) for column in columns}
-    signs = {column: of.str.count(f"[{UNSPACED}]") / SIGNS for column, of in texts.items()}
-    words = {column: (of.str.split().str.len() + signs[column]).mean() for column, of in texts.items()}
+    signs = {column: values.str.count(f"[{UNSPACED}]") / SIGNS for column, values in texts.items()}
+    words = {column: (values.str.split().str.len() + signs[column]).mean() for column, values in texts.items()}
     return {column: many for column, many in words.items() if many >= FEWEST_WORDS and table[column].nunique() > 1}
 
 

@@ -127,9 +127,9 @@ class Comparison:
 
             new = label_next.unlabelled(texts, options.unlabelled)
         _mark(folder, Path(source).absolute(), texts)
-        shown = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
-        shown = os.path.join(os.curdir, shown) if shown.startswith("-") else shown  # a command would take it for an option
-        return cls(options, texts, folder.absolute(), shown, limits, executor, new)
+        path = os.path.relpath(folder, os.environ.get(CALLED_FROM, os.getcwd()))
+        path = os.path.join(os.curdir, path) if path.startswith("-") else path  # a command would take it for an option
+        return cls(options, texts, folder.absolute(), path, limits, executor, new)
 
     # ------------------------------------------------------------------------------------------------------------ the texts
 
@@ -237,8 +237,8 @@ class Comparison:
     def tabulate(self, table: pd.DataFrame) -> Styler:
         """A table without its index. Texts and labels of the user are shown as they are, never taken for HTML."""
         words = [name for name in table.columns if not is_numeric_dtype(table[name])]
-        shown = table.assign(**{str(name): table[name].map(_one_line) for name in words})
-        return shown.style.hide(axis="index").format(escape="html", precision=2, thousands=",")
+        text_table = table.assign(**{str(name): table[name].map(_one_line) for name in words})
+        return text_table.style.hide(axis="index").format(escape="html", precision=2, thousands=",")
 
     # ------------------------------------------------------------------------------------------------------------ the end
 
@@ -246,14 +246,14 @@ class Comparison:
         """Write the chosen model's folder and the answer as JSON. Returns the folder; None if no model is to be taken."""
         from rtxstudy.questions.your_texts.hand_over import Chosen, hand_over
 
-        chosen, made = self.chosen, None
+        chosen, model_folder = self.chosen, None
         if chosen.taken is not None:
             entry = self.entries[chosen.taken]
             row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
             run = None if entry is self.joined else entry.run
-            shown, model = os.path.join(self.shown, MODEL), self.open_model(chosen.taken)
-            given = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries))
-            made = hand_over(self.texts, given, self.folder / MODEL, self.folder / KEPT / "held_out.parquet", shown)
+            place, model = os.path.join(self.shown, MODEL), self.open_model(chosen.taken)
+            choice = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries))
+            model_folder = hand_over(self.texts, choice, self.folder / MODEL, self.folder / KEPT / "held_out.parquet", place)
             if self.unlabelled is not None:
                 from rtxstudy.questions.your_texts import label_next
 
@@ -262,7 +262,7 @@ class Comparison:
             shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
         with replacing(self.folder / ANSWER) as part:
             part.write_text(json.dumps(self.answer().plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        return made
+        return model_folder
 
     def answer(self) -> Answer:
         from rtxstudy.questions.your_texts import model_sentences
@@ -270,12 +270,12 @@ class Comparison:
 
         chosen, raced, texts = self.chosen, self.raced, self.texts
         n_test = len(texts.rows("test"))
-        shown = chosen.table.drop(columns=["behind", "behind_low", "behind_high"])
+        table = chosen.table.drop(columns=["behind", "behind_low", "behind_high"])
         for column in ("mae", "test_mae"):  # they are there, too, where the labels are no scale
-            shown[column] = shown.get(column, np.nan)
-        rows = plain(shown.to_dict("records"))
+            table[column] = table.get(column, np.nan)
+        rows = plain(table.to_dict("records"))
         by_name = {row["model"]: row for row in rows}
-        taken, words = by_name.get(chosen.taken, {}), by_name.get(WORDS, {})
+        chosen_row, words = by_name.get(chosen.taken, {}), by_name.get(WORDS, {})
         joined = self.joined
         answer = Answer(
             text_column=texts.columns.text,
@@ -284,15 +284,15 @@ class Comparison:
             take=chosen.taken,
             what=WHAT.get(chosen.taken or ""),
             why=chosen.why,
-            accuracy=taken.get("test_accuracy"),
-            macro_f1=taken.get("test_macro_f1"),
-            mae=taken.get("test_mae"),
-            low=taken.get("test_low"),
-            high=taken.get("test_high"),
-            ms=taken.get("ms"),
-            mb=taken.get("mb"),
+            accuracy=chosen_row.get("test_accuracy"),
+            macro_f1=chosen_row.get("test_macro_f1"),
+            mae=chosen_row.get("test_mae"),
+            low=chosen_row.get("test_low"),
+            high=chosen_row.get("test_high"),
+            ms=chosen_row.get("ms"),
+            mb=chosen_row.get("mb"),
             judged_by="macro-F1" if texts.unbalanced else "accuracy",
-            train_rows=taken.get("rows"),
+            train_rows=chosen_row.get("rows"),
             n_test=n_test,
             n_judged=len(texts.judged),
             n_labelled=len(texts.table) - n_test,
@@ -345,8 +345,8 @@ def _mark(folder: Path, file: Path, texts: Texts) -> None:
     mark, record = folder / MARK, {"file": texts.name, "path": str(file), "texts": texts.fingerprint}
     try:
         content = mark.read_bytes() if mark.is_file() else b""
-        known = json.loads(content) if content else record  # an empty mark was made a moment ago
-        path, fingerprint = known["path"], known["texts"]
+        earlier = json.loads(content) if content else record  # an empty mark was made a moment ago
+        path, fingerprint = earlier["path"], earlier["texts"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{mark} is damaged; delete it, or name another folder with --out.") from None
     if path != record["path"] and fingerprint != record["texts"]:

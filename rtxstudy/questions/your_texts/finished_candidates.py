@@ -60,20 +60,20 @@ def key(**what: Any) -> str:
     return hashed({"generation": GENERATION, **what})
 
 
-def find(kept: Path, key: str) -> Entry | None:
+def find(results: Path, key: str) -> Entry | None:
     """The entry of this key; None when there is none, or when it is damaged."""
-    folder = kept / key
+    folder = results / key
     try:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         answers = load_file(folder / "answers.safetensors")
         run, plan = record.pop("run"), Plan(**record.pop("plan"))
-        return Entry(**record, **answers, plan=plan, folder=folder / "classifier", run=run and kept.parent / run)
+        return Entry(**record, **answers, plan=plan, folder=folder / "classifier", run=run and results.parent / run)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None
 
 
 def put(
-    kept: Path,
+    results: Path,
     key: str,
     classifier: Classifier | Path,
     answers: dict[str, np.ndarray],
@@ -84,10 +84,10 @@ def put(
     classifier: of a network, the folder of its run, which stays where it is. record: its name, plan and seconds, and of a
     network its settings.
     """
-    with replacing_folder(kept / key) as aside:
+    with replacing_folder(results / key) as aside:
         (aside / "classifier").mkdir()
         if isinstance(classifier, Path):
-            record = record | {"run": str(classifier.relative_to(kept.parent)), "mb": megabytes(classifier)}
+            record = record | {"run": str(classifier.relative_to(results.parent)), "mb": megabytes(classifier)}
         else:
             classifiers.save(classifier, aside / "classifier")
             record = record | {"run": None, "mb": classifiers.megabytes(aside / "classifier")}
@@ -97,9 +97,9 @@ def put(
         )
         record = record | {"plan": asdict(record["plan"])}
         (aside / "record.json").write_text(json.dumps(record), encoding="utf-8")
-    found = find(kept, key)
-    assert found is not None
-    return found
+    entry = find(results, key)
+    assert entry is not None
+    return entry
 
 
 def vectors(
@@ -110,17 +110,17 @@ def vectors(
     make: from the number of the first missing row to the vectors of the next rows. enough: whether so many rows are enough.
     """
     try:
-        done = load_file(file)["vectors"]
+        earlier = load_file(file)["vectors"]
     except (OSError, SafetensorError):
-        done = np.empty((0, width), np.float32)
-    parts, count = [done], len(done)
+        earlier = np.empty((0, width), np.float32)
+    parts, count = [earlier], len(earlier)
     try:
         while count < rows and not enough(count):
             parts.append(make(count))
             count += len(parts[-1])
     finally:
         whole = np.concatenate(parts)
-        if len(whole) > len(done):
+        if len(whole) > len(earlier):
             with replacing(file) as temporary:
                 save_file({"vectors": whole}, temporary)
     return whole

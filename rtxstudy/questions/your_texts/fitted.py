@@ -103,7 +103,7 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
     vectors = finished_candidates.vectors(file, len(order), width, make, enough)
     place = np.full(len(texts.table), -1)
     place[order[: len(vectors)]] = np.arange(len(vectors))
-    known = race.train[place[race.train] >= 0]
+    train_rows = race.train[place[race.train] >= 0]
 
     def fit(rows: np.ndarray) -> Static | Frozen:
         numbers, labels = texts.numbers(rows), len(texts.label_names)
@@ -112,8 +112,8 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
     def answer(classifier: Static | Frozen, rows: np.ndarray) -> np.ndarray:
         return classifier.linear.probabilities(vectors[place[rows]])
 
-    fitted(race, candidate, fit, answer, known, begun)
-    learn(race, candidate.name, len(known), lambda rows: answer(fit(rows), race.curve_judged))
+    fitted(race, candidate, fit, answer, train_rows, begun)
+    learn(race, candidate.name, len(train_rows), lambda rows: answer(fit(rows), race.curve_judged))
 
 
 def fitted(

@@ -41,10 +41,10 @@ def confusion(texts: Texts, p: np.ndarray, rows: np.ndarray) -> pd.DataFrame:
 
 def mistakes(texts: Texts, p: np.ndarray, rows: np.ndarray) -> pd.DataFrame:
     """The wrong answers of which the model was surest: columns text, label, answer, confidence, line."""
-    found, sure = p.argmax(axis=1), p.max(axis=1)
-    wrong = np.flatnonzero(found != texts.numbers(rows))
+    answers, sure = p.argmax(axis=1), p.max(axis=1)
+    wrong = np.flatnonzero(answers != texts.numbers(rows))
     chosen = wrong[np.argsort(-sure[wrong], kind="stable")][:MOST_SHOWN]
-    return _table(texts, rows[chosen], found[chosen], sure[chosen])
+    return _table(texts, rows[chosen], answers[chosen], sure[chosen])
 
 
 def doubtful_labels(texts: Texts, entries: Mapping[str, Entry]) -> pd.DataFrame:
@@ -63,25 +63,25 @@ def doubtful_labels(texts: Texts, entries: Mapping[str, Entry]) -> pd.DataFrame:
     usual = np.array(
         [p[numbers == label, label].mean() if (numbers == label).any() else 1.0 for label in range(labels)]
     )
-    found = p.argmax(axis=1)
-    agreed = np.all([one.argmax(axis=1) == found for one in each], axis=0)
-    own = p[np.arange(len(rows)), numbers]
-    sure = p.max(axis=1) >= np.maximum(SURE, usual[found] - 1e-9)
-    doubt = (found != numbers) & agreed & sure & (own < LEAST_SURE * usual[numbers])
+    answers = p.argmax(axis=1)
+    agreed = np.all([one.argmax(axis=1) == answers for one in each], axis=0)
+    label_p = p[np.arange(len(rows)), numbers]
+    sure = p.max(axis=1) >= np.maximum(SURE, usual[answers] - 1e-9)
+    doubt = (answers != numbers) & agreed & sure & (label_p < LEAST_SURE * usual[numbers])
     chosen = np.flatnonzero(doubt)
-    chosen = chosen[np.argsort(own[chosen], kind="stable")][:MOST_SHOWN]
-    return _table(texts, rows[chosen], found[chosen], p.max(axis=1)[chosen])
+    chosen = chosen[np.argsort(label_p[chosen], kind="stable")][:MOST_SHOWN]
+    return _table(texts, rows[chosen], answers[chosen], p.max(axis=1)[chosen])
 
 
-def _table(texts: Texts, rows: np.ndarray, found: np.ndarray, sure: np.ndarray) -> pd.DataFrame:
+def _table(texts: Texts, rows: np.ndarray, answers: np.ndarray, sure: np.ndarray) -> pd.DataFrame:
     part = texts.table.iloc[rows]
-    shown = {column: part[RAW[column]].str.slice(0, 400).to_numpy() for column in texts.text_columns}
+    beginnings = {column: part[RAW[column]].str.slice(0, 400).to_numpy() for column in texts.text_columns}
     named = {"text": "first text", PAIR: "second text"} if texts.pairs else {"text": "text"}
     return pd.DataFrame(
         {
-            **{named[column]: values for column, values in shown.items()},
+            **{named[column]: values for column, values in beginnings.items()},
             "label": [texts.label_names[number] for number in part["label"]],
-            "answer": [texts.label_names[number] for number in found],
+            "answer": [texts.label_names[number] for number in answers],
             "confidence": np.round(sure, 2),
             "line": [line if line > 0 else f"{-line} of the test file" for line in part["line"]],
         }
@@ -98,8 +98,8 @@ def telling_words(texts: Texts, words: WordCounts) -> pd.DataFrame:
         weights = np.hstack([-weights, weights])
     frequent = texts.table["label"].value_counts().index[:MOST_CLASSES]
     table, start = {"label": [texts.label_names[label] for label in sorted(frequent)]}, 0
-    for name, of in zip(("first text", "second text") if texts.pairs else ("words",), words.vocabularies, strict=True):
-        part, terms = weights[start : start + len(of.terms)], np.array(of.terms, dtype=object)
+    for name, side in zip(("first text", "second text") if texts.pairs else ("words",), words.vocabularies, strict=True):
+        part, terms = weights[start : start + len(side.terms)], np.array(side.terms, dtype=object)
         table[name] = [", ".join(terms[np.argsort(-part[:, label])[:WORDS_EACH]]) for label in sorted(frequent)]
         start += len(terms)
     return pd.DataFrame(table)
@@ -109,8 +109,8 @@ def passes(texts: Texts, network: Network, rows: np.ndarray) -> pd.DataFrame:
     """What a loop answers after each pass: columns passes, accuracy, changed (share of texts whose label the pass changes)."""
     numbers, inputs, table, before = texts.numbers(rows), texts.texts(rows), [], None
     for number in range(1, network.model.config.recurrent_depth + 1):
-        found = network.probabilities(inputs, recurrent_depth=number).argmax(axis=1)
-        changed = np.nan if before is None else float((found != before).mean())
-        table.append({"passes": number, "accuracy": float((found == numbers).mean()), "changed": changed})
-        before = found
+        answers = network.probabilities(inputs, recurrent_depth=number).argmax(axis=1)
+        changed = np.nan if before is None else float((answers != before).mean())
+        table.append({"passes": number, "accuracy": float((answers == numbers).mean()), "changed": changed})
+        before = answers
     return pd.DataFrame(table)

@@ -91,13 +91,13 @@ class Chosen:
     many: int
 
 
-def hand_over(texts: Texts, chosen: Chosen, out: Path, held: Path, shown: str) -> Path:
+def hand_over(texts: Texts, chosen: Chosen, out: Path, rows_file: Path, place: str) -> Path:
     """Write the folder of the chosen model, whole or not at all, in place of an earlier one.
 
     Args:
         out: the folder
-        held: the file of the texts by which `rtx export` calibrates and checks; the folder holds none
-        shown: the name of the folder on the card
+        rows_file: the file of the texts by which `rtx export` calibrates and checks; the folder holds none
+        place: the name of the folder on the card
     """
     name, row, run = chosen.name, chosen.row, chosen.run
     with replacing_folder(out) as aside:
@@ -113,9 +113,9 @@ def hand_over(texts: Texts, chosen: Chosen, out: Path, held: Path, shown: str) -
         calibrates = texts.rows("train") if texts.cross_validated else texts.judged
         kept_rows = np.concatenate([calibrates, texts.rows("test")])
         split = np.repeat(["validation", "test"], [len(calibrates), len(kept_rows) - len(calibrates)])
-        held_out.keep(texts.table.iloc[kept_rows].assign(split=split), aside, out, held)
+        held_out.keep(texts.table.iloc[kept_rows].assign(split=split), aside, out, rows_file)
         drift.write(aside, texts.texts(texts.rows("train")), texts.texts(texts.rows("test")), chosen.test)
-        (aside / store.CARD).write_text(_card(texts, chosen, shown), encoding="utf-8")
+        (aside / store.CARD).write_text(_card(texts, chosen, place), encoding="utf-8")
         files = {file: [checksums.sha256(aside / file)] for file in checksums.names(aside)}
         key = run.name if run else hashed({"texts": texts.fingerprint, "name": name, "files": files})
         store.write_json(aside / store.MARK, {"key": key, "files": files})
@@ -149,7 +149,7 @@ def _records(folder: Path, texts: Texts, name: str, row: dict[str, Any]) -> None
     store.write_json(folder / "metrics.json", metrics)
 
 
-def _card(texts: Texts, chosen: Chosen, shown: str) -> str:
+def _card(texts: Texts, chosen: Chosen, place: str) -> str:
     name, row = chosen.name, chosen.row
     figures = {
         f"accuracy on {len(texts.rows('test')):,} test texts": f"{row['test_accuracy']:.3f}",
@@ -162,7 +162,7 @@ def _card(texts: Texts, chosen: Chosen, shown: str) -> str:
     model = getattr(chosen.classifier, "model", None)
     plain_transformers = ""
     if model is not None and bert.architecture(model.config) is not None:
-        plain_transformers = f"\nOr with transformers alone:\n\n```python\n{bert.snippet(model.config, json.dumps(shown))}\n```\n"
+        plain_transformers = f"\nOr with transformers alone:\n\n```python\n{bert.snippet(model.config, json.dumps(place))}\n```\n"
     return _CARD.format(
         plain_transformers=plain_transformers,
         name=plain(name),
@@ -171,8 +171,8 @@ def _card(texts: Texts, chosen: Chosen, shown: str) -> str:
         many=chosen.many,
         figures="\n".join(f"| {what} | {value} |" for what, value in figures.items() if value is not None),
         labels=", ".join(map(plain, texts.label_names)),
-        folder=shlex.quote(visible(shown)),
+        folder=shlex.quote(visible(place)),
         **how_to_predict(texts),
-        place=json.dumps(shown),
+        place=json.dumps(place),
         cleaning=", ".join(step for step, on in CLEANING.items() if on),
     )

@@ -52,8 +52,8 @@ class Unlabelled:
 
 def unlabelled(texts: Texts, file: Path | str) -> Unlabelled:
     """Read a file of unlabelled texts. Raises InputError when it lacks a column of texts or has no new text."""
-    table, drawn = reading.read(file)
-    texts.said.extend([drawn] * bool(drawn))
+    table, sentence = reading.read(file)
+    texts.said.extend([sentence] * bool(sentence))
     name = Path(file).name
     columns = rows.Columns(texts.columns.text, texts.columns.text, texts.columns.pair)  # it needs no labels
     columns.require(table, name)
@@ -103,9 +103,9 @@ def write(texts: Texts, new: Unlabelled, classifier: Classifier, ms: float, out:
     most, part = int(np.clip(1000 * SECONDS / max(ms, 1e-3), FEWEST_READ, MOST_READ)), new.cleaned
     if len(part) > most:
         part = part.sample(most, random_state=0).sort_index()
-    given = texts_of(part)
-    p = classifier.probabilities(given)
-    chosen = choose(p, vectors([" ".join(sides(text)) for text in given]))
+    new_texts = texts_of(part)
+    p = classifier.probabilities(new_texts)
+    chosen = choose(p, vectors([" ".join(sides(text)) for text in new_texts]))
     answers = {
         PREDICTED: [texts.label_names[number] for number in p[chosen].argmax(axis=1)],
         "probability": np.round(p[chosen].max(axis=1), 3),
@@ -113,8 +113,8 @@ def write(texts: Texts, new: Unlabelled, classifier: Classifier, ms: float, out:
     table = new.table.loc[part.index[chosen]].assign(**answers)
     with replacing(out) as temporary:
         table.to_csv(temporary, index=False)
-    drawn = "" if len(part) == len(new.cleaned) else f" ({len(part):,} of them were drawn at random)"
+    extra = "" if len(part) == len(new.cleaned) else f" ({len(part):,} of them were drawn at random)"
     return (
-        f"`{out.name}` has {len(chosen):,} of the {len(new.cleaned):,} new texts{drawn} of {plain(new.name)}, to be labelled "
+        f"`{out.name}` has {len(chosen):,} of the {len(new.cleaned):,} new texts{extra} of {plain(new.name)}, to be labelled "
         "next: the model is unsure of them, and they are unlike one another."
     )

@@ -151,23 +151,23 @@ def _floor(answer: Answer) -> str:
 
 
 def _smaller(table: pd.DataFrame, answer: Answer) -> str:
-    taken = table[table["model"] == answer.take].iloc[0]
-    smaller = table[table["learned"] & table["allowed"] & (table["mb"] < taken["mb"])]
+    choice = table[table["model"] == answer.take].iloc[0]
+    smaller = table[table["learned"] & table["allowed"] & (table["mb"] < choice["mb"])]
     return "" if smaller.empty else "No smaller one is shown to come within the margin."
 
 
 def _cheaper(table: pd.DataFrame, answer: Answer) -> list[str]:
     """The best model that is much faster or smaller than the chosen one."""
-    taken, n = table[table["model"] == answer.take].iloc[0], answer.n_test
-    faster = (CHEAPER * table["ms"] <= taken["ms"]) & (table["mb"] <= taken["mb"])
-    smaller = (CHEAPER * table["mb"] <= taken["mb"]) & (table["ms"] <= max(taken["ms"], FAST))
+    choice, n = table[table["model"] == answer.take].iloc[0], answer.n_test
+    faster = (CHEAPER * table["ms"] <= choice["ms"]) & (table["mb"] <= choice["mb"])
+    smaller = (CHEAPER * table["mb"] <= choice["mb"]) & (table["ms"] <= max(choice["ms"], FAST))
     cheap = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (faster | smaller)]
     if cheap.empty:
         return []
     row = cheap.sort_values("score", ascending=False).iloc[0]
-    lower = row["test_score"] - taken["test_score"]
+    lower = row["test_score"] - choice["test_score"]
     gap = f"{higher(lower)} on the test texts" if abs(lower) >= 5e-4 else "the same on the test texts"
-    gains = [what for what, cost in (("speed", "ms"), ("size", "mb")) if CHEAPER * row[cost] <= taken[cost]]
+    gains = [what for what, cost in (("speed", "ms"), ("size", "mb")) if CHEAPER * row[cost] <= choice[cost]]
     advice = f"so take it if {' or '.join(gains)} matters to you" if lower >= 0 else "so take it if that does not matter to you"
     return [
         f"A cheaper model is **{row['model']}**: {answer.judged_by} {score(row['test_score'], n)}, {milliseconds(row['ms'])} "
@@ -177,13 +177,13 @@ def _cheaper(table: pd.DataFrame, answer: Answer) -> list[str]:
 
 def _cascade(rows: pd.DataFrame, answer: Answer) -> list[str]:
     """What a cascade saves against its better member, where that is the model to take."""
-    of = answer.cascade
-    if of is None or answer.take != of["second"] or rows.loc["cascade", "ms"] > rows.loc[of["second"], "ms"] / 1.2:
+    pair = answer.cascade
+    if pair is None or answer.take != pair["second"] or rows.loc["cascade", "ms"] > rows.loc[pair["second"], "ms"] / 1.2:
         return []
     row, n = rows.loc["cascade"], answer.n_test
     return [
-        f"As a **cascade**, {of['first']} answers the {of['share']:.0%} of the texts of which it is sure, and {of['second']} the "
-        f"others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
+        f"As a **cascade**, {pair['first']} answers the {pair['share']:.0%} of the texts of which it is sure, and "
+        f"{pair['second']} the others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
     ]
 
 
@@ -192,19 +192,19 @@ def _unsettled(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
 
     Of further labelled texts the same share is judged as now.
     """
-    taken = table[table["model"] == answer.take].iloc[0]
-    open_ = table[table["needed"].notna() & (table["mb"] < taken["mb"])].sort_values("needed")
+    choice = table[table["model"] == answer.take].iloc[0]
+    open_ = table[table["needed"].notna() & (table["mb"] < choice["mb"])].sort_values("needed")
     if open_.empty:
         return []
     row = open_.iloc[0]
     needed = row["needed"] * answer.n_labelled / answer.n_judged
     digits = len(str(int(needed))) - 2  # two digits of the number are written
     more = max(10, math.ceil(needed / 10**digits) * 10**digits)
-    told = f"About {int(more):,} more" if more <= MANY_TIMES * answer.n_labelled else "Many times more"
+    amount = f"About {int(more):,} more" if more <= MANY_TIMES * answer.n_labelled else "Many times more"
     return [
         f"{answer.n_judged:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
         f"{margin_points(margin)} of the best (measured {signed(row['behind'])} points, "
-        f"{interval(row['behind_low'], row['behind_high'])}). {told} labelled texts would tell."
+        f"{interval(row['behind_low'], row['behind_high'])}). {amount} labelled texts would tell."
     ]
 
 

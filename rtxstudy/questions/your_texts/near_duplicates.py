@@ -53,7 +53,7 @@ def joined(group: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 def near_pairs(keys: Sequence[str]) -> np.ndarray:
     """(n, 2) texts, given by their words, whose word triples have a Jaccard similarity of at least ``LIKENESS``."""
     words = [key.split() for key in keys]
-    long = [row for row, of in enumerate(words) if len(of) >= FEWEST_TRIPLES + 2]
+    long = [row for row, text_words in enumerate(words) if len(text_words) >= FEWEST_TRIPLES + 2]
     if len(long) < 2:
         return np.empty((0, 2), int)
     triples = [_triples(words[row]) for row in long]

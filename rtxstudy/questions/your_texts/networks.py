@@ -47,10 +47,10 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_lengt
     )
     named = repr([spec, texts.fingerprint, *((name, part.tolist()) for name, part in rows.items())])
     place = folder / hashlib.sha256(named.encode()).hexdigest()[:16]
-    if (found := prepared.read(place, spec)) is not None:
-        return found
+    if (prepared_data := prepared.read(place, spec)) is not None:
+        return prepared_data
     parts = [
-        texts.table.iloc[of][[*texts.text_columns, "label"]].assign(domain="", split=name) for name, of in rows.items()
+        texts.table.iloc[index][[*texts.text_columns, "label"]].assign(domain="", split=name) for name, index in rows.items()
     ]
     table = pd.concat(parts, ignore_index=True)
     table["label"] = [texts.label_names[number] for number in table["label"]]
@@ -61,11 +61,11 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_lengt
         learnt = [text for column in data.text_columns for text in data.part("train")[column]]
         chosen = tokenization.train(learnt, spec.vocab_size, spec.lowercase)
     arrays = tokenization.tokenise(data, spec, chosen)
-    told = {"source": texts.name, "revision": texts.fingerprint, "tokenizer": tokenizer, "notes": [], "revisions": {}}
-    prepared.write(place, spec, data, arrays, chosen, told, pd.DataFrame(columns=audit.COLUMNS))
-    found = prepared.read(place, spec)
-    assert found is not None
-    return found
+    provenance = {"source": texts.name, "revision": texts.fingerprint, "tokenizer": tokenizer, "notes": [], "revisions": {}}
+    prepared.write(place, spec, data, arrays, chosen, provenance, pd.DataFrame(columns=audit.COLUMNS))
+    prepared_data = prepared.read(place, spec)
+    assert prepared_data is not None
+    return prepared_data
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,12 @@ def connected(runs: Path) -> Iterator[Cluster]:
     started_here = not ray.is_initialized()
     if started_here:
         executors.connect(torch.get_num_threads())
-    held = store.lock(runs, f"driver-{uuid.uuid4().hex[:12]}-{atomic.mark()}")
+    lock = store.lock(runs, f"driver-{uuid.uuid4().hex[:12]}-{atomic.mark()}")
     try:
-        with held:
-            yield Cluster(Path(held.lock_file))
+        with lock:
+            yield Cluster(Path(lock.lock_file))
     finally:
-        Path(held.lock_file).unlink(missing_ok=True)
+        Path(lock.lock_file).unlink(missing_ok=True)
         if started_here:
             ray.shutdown()
 
@@ -96,7 +96,7 @@ class Cluster:
         import ray
 
         tasks: dict[Any, Hashable] = {}  # a task's reference → the training's name
-        found: dict[Hashable, Learnt | InputError] = {}
+        outcomes: dict[Hashable, Learnt | InputError] = {}
         try:
             for name, training in trainings:
                 tasks[self.task.remote(training, self.mark, bool(self.gpus))] = name
@@ -105,8 +105,8 @@ class Cluster:
             while tasks:
                 ended, _ = ray.wait(list(tasks), num_returns=len(tasks), timeout=LOOK_SECONDS)
                 for task in ended:
-                    found[tasks.pop(task)] = _outcome(task)
-                clock.progress(f"{len(found)} of {many} trainings have ended on the Ray cluster")
+                    outcomes[tasks.pop(task)] = _outcome(task)
+                clock.progress(f"{len(outcomes)} of {many} trainings have ended on the Ray cluster")
                 clock.check()
         except OutOfTime:
             pass
@@ -114,7 +114,7 @@ class Cluster:
             for task in tasks:
                 with contextlib.suppress(Exception):  # the cluster may be gone
                     ray.cancel(task, force=True)
-        return found
+        return outcomes
 
     def idle(self) -> bool:
         """Whether nothing is computed on the cluster, or this machine is no part of it. It waits for what was stopped to end."""

@@ -66,15 +66,15 @@ def on_fewer_rows(candidate: Candidate, rows: int, seconds: float, estimate: Est
     """For each length one epoch over as many rows as the time buys, rounded down to two digits; only for fine-tuning."""
     if candidate.kind != "network" or not candidate.pretrained:
         return []
-    found = []
+    options = []
     for length in LENGTHS:
         base = estimate.seconds(candidate, Plan(0, length))
         each = (estimate.seconds(candidate, Plan(1000, length)) - base) / 1000
         many = int(min(rows, (seconds - base) / each))
         many -= many % 10 ** max(0, len(str(many)) - 2) if many > 0 else 0
         if FEWEST <= many < rows:
-            found.append(Plan(many, length))
-    return found
+            options.append(Plan(many, length))
+    return options
 
 
 def choose(

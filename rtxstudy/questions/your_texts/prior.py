@@ -57,11 +57,11 @@ def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list
     A candidate that was never measured comes after the others. Only what is among ``names`` is compared with, so that without
     MiniLM the encoders from nothing compete with counting words alone.
     """
-    known = expected(rows, labels, tokens)
-    best = max([known[name] for name in names if name in known] + [0.0])
+    gains = expected(rows, labels, tokens)
+    best = max([gains[name] for name in names if name in gains] + [0.0])
     may, left_out = [], {}
     for name in names:
-        behind = best - known.get(name, best)
+        behind = best - gains.get(name, best)
         if name != MAJORITY and behind > WITHIN:
             left_out[name] = (
                 f"On public files of about this size and length it was {100 * behind:.0f} points behind the best; --all trains "
@@ -69,4 +69,4 @@ def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list
             )
         else:
             may.append(name)
-    return sorted(may, key=lambda name: known.get(name, -1.0), reverse=True), left_out
+    return sorted(may, key=lambda name: gains.get(name, -1.0), reverse=True), left_out

@@ -184,11 +184,11 @@ class Turns:
             slope = plans.HALF_THE_ROWS if slope is None else slope
             gain = plans.loss(race.entries[name].plan, NAMED[name], rows, self.estimate, slope)
         else:
-            known = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens())
+            gains = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens())
             best = max(race.score(entry.judged, self.texts.judged) for entry in race.entries.values())
             words = race.entries.get(WORDS)
             behind = best - race.score(words.judged, self.texts.judged) if words else None
-            gain = max(0.0, known[name] - behind) if name in known and behind is not None else None
+            gain = max(0.0, gains[name] - behind) if name in gains and behind is not None else None
         minutes = math.ceil(race.needed[name] / FAVOURITE_SHARE / 60)
         return Outlook(name, minutes, gain, rows)
 
@@ -225,10 +225,10 @@ class Turns:
         begun = race.begun(candidate)
         finished = [plan for plan in begun if race.find(candidate, plan) is not None]
         chosen = plans.choose(candidate, rows, seconds, self.trainings, self.estimate, set(begun) - set(finished))
-        done = min(finished, key=loss, default=None)
+        best_finished = min(finished, key=loss, default=None)
         whole = plans.whole(candidate, rows)
-        if done is not None and (chosen is None or loss(done) - plans.ALIKE <= loss(chosen)):
-            chosen = done
+        if best_finished is not None and (chosen is None or loss(best_finished) - plans.ALIKE <= loss(chosen)):
+            chosen = best_finished
         if chosen is None or loss(chosen) > plans.ALIKE:
             race.needed[candidate.name] = self.estimate.seconds(candidate, whole, self.trainings)
         if chosen is None:
@@ -284,8 +284,8 @@ class Turns:
             answered = ("test",) if texts.cross_validated else ("validation", "test")
             rows = {"train": race.train[: plan.rows], "validation": race.curve_judged, "test": texts.rows("test")}
         else:
-            answered, held = ("test",), texts.judged[race.fold[texts.judged] == fold]
-            rows = {"train": race.train[race.fold[race.train] != fold], "validation": held, "test": held}
+            answered, fold_rows = ("test",), texts.judged[race.fold[texts.judged] == fold]
+            rows = {"train": race.train[race.fold[race.train] != fold], "validation": fold_rows, "test": fold_rows}
         return networks.training(candidate, plan, texts, rows, answered, race.folder)
 
     def learn(self, candidate: Candidate, fold: Fold, plan: Plan) -> Learnt:
@@ -314,7 +314,7 @@ class Turns:
     def on_cluster(self, waiting: list[Candidate]) -> None:
         """All networks at the same time: those for whose trainings the workers have time, the most promising first."""
         race, workers = self.race, self.cluster.workers
-        busy, asked = [0.0] * workers, []  # seconds of each worker
+        busy, pairs = [0.0] * workers, []  # seconds of each worker
         for candidate in waiting:
             if candidate.kind == "tuned":
                 self.turn(candidate, NEXT_SHARE * race.clock.left)
@@ -323,12 +323,12 @@ class Turns:
             plan = self.plan(candidate, (race.clock.left - busy[0]) / rounds * self.trainings)
             if plan is None:
                 continue
-            asked.append((candidate, plan))
+            pairs.append((candidate, plan))
             if race.find(candidate, plan) is None:
                 for _ in range(self.trainings):
                     heapq.heapreplace(busy, busy[0] + self.estimate.seconds(candidate, plan, self.trainings) / self.trainings)
-        self.trained |= self.cluster.train(self.trainings_of(asked), race.clock)
-        for candidate, plan in asked:
+        self.trained |= self.cluster.train(self.trainings_of(pairs), race.clock)
+        for candidate, plan in pairs:
             folds: list[Fold] = [*race.folds, None]
             if race.find(candidate, plan) is None and not all((candidate.name, fold, plan) in self.trained for fold in folds):
                 continue  # stopped before its end
@@ -339,11 +339,11 @@ class Turns:
         race.clock.check()
 
     def trainings_of(
-        self, asked: list[tuple[Candidate, Plan]]
+        self, pairs: list[tuple[Candidate, Plan]]
     ) -> Iterator[tuple[tuple[str, Fold, Plan], Training]]:
         """What a cluster has to train. Data that cannot be prepared are noted for :meth:`learn`."""
         folds: list[Fold] = [*self.race.folds, None]
-        for candidate, plan in asked:
+        for candidate, plan in pairs:
             for fold in folds if self.race.find(candidate, plan) is None else ():
                 key = candidate.name, fold, plan
                 try:

@@ -52,21 +52,21 @@ class Columns:
                 require_column(table, column, name, option)
 
 
-def usable(table: pd.DataFrame, columns: Columns, name: str, said: list[str]) -> pd.DataFrame:
+def usable(table: pd.DataFrame, columns: Columns, name: str, sentences: list[str]) -> pd.DataFrame:
     """The rows that have a text and a label.
 
-    Columns raw, text (cleaned), name (of the label); of pairs also raw_pair and text_pair. name: of the file; said: gets
-    sentences. Raises InputError when there are no such rows.
+    Columns raw, text (cleaned), name (of the label); of pairs also raw_pair and text_pair. name: of the file; sentences:
+    gets sentences. Raises InputError when there are no such rows.
     """
-    made: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for kind, column in (("text", columns.text), (PAIR, columns.pair)):
         if column is None:
             continue
         raw = table[column].astype(str)
         if cut := int((raw.str.len() > LONGEST).sum()):
-            said.append(f"{cut:,} texts are longer than {LONGEST:,} characters; only the beginning is compared.")
-        made |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
-    rows = pd.DataFrame(made | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
+            sentences.append(f"{cut:,} texts are longer than {LONGEST:,} characters; only the beginning is compared.")
+        fields |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
+    rows = pd.DataFrame(fields | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
     empty = np.any([rows[kind].map(blank) for kind in RAW if kind in rows], axis=0)
     unlabelled = (rows["name"] == "").to_numpy()
     for mask, column, option in ((empty, columns.text, "--text-column"), (unlabelled, columns.label, "--label-column")):
@@ -76,11 +76,11 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, said: list[str]) ->
     for mask, what in ((empty, "text"), (unlabelled & ~empty, "label")):
         if count := int(mask.sum()):
             verb = ("row has", "is") if count == 1 else ("rows have", "are")
-            said.append(f"{count:,} {verb[0]} no {what} and {verb[1]} left out.")
+            sentences.append(f"{count:,} {verb[0]} no {what} and {verb[1]} left out.")
     return rows[~empty & ~unlabelled]
 
 
-def without_rare(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
+def without_rare(rows: pd.DataFrame, sentences: list[str]) -> pd.DataFrame:
     """The rows whose label is not too rare to be learnt and judged. Raises InputError when fewer than two labels are left.
 
     Given test rows do not count, because nothing learns from them.
@@ -89,11 +89,11 @@ def without_rare(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
     rare = counts[counts < RARE]
     if rare.empty:
         return rows
-    if (left := len(counts) - len(rare)) < 2:
-        only = "No label has" if left == 0 else "Only one label has"
+    if (remaining := len(counts) - len(rare)) < 2:
+        only = "No label has" if remaining == 0 else "Only one label has"
         raise InputError(f"{only} {RARE} rows or more; at least two such labels are needed.")
     why = "That is too few to learn and to judge, so"
-    said.append(
+    sentences.append(
         f"The labels {few(rare.index)} have fewer than {RARE} rows each. {why} their {rare.sum():,} rows are left out."
         if len(rare) > 1
         else f"The label {few(rare.index)} has fewer than {RARE} rows. {why} it is left out."
@@ -102,21 +102,21 @@ def without_rare(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
 
 
 def with_test(
-    rows: pd.DataFrame, rare: set[str], test: Path | str, columns: Columns, said: list[str]
+    rows: pd.DataFrame, rare: set[str], test: Path | str, columns: Columns, sentences: list[str]
 ) -> pd.DataFrame:
     """The rows with those of a test file below them, whose lines are negative. rare: labels that were left out.
 
     Raises InputError for labels without training rows.
     """
-    values, drawn = reading.read(test)
+    values, sentence = reading.read(test)
     name = Path(test).name
     table = as_texts(values, name)
     columns.require(table, name)
     require_texts(values, columns.read, name)
-    said += [drawn] * bool(drawn)
-    more = usable(table, columns, name, said)
-    if left := int(more["name"].isin(rare).sum()):
-        said.append(f"{left:,} rows of {name} have a label that was left out, so they are left out too.")
+    sentences += [sentence] * bool(sentence)
+    more = usable(table, columns, name, sentences)
+    if count := int(more["name"].isin(rare).sum()):
+        sentences.append(f"{count:,} rows of {name} have a label that was left out, so they are left out too.")
         more = more[~more["name"].isin(rare)]
     unknown = more.loc[~more["name"].isin(rows["name"]), "name"].value_counts()
     if len(unknown):
@@ -132,15 +132,17 @@ def with_test(
     return pd.concat([rows, more])
 
 
-def drawn(rows: pd.DataFrame, said: list[str]) -> pd.DataFrame:
+def drawn(rows: pd.DataFrame, sentences: list[str]) -> pd.DataFrame:
     """At most MOST_ROWS of the rows, and MOST_TEST of those that are given as test rows."""
-    kept = []
+    parts = []
     for part, most, what in (
         (rows[rows["given"] != "test"], MOST_ROWS, "rows"),
         (rows[rows["given"] == "test"], MOST_TEST, "test rows"),
     ):
         if len(part) > most:
-            said.append(f"{most:,} of the {len(part):,} {what} were drawn at random; more would not be compared in the time.")
+            sentences.append(
+                f"{most:,} of the {len(part):,} {what} were drawn at random; more would not be compared in the time."
+            )
             part = part.sample(most, random_state=0).sort_index()
-        kept.append(part)
-    return pd.concat(kept)
+        parts.append(part)
+    return pd.concat(parts)

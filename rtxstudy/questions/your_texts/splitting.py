@@ -22,7 +22,7 @@ NAMES = {
 }  # fmt: skip
 
 
-def split(group: np.ndarray, numbers: np.ndarray, given: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
+def split(group: np.ndarray, numbers: np.ndarray, splits: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
     """ "train", "validation", "test", or "" for a row that is left out, (rows,).
 
     With fewer than :data:`CROSS_VALIDATED` rows that are not in test there is no validation split, unless one is given. There is
@@ -31,31 +31,31 @@ def split(group: np.ndarray, numbers: np.ndarray, given: np.ndarray | None = Non
     Args:
         group: (rows,) rows of one number stay together
         numbers: (rows,) numbers of the labels
-        given: (rows,) the splits that the user gave, "" where there is none
+        splits: (rows,) the splits that the user gave, "" where there is none
 
     A row of a given training split that is in the group of a given test row is left out; so is one of a given validation row.
     Raises InputError when the rows or their groups are too few.
     """
     where = (
         np.full(len(numbers), "train", dtype=object)
-        if given is None
-        else np.where(given == "", "train", given).astype(object)
+        if splits is None
+        else np.where(splits == "", "train", splits).astype(object)
     )
-    own = int((where != "test").sum())  # rows that are not a given test split
-    share = FEW_SHARE if own < MANY else min(MANY_SHARE, MOST_HELD / own)
+    count = int((where != "test").sum())  # rows that are not a given test split
+    share = FEW_SHARE if count < MANY else min(MANY_SHARE, MOST_HELD / count)
     if share < (enough := FEWEST_GROUPS / len(np.unique(group))) <= MOST_SHARE:
         share = enough
     rng = np.random.default_rng(seed)
     if not (where == "test").any():
         where[_held_out(group, numbers, where == "train", share, rng)] = "test"
-    known = (where != "test") & np.isin(group, group[where == "test"])
-    where[known] = ""
+    in_test_group = (where != "test") & np.isin(group, group[where == "test"])
+    where[in_test_group] = ""
     if (where == "validation").any():
         where[(where == "train") & np.isin(group, group[where == "validation"])] = ""
     elif (where == "train").sum() >= CROSS_VALIDATED:
-        held = _held_out(group, numbers, where == "train", share, rng)
-        if len(np.unique(group[held])) >= FEWEST_GROUPS:
-            where[held] = "validation"
+        judged_rows = _held_out(group, numbers, where == "train", share, rng)
+        if len(np.unique(group[judged_rows])) >= FEWEST_GROUPS:
+            where[judged_rows] = "validation"
     judged = "validation" if (where == "validation").any() else "train"
     for name in ("train", "test", judged):
         many = len(np.unique(group[where == name]))
@@ -74,7 +74,7 @@ def _held_out(
     sizes = np.bincount(numbers[among], minlength=numbers.max() + 1)
     room = np.where(sizes > 2, np.maximum(1, np.rint(sizes * share)), 0).astype(int)
     members = [rows for rows in pd.Series(np.arange(len(group))).groupby(group).indices.values() if among[rows].all()]
-    held: list[np.ndarray] = []
+    picks: list[np.ndarray] = []
     for most in (
         max(2, 0.01 * len(numbers)),
         np.inf,
@@ -84,10 +84,10 @@ def _held_out(
             content = np.bincount(numbers[rows], minlength=len(room))
             if len(rows) <= most and (content <= room).all():
                 room, members[place] = room - content, rows[:0]
-                held.append(rows)
+                picks.append(rows)
         if not room.any() or most == np.inf:
             break
-    return np.concatenate(held) if held else np.empty(0, int)
+    return np.concatenate(picks) if picks else np.empty(0, int)
 
 
 def folds(group: np.ndarray, numbers: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -99,17 +99,17 @@ def folds(group: np.ndarray, numbers: np.ndarray, seed: int = 0) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # a label of few rows is in fewer folds
         parts = StratifiedGroupKFold(many, shuffle=True, random_state=seed).split(numbers, numbers, group)
-        for number, (_, held) in enumerate(parts):
-            fold[held] = number
+        for number, (_, rows) in enumerate(parts):
+            fold[rows] = number
     return fold
 
 
 def given_splits(values: pd.Series, column: str) -> np.ndarray:
     """The splits that a column names. Raises InputError for a value that names none."""
-    found = values.str.strip().str.lower().map(lambda value: "" if value == "" else NAMES.get(value, "?"))
-    if (found == "?").any():
-        unknown = values[found == "?"].unique()
+    splits = values.str.strip().str.lower().map(lambda value: "" if value == "" else NAMES.get(value, "?"))
+    if (splits == "?").any():
+        unknown = values[splits == "?"].unique()
         raise InputError(f"The column '{column}' names the splits {few(unknown)}; write train, validation and test.")
-    if not (found == "train").any():
+    if not (splits == "train").any():
         raise InputError(f"The column '{column}' has no row of train; --split-column names train, validation and test.")
-    return found.to_numpy(dtype=object)
+    return splits.to_numpy(dtype=object)

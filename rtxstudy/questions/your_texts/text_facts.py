@@ -33,7 +33,7 @@ def labels(texts: Texts) -> pd.DataFrame:
     named = texts.table.assign(label_name=[texts.label_names[number] for number in texts.table["label"]])
     counts = named.groupby(["split", "label_name"]).size().rename("rows").reset_index()
     order = {name: place for place, name in enumerate(("train", "validation", "test"))}
-    return counts.sort_values(["split", "label_name"], key=lambda of: of.map(order) if of.name == "split" else of)
+    return counts.sort_values(["split", "label_name"], key=lambda keys: keys.map(order) if keys.name == "split" else keys)
 
 
 def lengths(texts: Texts, tokenizer: PreTrainedTokenizerFast) -> pd.DataFrame:
@@ -50,11 +50,11 @@ def findings(texts: Texts, sizes: pd.DataFrame, limit: int, english: bool = True
     pretrained on English, and not of these texts. Columns :data:`FINDINGS`: ``rows`` of ``of`` rows show it,
     ``what`` is a name or a number that the sentence needs, ``example`` a text.
     """
-    table, found = texts.table, []
+    table, records = texts.table, []
 
-    def note(kind: str, rows: int, what: Any = "", example: str = "", of: int = len(table)) -> None:
+    def note(kind: str, rows: int, what: Any = "", example: str = "", total: int = len(table)) -> None:
         if rows:
-            found.append({"kind": kind, "rows": int(rows), "of": of, "what": str(what), "example": example})
+            records.append({"kind": kind, "rows": int(rows), "of": total, "what": str(what), "example": example})
 
     table = table.assign(raw=[" ".join(sides(text)) for text in texts.raw(np.arange(len(table)))])
     again = table[texts.text_columns].duplicated()
@@ -79,8 +79,8 @@ def findings(texts: Texts, sizes: pd.DataFrame, limit: int, english: bool = True
     for kind, name, label, score in [*_by_length(texts), *_by_word(texts)]:
         note(kind, (table["label"] == label).sum(), f"{name}|{texts.label_names[label]}|{score:.2f}")
     for column in _ids(texts.other):
-        note("id", len(texts.other), column, of=len(texts.other))
-    return pd.DataFrame(found, columns=FINDINGS)
+        note("id", len(texts.other), column, total=len(texts.other))
+    return pd.DataFrame(records, columns=FINDINGS)
 
 
 def _first(table: pd.DataFrame, mask: pd.Series, column: str = "text") -> str:

@@ -38,14 +38,14 @@ def safe(words: object, longest: int = 24) -> str:
 @styled
 def accuracy_against_time(
     table: pd.DataFrame,
-    taken: str | None,
+    choice: str | None,
     name: str = "accuracy",
     title: str = "What does each model reach, and how fast is it?",
 ) -> Figure:
     """One bubble per model: time for one text across, score up, area in proportion to the megabytes; the frontier as steps.
 
-    ``table``: ``model``, ``ms``, ``mb``, ``test_score``, ``test_low``, ``test_high``, one row per model. ``taken``: the model
-    with a ring. Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
+    ``table``: ``model``, ``ms``, ``mb``, ``test_score``, ``test_low``, ``test_high``, one row per model. ``choice``: the
+    model with a ring. Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
     """
     require(table, ("model", "ms", "mb", "test_score", "test_low", "test_high"), "accuracy_against_time")
     one_row_each(table, ("model",), "accuracy_against_time")
@@ -54,7 +54,7 @@ def accuracy_against_time(
         title,
         f"Area, and the number beside each name: megabytes. Upright lines: 95 % interval of the {name} on the test texts. Grey "
         "steps: no model is at once as fast and as good."
-        + ("" if taken is None else " A ring marks the model to take.")
+        + ("" if choice is None else " A ring marks the model to take.")
         + below,
         4.6,
     )
@@ -69,7 +69,7 @@ def accuracy_against_time(
         ax.plot([x[i], x[i]], [row.test_low, row.test_high], color=colours[i], linewidth=1.2, alpha=0.55, zorder=2.5)
         segments.append(((x[i], row.test_low), (x[i], row.test_high)))
         ax.plot(x[i], y[i], ".", color=colours[i], zorder=4)
-        if row.model == taken:
+        if row.model == choice:
             ax.scatter(
                 x[i], y[i], s=(2 * radii[i] + 9) ** 2, facecolors="none", edgecolors=INK, linewidths=1.6, zorder=3.5
             )
@@ -100,10 +100,10 @@ def _without_floor(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     others = table[~floor]
     if others.empty or not floor.any():
         return table, ""
-    low, high, at = others["test_low"].min(), others["test_high"].max(), table.loc[floor, "test_score"].iloc[0]
-    if at >= low - max(high - low, 0.05):
+    low, high, level = others["test_low"].min(), others["test_high"].max(), table.loc[floor, "test_score"].iloc[0]
+    if level >= low - max(high - low, 0.05):
         return table, ""
-    return others.reset_index(drop=True), f" The majority class lies below the figure, at {at:.0%}."
+    return others.reset_index(drop=True), f" The majority class lies below the figure, at {level:.0%}."
 
 
 @styled

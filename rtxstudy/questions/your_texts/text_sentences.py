@@ -19,7 +19,7 @@ def setting(
     name: str,
     columns: tuple[str, str, str | None],
     balance: pd.DataFrame,
-    said: Iterable[str],
+    sentences: Iterable[str],
     cross_validated: bool,
 ) -> str:
     """What the file holds. columns: of the texts, of the labels, of second texts. balance: split, label_name, rows."""
@@ -42,7 +42,7 @@ def setting(
         f"**{plain(name)}**: {counts.sum():,} {what} with {counted(len(counts), 'label')} (column *{label}*): "
         f"{shares}{more}. {splits} texts. {judged} The test texts decide nothing."
     )
-    return "\n".join([first, "", *(f"- {plain(sentence)}" for sentence in said)])
+    return "\n".join([first, "", *(f"- {plain(sentence)}" for sentence in sentences)])
 
 
 def lengths(table: pd.DataFrame, limit: int) -> str:

@@ -129,78 +129,80 @@ def open_texts(
     Raises InputError for anything that the user has to mend.
     """
     name = Path(file).name
-    values, drawn = reading.read(file)
+    values, sentence = reading.read(file)
     table = as_texts(values, name)
     further = {"--text-pair-column": text_pair_column, "--group-column": group_column, "--split-column": split_column}
     for option, column in further.items():
         if column is not None:
             require_column(table, column, name, option)
-    text_column, label_column, said = columns.choose(table, name, text_column, label_column, further)
+    text_column, label_column, sentences = columns.choose(table, name, text_column, label_column, further)
     named = Columns(text_column, label_column, text_pair_column, group_column)
     require_texts(values, named.read, name)
-    said = [drawn] * bool(drawn) + said
-    found = rows.usable(table, named, name, said)
-    found["given"] = (
-        "" if split_column is None else splitting.given_splits(table[split_column].loc[found.index], split_column)
+    sentences = [sentence] * bool(sentence) + sentences
+    data = rows.usable(table, named, name, sentences)
+    data["given"] = (
+        "" if split_column is None else splitting.given_splits(table[split_column].loc[data.index], split_column)
     )
-    found["of"] = "" if group_column is None else table[group_column].loc[found.index]
-    said += columns.check_labels(found["name"], label_column, name) + doubtful_labels(found["name"])
-    every = set(found["name"])
-    found = rows.without_rare(rows.drawn(found, said), said)
-    if (own := int((found["given"] != "test").sum())) < FEWEST:
-        raise InputError(f"{name} has {own} rows with a text and a label; at least {FEWEST} are needed.")
+    data["of"] = "" if group_column is None else table[group_column].loc[data.index]
+    sentences += columns.check_labels(data["name"], label_column, name) + doubtful_labels(data["name"])
+    every = set(data["name"])
+    data = rows.without_rare(rows.drawn(data, sentences), sentences)
+    if (count := int((data["given"] != "test").sum())) < FEWEST:
+        raise InputError(f"{name} has {count} rows with a text and a label; at least {FEWEST} are needed.")
     if test is not None:
-        found = rows.drawn(rows.with_test(found, every - set(found["name"]), test, named, said), said)
+        data = rows.drawn(rows.with_test(data, every - set(data["name"]), test, named, sentences), sentences)
     other = table.drop(columns=[text_column, label_column, *([text_pair_column] if text_pair_column else [])])
-    other = other.reindex(found.index[found.index.isin(table.index)])
-    return _split(found, named, name, said, other)
+    other = other.reindex(data.index[data.index.isin(table.index)])
+    return _split(data, named, name, sentences, other)
 
 
-def _split(found: pd.DataFrame, named: Columns, name: str, said: list[str], other: pd.DataFrame) -> Texts:
+def _split(data: pd.DataFrame, named: Columns, name: str, sentences: list[str], other: pd.DataFrame) -> Texts:
     """Group and split the rows of ``rows.usable``, which also have the columns ``given`` and ``of``."""
-    names = labelled(found[["name"]], found["name"], {value: value for value in found["name"].unique()}, name).label_names
-    numbers = found["name"].map({value: number for number, value in enumerate(names)}).to_numpy()
-    group = near_duplicates.groups(found["text"].tolist())
+    names = labelled(data[["name"]], data["name"], {value: value for value in data["name"].unique()}, name).label_names
+    numbers = data["name"].map({value: number for number, value in enumerate(names)}).to_numpy()
+    group = near_duplicates.groups(data["text"].tolist())
     if group.max() == 0:
         which = "texts" if named.pair is None else f"texts in the column '{named.text}'"
         raise InputError(f"All {which} of {name} are the same or nearly the same, so there is nothing to compare.")
     if named.pair is not None:
-        said.append(
+        sentences.append(
             "Pairs whose first texts are the same or nearly the same stay on one side of every split. So do pairs of the same "
             "texts in the other order."
         )
-        both = zip(*(found[kind].str.replace(INVISIBLE, "", regex=True).map(words_key) for kind in ("text", PAIR)), strict=True)
+        both = zip(*(data[kind].str.replace(INVISIBLE, "", regex=True).map(words_key) for kind in ("text", PAIR)), strict=True)
         group = _also(group, np.array(["\0".join(sorted(pair)) for pair in both], dtype=object))
     if named.group is not None:
-        group = _also(group, found["of"].to_numpy())
-    where = splitting.split(group, numbers, found["given"].to_numpy())
-    texts = {column: found[column] for kind in RAW if kind in found for column in (kind, RAW[kind])}
-    made = pd.DataFrame(texts | {"label": numbers, "group": group, "split": where, "line": found.index})
-    if left := int((where == "").sum()):
-        said.append(
-            f"{left:,} training or validation {'row was' if left == 1 else 'rows were'} left out, because "
-            f"{'its text is nearly that' if left == 1 else 'their texts are nearly those'} of a test row."
+        group = _also(group, data["of"].to_numpy())
+    where = splitting.split(group, numbers, data["given"].to_numpy())
+    texts = {column: data[column] for kind in RAW if kind in data for column in (kind, RAW[kind])}
+    table = pd.DataFrame(texts | {"label": numbers, "group": group, "split": where, "line": data.index})
+    if count := int((where == "").sum()):
+        sentences.append(
+            f"{count:,} training or validation {'row was' if count == 1 else 'rows were'} left out, because "
+            f"{'its text is nearly that' if count == 1 else 'their texts are nearly those'} of a test row."
         )
-    made = made[where != ""].reset_index(drop=True)
-    lacking = set(range(len(names))) - set(made.loc[made["split"] == "train", "label"])
+    table = table[where != ""].reset_index(drop=True)
+    lacking = set(range(len(names))) - set(table.loc[table["split"] == "train", "label"])
     if lacking:
         raise InputError(
             f"No training row is left of the label {few(names[number] for number in lacking)}; give more rows of it."
         )
     for split in ("validation", "test"):
-        absent = set(range(len(names))) - set(made.loc[made["split"] == split, "label"])
-        if absent and (made["split"] == split).any():
-            said.append(f"No {split} row has the label {few(names[number] for number in absent)}, so nothing is said about it.")
-    made["fold"] = -1
-    if not (made["split"] == "validation").any():
-        train = made["split"] == "train"
-        made.loc[train, "fold"] = splitting.folds(made["group"].to_numpy()[train], made["label"].to_numpy()[train])
-    return Texts(name, named, names, made, said, other)
+        absent = set(range(len(names))) - set(table.loc[table["split"] == split, "label"])
+        if absent and (table["split"] == split).any():
+            sentences.append(
+                f"No {split} row has the label {few(names[number] for number in absent)}, so nothing is said about it."
+            )
+    table["fold"] = -1
+    if not (table["split"] == "validation").any():
+        train = table["split"] == "train"
+        table.loc[train, "fold"] = splitting.folds(table["group"].to_numpy()[train], table["label"].to_numpy()[train])
+    return Texts(name, named, names, table, sentences, other)
 
 
-def _also(group: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Groups joined where the rows have the same value in ``of`` (rows,). An empty value joins nothing."""
-    rows = pd.Series(np.arange(len(group)))[of != ""]
-    pairs = [(rows_of[0], other) for rows_of in rows.groupby(of[of != ""]).indices.values() for other in rows_of[1:]]
+def _also(group: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Groups joined where the rows have the same value in ``values`` (rows,). An empty value joins nothing."""
+    rows = pd.Series(np.arange(len(group)))[values != ""]
+    pairs = [(rows_of[0], other) for rows_of in rows.groupby(values[values != ""]).indices.values() for other in rows_of[1:]]
     index = rows.to_numpy()
     return near_duplicates.joined(group, index[np.array(pairs, int).reshape(-1, 2)])
