@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 
-from benchmarks.measure import Row, not_measured, row, seconds
+from benchmarks.measure import Row, not_measured, row, seconds, take_turns
 
-HELP_SECONDS, REPORT_SECONDS = 0.5, 90.0
+HELP_SECONDS, PREDICT_SECONDS, REPORT_SECONDS = 0.5, 2.0, 60.0
+TEXT = "a fine film"
+PIPELINE = """
+import sys
+import rtxlib.models
+from transformers import pipeline
+print(pipeline("text-classification", sys.argv[1])(sys.argv[2]))
+"""
 
 
 def _rtx() -> str:
@@ -32,6 +42,8 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     limits = [HELP_SECONDS] * len(taken)
     yield row("rtx --help", taken, limits, "s", 1.0, packages, settings, less_is_better=True)
 
+    yield from _predict(rtx, rounds)
+
     name, profile = "the report again, every run in the store", "smoke" if short else "demo"
     done: list[subprocess.CompletedProcess] = []
     report = ("report", "--profile", profile, "--no-training")
@@ -42,3 +54,27 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         return
     settings = f"rtx {' '.join(report)}, all notebooks; the peer is the limit"
     yield row(name, taken, [REPORT_SECONDS] * len(taken), "s", 1.0, packages, settings, less_is_better=True)
+
+
+def _predict(rtx: str, rounds: int) -> Iterator[Row]:
+    """One text from the shell: a process starts, opens a small trained run, labels the text and ends."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = os.environ | {"RTX_HOME": home}
+
+        def call(*words: str) -> str:
+            return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+
+        trained = call(rtx, "train", "--model", "standard-2x128", "--data", "embedded", "--recipe", "smoke", "--json")
+        run = json.loads(trained.splitlines()[-1])["run"]
+        ways = {
+            "ours": lambda: seconds(lambda: call(rtx, "predict", run, TEXT)),
+            "pipeline": lambda: seconds(lambda: call(sys.executable, "-c", PIPELINE, run, TEXT)),
+        }
+        for way in ways.values():
+            way()
+        taken = take_turns(ways, 2 * rounds + 1)
+    settings = "standard-2x128; a process each, files in the page cache"
+    name, packages = "rtx predict RUN TEXT, cold", ("transformers",)
+    limits = [PREDICT_SECONDS] * len(taken["ours"])
+    yield row(name, taken["ours"], limits, "s", 1.0, packages, f"{settings}; the peer is the limit", less_is_better=True)
+    yield row(f"{name}, beside pipeline", taken["ours"], taken["pipeline"], "s", 1.0, packages, settings, less_is_better=True)

@@ -594,8 +594,10 @@ def test_networks_from_nothing_are_left_out_where_public_files_give_them_no_chan
     assert many[0] == FINE_TUNED and SCRATCH.name in why
     unknown, why = prior.order([*names, "another"], 100, 2, 25)
     assert unknown[-1] == "another" and "another" not in why
-    far, why = prior.order(names, 1_000_000, 2, 25)  # nothing of about this size was measured, so nothing is left out
-    assert far == names and not why
+    scratch = [name for name in names if name in prior.FROM_NOTHING]
+    far, why = prior.order(names, 1_000_000, 2, 25)  # nothing of about this size was measured
+    assert far == [name for name in names if name not in scratch] and list(why) == scratch and "--all" in why[scratch[0]]
+    assert prior.order(scratch, 1_000_000, 2, 25) == (scratch, {})  # without MiniLM they are what there is
 
 
 def test_the_minutes_go_to_the_favourite_and_the_answer_says_what_more_would_bring(
@@ -731,13 +733,14 @@ def test_the_texts_to_label_next_are_unsure_and_unlike(csv) -> None:
     found = opened(csv, told(600))
     new = told(300, seed=3)
     unsure = pd.DataFrame({"text": [f"{FILLER[n % 10]} " * 6 + f"number {n}" for n in range(200)], "label": ""})
-    file = csv(pd.concat([new, unsure, told(600).head(5)]).assign(mine=range(505)), "more.csv")
+    file = csv(pd.concat([new, unsure, told(600).head(5)]).assign(mine=range(505), note="=1+1"), "more.csv")
     given = label_next.unlabelled(found, file)
     assert len(given.cleaned) == 500  # those that are labelled already are left out
     out = file.with_name("further.csv")
     said = label_next.write(found, given, classifier_of("words", found), 1.0, out)
     chosen = pd.read_csv(out)
     assert len(chosen) == label_next.MOST and {"mine", "predicted", "probability"} <= set(chosen) and "further.csv" in said
+    assert set(chosen["note"]) == {"'=1+1"}  # a spreadsheet computes nothing of it
     p, many = np.full((500, 2), [0.9, 0.1]), label_next.MOST // 10
     p[:200] = 0.5
     groups = np.eye(10)[np.arange(500) % 10]

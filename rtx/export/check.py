@@ -19,7 +19,7 @@ from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.training.embed import embed_tokens
 from rtxlib.training.predict import predict_logits
 
-CLOSE = 1e-4  # largest difference of a number between the float32 graph and the model
+CLOSE = 1e-4  # largest difference between the float32 graph and the model, as a part of the largest number above one
 
 
 def tokens_of(texts: Sequence[Text], tokenizer: PreTrainedTokenizerFast, max_length: int, pairs: bool) -> Tokens:

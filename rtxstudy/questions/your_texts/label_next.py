@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from rtx.classifiers.folder import Classifier
 from rtx.classifiers.words import WORD
+from rtx.cli.output import FORMATS
 from rtxlib.atomic import replacing
 from rtxlib.data.containment import words_key
 from rtxlib.data.rows import PAIR, sides, texts_of
@@ -112,7 +113,7 @@ def write(texts: Texts, new: Unlabelled, classifier: Classifier, ms: float, out:
     }
     table = new.table.loc[part.index[chosen]].assign(**answers)
     with replacing(out) as temporary:
-        table.to_csv(temporary, index=False)
+        FORMATS["csv"](table, temporary)  # a spreadsheet computes nothing of it
     extra = "" if len(part) == len(new.cleaned) else f" ({len(part):,} of them were drawn at random)"
     return (
         f"`{out.name}` has {len(chosen):,} of the {len(new.cleaned):,} new texts{extra} of {plain(new.name)}, to be labelled "

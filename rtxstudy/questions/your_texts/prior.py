@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxstudy.questions.your_texts.candidates import MAJORITY, WORDS
+from rtxstudy.questions.your_texts.candidates import CANDIDATES, MAJORITY, NAMED, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
 NEAREST = 4  # settings that an expectation is averaged over
 FARTHEST = 3.0  # doublings of rows, labels and tokens together; a setting that is farther away says nothing
+FROM_NOTHING = {candidate.name for candidate in CANDIDATES if candidate.kind == "network" and not candidate.pretrained}
 WITHIN = 0.02  # of the best expected score; what is expected further behind is not trained
 
 
@@ -54,15 +55,19 @@ def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | Non
 def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list[str], dict[str, str]]:
     """The candidates that may win, the most promising first, and why the others are left out.
 
-    A candidate that was never measured comes after the others. Only what is among ``names`` is compared with, so that without
-    MiniLM the encoders from nothing compete with counting words alone.
+    A candidate that was not measured near this size comes after the others; an encoder from nothing is left out there, if a
+    pretrained one is among ``names``. Only what is among ``names`` is compared with, so that without MiniLM the encoders from
+    nothing compete with counting words alone.
     """
     gains = expected(rows, labels, tokens)
     best = max([gains[name] for name in names if name in gains] + [0.0])
     may, left_out = [], {}
+    pretrained = any(NAMED[name].pretrained for name in names if name in NAMED)
     for name in names:
         behind = best - gains.get(name, best)
-        if name != MAJORITY and behind > WITHIN:
+        if pretrained and name in FROM_NOTHING and name not in gains:
+            left_out[name] = "No public file of about this size and length was measured; --all trains it."
+        elif name != MAJORITY and behind > WITHIN:
             left_out[name] = (
                 f"On public files of about this size and length it was {100 * behind:.0f} points behind the best; --all trains "
                 "it anyway."
