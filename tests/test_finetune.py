@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_a_checkpoint_is_fine_tuned_from_the_command_line(made: tuple[Path, Path
                "--recipe-set", "learning_rate=0.003", "--json")  # fmt: skip
     done = rtx(tmp_path, *command)
     assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r": loaded \d+ of \d+ tensors", done.stderr)
     record = json.loads(done.stdout.splitlines()[-1])
     assert record["family"] == "pretrained" and record["model"] == "tiny" and record["accuracy"] > 0.9
     run = Path(record["run"])

@@ -111,7 +111,7 @@ def _as_graph(
         click.echo(visible(line), err=True)
 
     if spec is not None:
-        record = folder.export(folder.of_encoder(source), held_out.of_data(spec), out, eight, report)
+        record = folder.export(folder.of_encoder(source, report), held_out.of_data(spec), out, eight, report)
     else:
         run = find_run(source)
         held = _held_out(run, eight, *file)

@@ -60,9 +60,10 @@ def of_run(run: Run) -> Source:
     return Source(model.to("cpu"), tokenizer, name, names, trained.reads_pairs(run), clean.switches(spec), spec.max_length)
 
 
-def of_encoder(name: str) -> Source:
+def of_encoder(name: str, report: Callable[[str], None]) -> Source:
     """The sentence embeddings of a pretrained or converted encoder, a Hub id or a folder. Raises InputError as ``load``."""
     encoder, tokenizer = pretrained.load(name), pretrained_tokenizer(pretrained.find(name))
+    report(f"{name}: {encoder.loaded}")
     length = encoder.config.max_seq_length or encoder.config.max_position_embeddings
     return Source(encoder, tokenizer, Path(name).name, [], False, {}, length)
 

@@ -95,6 +95,7 @@ def to_loop(
         layer.load_state_dict(state)
         for pass_index in range(passes if relaxed else 0):
             _take(loop.stack.of_pass[pass_index][number], layer, replaced[number][pass_index])
+    loop.loaded = source.loaded
     return loop.eval()
 
 

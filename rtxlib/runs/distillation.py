@@ -111,6 +111,8 @@ def _distil_into(folder: Path, checkpoint: Path, what: Distillation, report: Cal
         )
     if what.length > (most := min(encoder.config.max_position_embeddings for encoder in (student, teacher))):
         raise InputError(f"These encoders read {most} tokens of a text at most, not {what.length}.")
+    for name, encoder in ((what.model, student), (what.teacher, teacher)):
+        report(f"{name}: {encoder.loaded}")
     sources, kept_out = ([prepare(spec, paths.prepared_dir()) for spec in specs] for specs in (what.data, what.kept_out))
     texts = corpus_texts(sources, kept_out)
     order = np.random.default_rng(what.seed).permutation(len(texts))

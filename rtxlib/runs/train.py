@@ -66,6 +66,7 @@ def fresh_model(
     if not spec.pretrained:
         return EncoderForSequenceClassification(config)
     encoder = load(spec.model, config=config)
+    report(f"{spec.model}: {encoder.loaded}")
     return with_head(to_loop(encoder, **spec.conversion) if spec.conversion else encoder)
 
 
