@@ -154,6 +154,7 @@ FULL = Profile(
     variant={},
     random_depth="recurrent-3x4x256",
     random_depth_seeds=5,
+    elsewhere=(Task(_YELP, seeds=3),),
     depth_tasks=_DEPTH_TASKS,
     untrained=(_INFERENCE, _SHORT_INFERENCE, _SHORT_YELP, _SST2),
     own_text=OwnText(
