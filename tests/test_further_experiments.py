@@ -50,13 +50,13 @@ def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
         standing = getattr(FULL, name)
         if name == "grid_seeds":
             assert standing < wanted
-        elif name == "depth_tasks":  # those that are run, and more
+        elif name in ("depth_tasks", "elsewhere"):  # those that are run, and more
             assert standing == wanted[: len(standing)] != wanted
         elif name == "loops":  # the same, with further weights of the residual
             assert standing == tuple(dataclasses.replace(loop, alphas=()) for loop in wanted) != wanted
         else:
             assert not standing
-    further = ("elsewhere", "unified", "cross_domain", "components", "plan_b", "longer_texts", "stars")
+    further = ("unified", "cross_domain", "components", "plan_b", "longer_texts", "stars")
     assert not any(studies.specs_of(name, FULL) for name in further)
 
 
