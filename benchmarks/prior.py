@@ -29,7 +29,16 @@ from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, nearest
 from rtxstudy.questions.your_texts import plans, prior
 from rtxstudy.questions.your_texts.beside import Beside
-from rtxstudy.questions.your_texts.candidates import CANDIDATES, FROZEN, MAJORITY, STATIC, TUNED, WORDS, Plan
+from rtxstudy.questions.your_texts.candidates import (
+    CANDIDATES,
+    FROM_NOTHING,
+    FROZEN,
+    MAJORITY,
+    STATIC,
+    TUNED,
+    WORDS,
+    Plan,
+)
 from rtxstudy.questions.your_texts.clock import Clock
 from rtxstudy.questions.your_texts.fitted import FIT
 from rtxstudy.questions.your_texts.race import Turns
@@ -87,8 +96,7 @@ def measured(name: str, setting: Setting) -> list[dict]:
         race = Race(texts, Path(folder) / "kept", Clock(60 * HOURS, Path(folder) / "stop"))
         turns, rows = Turns(race, Beside(race)), len(race.train)
         seconds = {}
-        scratch = {c.name for c in CANDIDATES if c.kind == "network" and not c.pretrained}
-        left_out = ({TUNED} if unfit(race) else set()) | (set() if setting.scratch else scratch)
+        left_out = ({TUNED} if unfit(race) else set()) | (set() if setting.scratch else set(FROM_NOTHING))
         for candidate in CANDIDATES:
             if candidate.name in left_out:
                 continue

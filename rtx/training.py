@@ -31,7 +31,7 @@ COUNTED_ROWS = 100_000  # training rows in which words are counted at most; more
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedRun:
     """A finished run beside its baselines."""
 
     run: Run
@@ -94,7 +94,7 @@ def train(
     teacher: RunSpec | None,
     changes: Mapping[str, Any],
     say: Callable[[str], None],
-) -> Trained | None:
+) -> TrainedRun | None:
     """Train a model (:func:`checked_model`), or take the same run from the store. The second process of several returns None.
 
     recipe: a recipe's name; None chooses by the number of training rows. changes: fields of the recipe.
@@ -116,7 +116,7 @@ def train(
     run = train_run(spec, paths.runs_dir(), say, data=prepared)
     if parallel.rank() > 0:
         return None
-    return Trained(run, baselines(prepared, say), recipe if recipe != fit else None)
+    return TrainedRun(run, baselines(prepared, say), recipe if recipe != fit else None)
 
 
 def _notes(prepared: Prepared, max_length: int) -> list[str]:

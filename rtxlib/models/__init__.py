@@ -11,7 +11,6 @@ for_transformers             the same models with transformers' base class
 kernels                      what is there for speed, beside the plain formulas
 """
 
-import importlib
 from typing import Any
 
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
@@ -29,8 +28,9 @@ def _opened_later(name: str) -> type:
 
     def opening(method: str) -> Any:
         def open_model(cls: type, *arguments: Any, **options: Any) -> Any:
-            model = getattr(importlib.import_module("rtxlib.models.for_transformers"), name)
-            return getattr(model, method)(*arguments, **options)
+            from rtxlib.models import for_transformers
+
+            return getattr(getattr(for_transformers, name), method)(*arguments, **options)
 
         return classmethod(open_model)
 
@@ -39,12 +39,9 @@ def _opened_later(name: str) -> type:
 
 
 AutoConfig.register(ModelConfig.model_type, ModelConfig, exist_ok=True)
-for auto, model in (
-    (AutoModel, Encoder),
-    (AutoModelForSequenceClassification, EncoderForSequenceClassification),
-    (AutoModelForSeq2SeqLM, EncoderDecoder),
-):
-    auto.register(ModelConfig, _opened_later(model.__name__), exist_ok=True)
+AutoModel.register(ModelConfig, _opened_later("Encoder"), exist_ok=True)
+AutoModelForSequenceClassification.register(ModelConfig, _opened_later("EncoderForSequenceClassification"), exist_ok=True)
+AutoModelForSeq2SeqLM.register(ModelConfig, _opened_later("EncoderDecoder"), exist_ok=True)
 
 __all__ = [
     "EarlyExit",

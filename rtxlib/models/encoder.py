@@ -22,6 +22,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from rtxlib.errors import InputError
 from rtxlib.models.attention import packed_positions, packed_view, self_attention_view, sinusoidal_table
+from rtxlib.models.checkpoint_files import WEIGHTS
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.kernels.elementwise import Dropout
 from rtxlib.models.kernels.linear import Linear
@@ -75,7 +76,7 @@ class _NoDraws(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if getattr(func, "__module__", None) == nn.init.__name__:
-            return (kwargs or {}).get("tensor", *args[:1])
+            return args[0] if args else kwargs["tensor"]
         return func(*args, **(kwargs or {}))
 
 
@@ -145,7 +146,7 @@ class EncoderBase(nn.Module):
         self.config.dtype = self.get_input_embeddings().weight.dtype
         self.config.save_pretrained(folder)
         tensors = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        save_file(tensors, Path(folder) / "model.safetensors", metadata={"format": "pt"})
+        save_file(tensors, Path(folder) / WEIGHTS, metadata={"format": "pt"})
 
 
 @dataclass

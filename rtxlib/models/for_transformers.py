@@ -16,11 +16,11 @@ def _with_base(model: type[encoder.EncoderBase]) -> type[PreTrainedModel]:
 
     def __init__(self: PreTrainedModel, config: ModelConfig) -> None:
         PreTrainedModel.__init__(self, config)
-        model.__init__(self, config)
-        self.post_init()
+        model.__init__(self, config)  # ends with draw_weights
 
+    theirs = {"draw_weights": PreTrainedModel.post_init, "save_pretrained": PreTrainedModel.save_pretrained}
     members = {"__init__": __init__, "__module__": __name__, "__doc__": model.__doc__, "_supports_sdpa": True}
-    return type(model.__name__, (model, PreTrainedModel), members | {"save_pretrained": PreTrainedModel.save_pretrained})
+    return type(model.__name__, (model, PreTrainedModel), members | theirs)
 
 
 Encoder = _with_base(encoder.Encoder)

@@ -114,6 +114,7 @@ CANDIDATES = (  # the cheapest first
     ),
 )
 NAMED = {candidate.name: candidate for candidate in CANDIDATES}
+FROM_NOTHING = tuple(candidate.name for candidate in CANDIDATES if candidate.kind == "network" and not candidate.pretrained)
 WHAT = {candidate.name: candidate.what for candidate in CANDIDATES} | {
     CASCADE: "lets a cheap model answer where it is sure, and a better one elsewhere"
 }

@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxstudy.questions.your_texts.candidates import CANDIDATES, MAJORITY, NAMED, WORDS
+from rtxstudy.questions.your_texts.candidates import FROM_NOTHING, MAJORITY, NAMED, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
 NEAREST = 4  # settings that an expectation is averaged over
 FARTHEST = 3.0  # doublings of rows, labels and tokens together; a setting that is farther away says nothing
-FROM_NOTHING = {candidate.name for candidate in CANDIDATES if candidate.kind == "network" and not candidate.pretrained}
 WITHIN = 0.02  # of the best expected score; what is expected further behind is not trained
 
 
