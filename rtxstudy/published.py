@@ -46,10 +46,19 @@ def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.
             _replace(results / "names.parquet", named, "id", named["id"])
         for name in store.TABLES:
             holders = [run for run in here if (run.path / f"{name}.parquet").is_file()]
-            if parts := [store.part(run, name) for run in holders]:  # compared with their checksums
+            if parts := [_part(run, name) for run in holders]:
                 _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key", [run.key for run in holders])
         for name, table in tables.items():
             _replace(results / f"{name}.parquet", table.assign(study=study), "study", [study])
+
+
+def _part(run: Run, name: str) -> pd.DataFrame:
+    """A run's own table, compared with its checksum, without the probabilities of its answers.
+
+    No notebook reads the probabilities. They would be nine tenths of what is published, and stay in the run's folder.
+    """
+    table = store.part(run, name)
+    return table.drop(columns=[column for column in table if column.startswith("p_")]) if name == "predictions" else table
 
 
 def _replace(file: Path, new: pd.DataFrame, column: str, values: Iterable[str]) -> None:
