@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,11 @@ from rtxlib.runs.store import Run
 
 if TYPE_CHECKING:
     from rtxlib.runs.spec import RunSpec
+
+
+def core_seconds(run: Run) -> float:
+    """Processor time of a run's training; NaN for a training on a GPU, where the processor only hands out the work."""
+    return run.metrics["train_cpu_seconds"] if run.metrics["device"].startswith("CPU") else math.nan
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,8 @@ class Runs(Sequence[Run]):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per run: its key and its metrics."""
-        return store.runs_table(self)
+        """One row per run: its key and its metrics. ``train_cpu_seconds`` is that of :func:`core_seconds`."""
+        return store.runs_table(self).assign(train_cpu_seconds=[core_seconds(run) for run in self])
 
     @property
     def model(self) -> str:

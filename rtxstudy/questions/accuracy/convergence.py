@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy import tables
-from rtxstudy.finished import Runs
+from rtxstudy.finished import Runs, core_seconds
 from rtxstudy.numbers import percent
 
 NEAR = 0.01  # of accuracy; a run has converged where it comes this close to its best evaluation
@@ -17,9 +17,9 @@ def convergence(runs: Runs, near: float = NEAR) -> pd.DataFrame:
 
     The best is the highest validation accuracy at any evaluation of the same run, and the time is that of the first evaluation
     within ``near`` of it. Evaluations are some steps apart, so this overstates the time by up to that distance. Columns: those of
-    :data:`ARM`, ``best`` (accuracy), ``steps``, ``epochs`` and ``core_seconds`` (processor time, in proportion to the steps), the
-    ``all_steps``, ``all_epochs`` and ``all_core_seconds`` of the whole training, all of them means over seeds, ``near``,
-    ``evaluations`` (the most of a run) and ``n`` (seeds).
+    :data:`ARM`, ``best`` (accuracy), ``steps``, ``epochs`` and ``core_seconds`` (processor time, in proportion to the steps, of
+    trainings on a CPU), the ``all_steps``, ``all_epochs`` and ``all_core_seconds`` of the whole training, all of them means over
+    seeds, ``near``, ``evaluations`` (the most of a run) and ``n`` (seeds).
     """
     curves = runs.part("curves")
     rows = []
@@ -27,7 +27,7 @@ def convergence(runs: Runs, near: float = NEAR) -> pd.DataFrame:
         curve = curves[curves["key"] == run.key].drop_duplicates("step").sort_values("step")
         best, last = curve["val_accuracy"].max(), curve.iloc[-1]
         reached = curve[curve["val_accuracy"] >= best - near - 1e-9].iloc[0]
-        cost = run.metrics["train_cpu_seconds"]
+        cost = core_seconds(run)
         rows.append(
             {name: run.metrics[name] for name in ARM}
             | {"best": best, "steps": reached["step"], "epochs": reached["epoch"]}

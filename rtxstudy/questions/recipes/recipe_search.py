@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from rtxlib.training.recipe import Recipe
-from rtxstudy.finished import Runs
+from rtxstudy.finished import Runs, core_seconds
 from rtxstudy.statistics import error_of_share
 
 FIRST, FINAL = "first", "final"  # the rounds
@@ -52,7 +52,7 @@ def of_round(recipes: Sequence[Recipe], runs: Runs) -> pd.DataFrame:
         row = {"arm": spec.model, "trial": trial, "recipe": spec.recipe.name, "seed": spec.seed}
         row |= {"changes": changes_in_words(spec.recipe, recipes[0])}
         row |= {name: run.metrics[name] for name in ("val_accuracy", "val_loss", "epochs")}
-        rows.append(row | {"core_seconds": run.metrics["train_cpu_seconds"]})
+        rows.append(row | {"core_seconds": core_seconds(run)})
     return pd.DataFrame(rows)
 
 

@@ -93,7 +93,7 @@ def protocol_scores(protocol: Protocol) -> pd.DataFrame:
     """What each encoder reaches under the protocol, and what its training takes: means over seeds."""
     columns = ["accuracy", "f1", "precision", "recall", "train_rows", "epochs", "train_cpu_seconds"]
     means = protocol.runs.table.groupby("model", sort=False)[columns].mean()
-    return means.map("{:,.3f}".format).reset_index()
+    return means.map("{:,.3f}".format).where(means.notna(), "–").reset_index()
 
 
 _COLUMNS = {  # column of rtxstudy.questions.recipes.recipe_search.trials → its readable name and its format
