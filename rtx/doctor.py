@@ -14,6 +14,7 @@ from pathlib import Path
 from rtxlib import paths
 from rtxlib.errors import InputError
 
+NVIDIA = Path("/dev/nvidia0")  # a driver made it
 FREE_GB = 2.0  # a study's prepared data, runs and report fit in this
 
 
@@ -59,7 +60,7 @@ def _device() -> str:
 
     device = pick_device()
     unused = ""
-    if device.type == "cpu" and (shutil.which("nvidia-smi") or Path("/dev/nvidia0").exists()):
+    if device.type == "cpu" and (shutil.which("nvidia-smi") or NVIDIA.exists()):
         unused = "; an NVIDIA GPU is here that this torch cannot use, see https://pytorch.org/get-started for a build with CUDA"
     precision = pick_precision("auto", device)
     return f"{device_name(device)}, trains in {precision}; {os.cpu_count()} cores, torch {torch.__version__}{unused}"

@@ -6,8 +6,10 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,6 +39,7 @@ from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import recipe
 from rtxstudy.questions.your_texts import (
     beside,
+    busy,
     candidates,
     choice,
     columns,
@@ -53,6 +56,7 @@ from rtxstudy.questions.your_texts import (
     splitting,
     text_facts,
     text_sentences,
+    training_time,
 )  # fmt: skip
 from rtxstudy.questions.your_texts import rows as compare_rows
 from rtxstudy.questions.your_texts.answer import Answer
@@ -923,6 +927,68 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
     assert json.loads(scored.stdout)["in_training"] > 300
     refused = rtx("predict", tmp_path / "out" / "model", "a text", "--passes", "2")
     assert refused.returncode == 2 and "has one pass" in refused.stderr
+
+
+def test_ctrl_c_gives_the_answer_of_what_is_finished_with_the_same_fields(csv, tmp_path: Path) -> None:
+    environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "empty"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "rtx", "compare", str(csv(told(4000))), "--minutes", "9", "--out", "out", "--json"]
+    started = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    for line in started.stderr:
+        if line.startswith(WORDS):  # it is fitted, and the networks are next
+            os.killpg(started.pid, signal.SIGINT)
+            break
+    out, errors = started.communicate(timeout=300)
+    assert started.returncode == 0, errors[-3000:]
+    answer = json.loads(out.splitlines()[-1])
+    assert set(answer) == {field.name for field in dataclasses.fields(Answer)}
+    assert answer["ended"] == "asked" and answer["take"] == WORDS
+    assert "Stopping: the report is made of what is finished." in errors and (tmp_path / "out" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("gain", "tried", "says"),
+    [
+        (0.03, True, "By the learning curve, that is expected to gain about 3.0 points."),
+        (0.03, False, "By what it gains on public files of about this size, that is expected to gain about 3.0 points."),
+        (None, False, "What that gains is not known."),
+        (0.001, True, ""),
+    ],
+    ids=["learning curve", "public files", "unknown", "too little"],
+)
+def test_what_more_minutes_would_bring_comes_first_where_it_is_worth_it(gain: float | None, tried: bool, says: str) -> None:
+    rows = [{"model": MAJORITY, "test_score": 0.5, "learned": False}]
+    rows += [{"model": FINE_TUNED, "test_score": 0.8, "learned": True}] if tried else []
+    outlook = {"model": FINE_TUNED, "minutes": 20, "gain": gain, "train_texts": 12_000}
+    answer = Answer(why="nothing learned", n_test=400, majority_score=0.5, outlook=outlook, candidates=rows)
+    first = model_sentences.verdict(pd.DataFrame(rows), answer, margin=0.01)[0]
+    assert first.startswith("**Take none of these models.**") is (not says)
+    if says:
+        assert f"With `--minutes 20` **{FINE_TUNED}** is trained whole on all 12,000 training texts. {says}" in first
+
+
+def test_waiting_for_a_core_is_a_share_of_the_time_in_which_there_was_work(tmp_path: Path, monkeypatch) -> None:
+    waiting = busy.Waiting()
+    waiting.file, waiting.begun = tmp_path / "schedstat", (1_000, 500)
+    waiting.file.write_text("1300 1400 7")  # since then 300 ns on a core and 900 ns waiting for one
+    assert waiting.share() == pytest.approx(0.75) and not waiting.quiet()
+    waiting.file.write_text("1000 500 7")
+    assert waiting.share() == 0 and waiting.quiet()
+    waiting.file.unlink()  # a system that does not tell: four programs on two cores
+    monkeypatch.setattr(os, "getloadavg", lambda: (4.0, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert waiting.share() == pytest.approx(0.5)
+
+
+def test_the_threads_that_train_faster_are_taken(csv, hub: None, monkeypatch) -> None:
+    known = race.Estimate(opened(csv, told(200)))
+    monkeypatch.setattr(training_time, "MEASURED_SECONDS", 0.2)
+    monkeypatch.setattr(training_time.Trainer, "step", lambda self, pieces: time.sleep(0.03 * torch.get_num_threads()))
+    monkeypatch.setattr(training_time.Trainer, "read_losses", lambda self: None)
+    guessed, before = known.speed, torch.get_num_threads()
+    assert known.measure(np.arange(100), (2, 1), lambda: None) == 1
+    assert known.speed == known.speeds[FINE_TUNED] != guessed and torch.get_num_threads() == before
 
 
 def test_a_model_that_learned_nothing_is_never_recommended() -> None:

@@ -453,3 +453,10 @@ def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
     held = held_out.of_run(run)
     source = folder.of_run(run)
     assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]
+
+
+def test_rounding_grows_with_the_numbers_and_nothing_is_close_to_nan() -> None:
+    small, large = np.array([[0.5, -0.25]]), np.array([[500.0, -250.0]])
+    assert check.close(small, small + 0.9e-4) and not check.close(small, small + 1.1e-4)
+    assert check.close(large, large + 0.04) and not check.close(large, large + 0.06)
+    assert not check.close(small, np.array([[0.5, np.nan]]))

@@ -6,6 +6,8 @@ forward and a backward pass that finish have done neither.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -55,9 +57,10 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
         parallel.join()
 
 
-def test_the_doctor_reports_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_reports_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor, "NVIDIA", tmp_path / "no device")  # where the tests run on a GPU there is one
     assert "NVIDIA" not in doctor._device()
     monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert "an NVIDIA GPU is here that this torch cannot use" in doctor._device()

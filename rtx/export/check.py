@@ -19,7 +19,7 @@ from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.training.embed import embed_tokens
 from rtxlib.training.predict import predict_logits
 
-CLOSE = 1e-4  # largest difference between the float32 graph and the model, as a part of the largest number above one
+CLOSE = 1e-4  # largest difference of two answers in float32, as a part of the largest number if that is above one
 
 
 def tokens_of(texts: Sequence[Text], tokenizer: PreTrainedTokenizerFast, max_length: int, pairs: bool) -> Tokens:
@@ -35,11 +35,16 @@ def model_answers(model: nn.Module, tokens: Tokens, pad_id: int, passes: int | N
     return embed_tokens(tokens, model, pad_id, torch.device("cpu"))
 
 
+def close(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Whether two answers of one shape are equal up to rounding in float32, which grows with the numbers."""
+    return bool(np.abs(ours - theirs).max() <= CLOSE * max(1.0, np.abs(ours).max()))  # False for NaN
+
+
 def require_agreement(model: np.ndarray, graph: np.ndarray, classifies: bool) -> float:
-    """The largest difference of two answers (texts, width). Raises InputError if it is above CLOSE or a label differs."""
+    """The largest difference of two answers (texts, width). Raises InputError if they are not close or a label differs."""
     difference = float(np.abs(model - graph).max())
     other = int((model.argmax(axis=1) != graph.argmax(axis=1)).sum()) if classifies else 0
-    if not difference <= CLOSE or other:  # NaN is not close either
+    if not close(model, graph) or other:
         labels = f", and {other:,} of {len(model):,} texts get another label" if classifies else ""
         raise InputError(
             f"The graph does not agree with the model (numbers differ by up to {difference:.2g}{labels}), so nothing is written; "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -126,6 +128,7 @@ def _troubles(pages: Sequence[Page], outcomes: Iterable[Outcome]) -> list[dict[s
 
 
 def _plotly() -> str:
+    """plotly.js as gzip in Base64, which page.js unpacks: the library is as large as the rest of a report."""
     from plotly.offline import get_plotlyjs  # here, because only a report with charts needs it
 
-    return get_plotlyjs()
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()

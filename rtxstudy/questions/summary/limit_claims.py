@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.claims import Claim, claim, listed
+from rtxstudy.claims import Claim, claim, first, listed
 from rtxstudy.names import short
 from rtxstudy.numbers import between
 
@@ -36,10 +36,19 @@ def limits(runs: pd.DataFrame) -> list[Claim]:
             "- Each number rests on {seeds} seeds. One seed has no interval, and three seeds give a wide one.",
             seeds=between(seeds, "d"),
         ),
-        claim(
-            "- Nothing ran on a GPU: all times are of a CPU, and say nothing about a GPU.",
-            holds=not graphics.any(),
-            n=len(runs),
+        first(
+            claim(
+                "- Nothing ran on a GPU: all times are of a CPU, and say nothing about a GPU.",
+                holds=not graphics.any(),
+                n=len(runs),
+            ),
+            claim(
+                "- {gpu} of {all} runs were trained on a GPU ({name}). Several shared it, so no time of theirs is shown: all "
+                "times are of a CPU.",
+                gpu=int(graphics[~runs["key"].duplicated()].sum()),
+                all=runs["key"].nunique(),
+                name=listed(sorted(set(runs.loc[graphics, "device"]))) or None,
+            ),
         ),
         claim(
             "- All texts are English and short, and every encoder is small: at most {millions:.0f} million parameters.",

@@ -40,7 +40,13 @@ const draw = (plot) => {
     responsive: true, displaylogo: false, modeBarButtonsToRemove: ["sendDataToCloud", "sendChartToCloud"],
   });
 };
-plots.forEach(draw);
+const unpack = async () => { // the chart library stands compressed in the page
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+  const script = document.createElement("script");
+  script.textContent = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  document.head.append(script);
+};
+if (plots.length) unpack().then(() => plots.forEach(draw));
 const appendices = [...document.querySelectorAll(".appendices details")];
 let folded = [];
 addEventListener("beforeprint", () => { // on paper nothing can be opened
@@ -48,8 +54,8 @@ addEventListener("beforeprint", () => { // on paper nothing can be opened
   for (const part of folded) part.open = true;
 });
 addEventListener("afterprint", () => { for (const part of folded) part.open = false; });
-addEventListener("beforeprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: 640, autosize: false })));
-addEventListener("afterprint", () => plots.forEach((plot) => Plotly.relayout(plot, { width: null, autosize: true })));
+addEventListener("beforeprint", () => plots.forEach((plot) => globalThis.Plotly?.relayout(plot, { width: 640, autosize: false })));
+addEventListener("afterprint", () => plots.forEach((plot) => globalThis.Plotly?.relayout(plot, { width: null, autosize: true })));
 
 // an appendix opens where a link leads into it
 const reveal = () => {
