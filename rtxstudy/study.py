@@ -78,6 +78,9 @@ class Study:
 
         sizes = profiles.load(profile, **parameters)
         redraws = bool(os.environ.get("RTX_NO_TRAINING"))
+        if not redraws:
+            sizes, left_out = profiles.within_reach(sizes)
+            print(left_out, end="\n" if left_out else "")
         settings = {"profile": profile} | parameters
         results = paths.results_dir(profile)
         names.know(published.names(results))

@@ -12,17 +12,14 @@ from statsmodels.stats.multitest import multipletests
 from rtxstudy import names
 from rtxstudy.numbers import percent, with_ends
 
+# The times of an answer stand in one table of the report, measured in one session, and are left out of every other table.
+TIMES = ("ms_median", "ms_p95", "ms_per_text")
 COSTS = {  # column of the runs table → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
     "embedding_parameters": ("… in the token table", "{:,.0f}"),
     "non_embedding_parameters": ("… outside the token table", "{:,.0f}"),
     "size_mb": ("size of the weights (MB)", "{:.1f}"),
     "forward_flops": ("operations of a forward pass (GFLOP)", "{:.4f}"),
-    "ms_median": ("one text, median (ms)", "{:.2f}"),
-    "ms_p95": ("one text, 95th percentile (ms)", "{:.2f}"),
-    "ms_per_text": ("full batches, each text (ms)", "{:.3f}"),
-    "latency_threads": ("… with so many threads", "{:.0f}"),
-    "train_seconds": ("training, wall clock (s)", "{:,.0f}"),
     "train_cpu_seconds": ("training, processor time (s)", "{:,.0f}"),
     "rows_per_second": ("training, texts a second", "{:,.0f}"),
     "padding_share": ("tokens spent on padding", "{:.2%}"),
@@ -66,11 +63,12 @@ MEANS = {  # column of a summary → its readable name and its format
 def means(summary: pd.DataFrame) -> pd.DataFrame:
     """A readable table of :func:`rtxstudy.statistics.summarise`. Its intervals are cut at 0 and 1.
 
-    The columns in :data:`MEANS` and :data:`COSTS` are renamed and formatted, missing values are shown as –. Other columns stay.
+    The columns in :data:`MEANS` and :data:`COSTS` are renamed and formatted, missing values are shown as –. Other columns stay,
+    but for the times of an answer.
     """
     low, high = summary["low"].clip(lower=0), summary["high"].clip(upper=1)
     interval = ["–" if pd.isna(a) else f"{100 * a:.1f} to {100 * b:.1f}" for a, b in zip(low, high, strict=True)]
-    table = summary.drop(columns=["low", "high"])
+    table = summary.drop(columns=["low", "high", *TIMES], errors="ignore")
     table.insert(list(table).index("mean") + 1, "interval", interval)
     return written(table, MEANS | COSTS)
 

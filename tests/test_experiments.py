@@ -380,11 +380,13 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
     assert comparisons.over_blocks(arm(*runs).where(recurrent_depth=1)).empty
 
 
-def test_a_table_of_costs_says_on_what_each_time_was_taken(run) -> None:
+def test_a_table_of_costs_says_on_what_each_was_trained_and_leaves_the_times_of_answers_to_the_one_table(run) -> None:
     timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()))])
     mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
     device = timed["device"].iloc[0]
-    assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
+    costs = tables.costs(mixed)
+    assert costs.loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
+    assert "ms_median" in mixed and not any("ms)" in measure for measure in costs.index)
 
 
 def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:
@@ -432,6 +434,17 @@ def test_the_checkpoints_that_a_profile_names_exist(hub: str, name: str) -> None
     specs = studies.finetuning(profiles.load(name))
     assert len({spec.key("x") for spec in specs}) == len(specs)
     assert all(spec.config(1000, 0, ["a", "b"]).num_labels == 2 for spec in specs)
+
+
+def test_the_pooled_pairs_are_left_out_with_a_reason_where_their_file_is_not(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    full = profiles.load("full")
+    without, why = profiles.within_reach(full)
+    assert len(full.depth_tasks) - len(without.depth_tasks) == 1 and "inference_mix.parquet is not here" in why
+    assert "inference_mix" not in {task.data.source for task in without.depth_tasks}
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "inference_mix.parquet").touch()
+    assert profiles.within_reach(full) == (full, "") and profiles.within_reach(profiles.load("demo"))[1] == ""
 
 
 def test_matched_arms_match() -> None:

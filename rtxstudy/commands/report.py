@@ -109,7 +109,9 @@ def report(
     for checked in notebooks.plan(sources, profile, notebooks.pairs(parameters)).values():
         values |= checked
     sizes = {name: values[name] for name in values if name in inspect.signature(profiles.load).parameters}
-    table = estimate.plan(profiles.load(profile, **sizes), sources)
+    within_reach, left_out = profiles.within_reach(profiles.load(profile, **sizes))
+    table = estimate.plan(within_reach, sources)
+    click.echo(left_out, err=True, nl=bool(left_out))
     click.echo(table.to_string(index=False, float_format=lambda x: f"{x:.1f}"))
     click.echo(
         f"{table['to_train'].sum()} runs to train, {table['in_store'].sum()} in the store; "

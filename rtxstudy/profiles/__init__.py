@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from rtxlib import paths
+from rtxlib.data.datasets import MIX, MIX_FILE
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest, shortened, shown
 from rtxlib.models.presets import preset
@@ -17,7 +19,9 @@ from rtxstudy.profiles.full import FULL
 from rtxstudy.profiles.profile import ComposedTask, DepthTask, LongerTexts, LoopStudy, Profile, Search, Task
 from rtxstudy.profiles.smoke import SMOKE
 
-__all__ = ["PROFILES", "ComposedTask", "DepthTask", "LongerTexts", "LoopStudy", "Profile", "Search", "Task", "load"]
+__all__ = [
+    "PROFILES", "ComposedTask", "DepthTask", "LongerTexts", "LoopStudy", "Profile", "Search", "Task", "load", "within_reach",
+]  # fmt: skip
 
 MOST_SEEDS = 1_000  # of a study; each is a training of every model in it
 KEPT_RECIPES = (*FOR_PRETRAINED, "pretrain", "distill")  # names of recipes that do not train a classifier from random weights
@@ -65,6 +69,15 @@ def load(
     sizes = {field: value for field, value in settings.items() if value is not None}
     changed = _changed(profile, seeds, recipe, sizes)
     return dataclasses.replace(changed, variant=variant, recipes={} if recipe else changed.recipes)
+
+
+def within_reach(profile: Profile) -> tuple[Profile, str]:
+    """The profile without the pooled pairs, where their file is not here, and a sentence that says so ("" where it is here)."""
+    tasks = tuple(task for task in profile.depth_tasks if task.data.source != MIX)
+    if len(tasks) == len(profile.depth_tasks) or (paths.root() / MIX_FILE).is_file():
+        return profile, ""
+    why = f"The pooled pairs of inference are left out, because {MIX_FILE} is not here; data/README.md says what it holds."
+    return dataclasses.replace(profile, depth_tasks=tasks), why
 
 
 def _changed(part: Any, seeds: int | None, recipe: str | None, sizes: Mapping[str, float]) -> Any:

@@ -53,9 +53,8 @@ _ARMS = {  # column of rtxstudy.questions.depth_gain.gains.arms → its readable
 def arms(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of the deep, the shallow and the looped encoder of each task."""
     spread = [f"{100 * mean:.1f} ± {100 * sd:.1f}" for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
-    times = ["–" if pd.isna(ms) else f"{ms:.1f} ({kind})" for ms, kind in zip(table["ms_median"], table["dtype"], strict=True)]
-    named = table.assign(encoder=table["arm"], **{"accuracy (%)": spread, "one text (ms)": times})
-    return tables.written(named[["regime", "data", "encoder", "accuracy (%)", *_ARMS, "one text (ms)"]], _ARMS)
+    named = table.assign(encoder=table["arm"], **{"accuracy (%)": spread, "number format": table["dtype"]})
+    return tables.written(named[["regime", "data", "encoder", "accuracy (%)", *_ARMS, "number format"]], _ARMS)
 
 
 _PRETRAININGS = {  # column of rtxstudy.questions.depth_gain.gains.pretrainings → its readable name and its format

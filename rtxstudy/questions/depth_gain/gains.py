@@ -154,8 +154,7 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
 
     Columns: ``data``, ``arm``, ``model``; ``accuracy`` and ``sd``, mean and standard deviation over seeds; ``matthews``, the mean
     correlation of Matthews (1975), which is 0 for any guess that does not look at the text; ``non_embedding_parameters``,
-    ``parameters`` and ``forward_flops`` of a text; ``ms_median``, the median over seeds of its time; ``dtype``, the number
-    formats of the trainings and of the time; and ``n_seeds``.
+    ``parameters`` and ``forward_flops`` of a text; ``dtype``, the number formats of the trainings; and ``n_seeds``.
     """
     rows = []
     for name, arm in zip(ARMS, (deep, shallow, loop), strict=True):
@@ -170,7 +169,6 @@ def arms(deep: Runs, shallow: Runs, loop: Runs) -> pd.DataFrame:
                 "sd": table["accuracy"].std(),
                 "matthews": np.mean([matthews_corrcoef(part["label"], part["prediction"]) for _, part in guesses]),
                 **{cost: table[cost].iloc[0] for cost in ("non_embedding_parameters", "parameters", "forward_flops")},
-                "ms_median": table["ms_median"].median(),
                 "dtype": ", ".join(sorted(set(table["dtype"]))),
                 "n_seeds": len(arm),
             }

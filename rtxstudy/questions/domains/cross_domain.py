@@ -13,7 +13,7 @@ from rtxstudy import comparisons, studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
-from rtxstudy.questions.domains import domain_claims, domain_figures, further_data
+from rtxstudy.questions.domains import domain_claims, domain_figures
 from rtxstudy.statistics import summarise
 
 if TYPE_CHECKING:
@@ -34,17 +34,20 @@ def cross_domain(study: Study) -> CrossDomain | Absent:
     tasks = studies.sentiment_tasks(study.profile)
     if not tasks:
         return Absent("This profile trains on one source of sentiment.")
-    labels = [study.source(task.data)["data"] for task in tasks]
-    runs = study.run("cross_domain")
-    at_home = [runs.where(data=label) for label in labels]
-    away, words = [], {}
-    for i, j in product(range(len(tasks)), repeat=2):
-        if i != j:
-            away.append(study.transfer(at_home[i], tasks[j].data))
-        baselines = study.counting_words(tasks[i].data, tested_on=tasks[j].data)
-        words[labels[i], labels[j]] = baselines.loc[baselines["model"] == NAME, "accuracy"].item()
-    means = summarise(further_data.matrix(at_home, away, words), ["model", "trained_on", "tested_on"])
-    differences = comparisons.carried_over(pd.concat(away), study.profile.recurrent, study.profile.standard)
+    arms = [study.profile.standard, study.profile.recurrent]
+    runs = study.run("cross_domain", timed=False)
+    columns = ["model", "trained_on", "tested_on", "seed", "accuracy"]
+    scores, words = [], []
+    for home, away in product(tasks, repeat=2):
+        # Also at home from the weights that are tested away: a published run may have been trained elsewhere.
+        scores.append(study.transfer(runs.of(studies.on_task(study.profile, home, arms)), away.data))
+        baselines = study.counting_words(home.data, tested_on=away.data)
+        accuracy = baselines.loc[baselines["model"] == NAME, "accuracy"].item()
+        words.append((NAME, *(study.source(task.data)["data"] for task in (home, away)), 0, accuracy))
+    every = pd.concat(scores, ignore_index=True)
+    means = summarise(pd.concat([every[columns], pd.DataFrame(words, columns=columns)]), ["model", "trained_on", "tested_on"])
+    elsewhere = every[every["trained_on"] != every["tested_on"]]
+    differences = comparisons.carried_over(elsewhere, study.profile.recurrent, study.profile.standard)
     return CrossDomain(runs, means, differences)
 
 

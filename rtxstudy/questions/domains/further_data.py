@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pandas as pd
 from sklearn.metrics import f1_score
@@ -52,20 +50,3 @@ def scores(table: pd.DataFrame) -> pd.DataFrame:
     order = means.sort_values(["data", "accuracy"], ascending=[True, False], kind="stable")
     return order[[*by, "accuracy", "low", "high", "macro_f1", "n"]].reset_index(drop=True)
 
-
-def matrix(
-    at_home: Sequence[Runs], away: Sequence[pd.DataFrame], words: Mapping[tuple[str, str], float]
-) -> pd.DataFrame:
-    """Accuracy by training data and test data: ``model, trained_on, tested_on, seed, accuracy``, one row per run and test data.
-
-    Args:
-        at_home: the runs of each task, on its own test texts
-        away: tables of :meth:`rtxstudy.study.Study.transfer`
-        words: (trained on, tested on) → accuracy of counting words
-    """
-    from rtx.baselines.counting_words import NAME
-
-    columns = ["model", "trained_on", "tested_on", "seed", "accuracy"]
-    home = [runs.table.assign(trained_on=runs.table["data"], tested_on=runs.table["data"])[columns] for runs in at_home]
-    counted = pd.DataFrame([(NAME, *pair, 0, accuracy) for pair, accuracy in words.items()], columns=columns)
-    return pd.concat([*home, *(table[columns] for table in away), counted], ignore_index=True)

@@ -101,7 +101,7 @@ def components(study: Study) -> Components | Absent:
     runs = study.run("components")
     arms = {name: runs.of(specs) for name, specs in switches.items()}
     results = pd.concat([arm.table.assign(component=name) for name, arm in arms.items()])
-    carry = ["non_embedding_parameters", "ms_median", "ms_per_text", "rows_per_second"]
+    carry = ["non_embedding_parameters", "rows_per_second"]
     return Components(runs, comparisons.against_first(arms), summarise(results, ["component"], carry=carry))
 
 
