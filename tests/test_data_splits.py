@@ -42,6 +42,7 @@ def test_occurrences_respect_words_and_rows() -> None:
 def test_texts_of_the_same_words_are_one_key() -> None:
     assert words_key("Cool .") == words_key("cool!") == "cool"
     assert words_key(":)") == ":)" != words_key(":(")
+    assert words_key("won\u200bderful film\ufeff") == words_key("wonderful film")  # twins that nobody can tell apart
 
 
 def test_groups_join_equals_and_long_parts_but_not_short_ones() -> None:

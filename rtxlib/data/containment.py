@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from rtxlib.data.rows import INVISIBLE
+
 _WORD = re.compile(r"[^\W_]+")
 _ANCHOR = 8  # a longer sequence of words is looked up by its first eight words and then compared whole
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2**64
@@ -15,10 +17,11 @@ _PAIRS = 4_000_000  # candidates compared at once: bounds the memory
 
 
 def words_key(text: str) -> str:
-    """The words of a text, lower-cased, without punctuation: "Cool ." and "cool" have the same key.
+    """The words of a text, lower-cased, without punctuation and invisible characters: "Cool ." and "cool" have the same key.
 
     The key of a text without letters and digits is the text itself.
     """
+    text = INVISIBLE.sub("", text)
     return " ".join(_WORD.findall(text.lower())) or text
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from rtxlib.data.containment import words_key
 from rtxlib.data.files import as_texts, doubtful_labels, require_column, require_texts
-from rtxlib.data.rows import INVISIBLE, PAIR, Text, labelled, sides, texts_of
+from rtxlib.data.rows import PAIR, Text, labelled, sides, texts_of
 from rtxlib.errors import InputError, few
 from rtxstudy.questions.your_texts import columns, near_duplicates, reading, rows, splitting
 from rtxstudy.questions.your_texts.rows import RAW, Columns
@@ -169,7 +169,7 @@ def _split(data: pd.DataFrame, named: Columns, name: str, sentences: list[str], 
             "Pairs whose first texts are the same or nearly the same stay on one side of every split. So do pairs of the same "
             "texts in the other order."
         )
-        both = zip(*(data[kind].str.replace(INVISIBLE, "", regex=True).map(words_key) for kind in ("text", PAIR)), strict=True)
+        both = zip(*(data[kind].map(words_key) for kind in ("text", PAIR)), strict=True)
         group = _also(group, np.array(["\0".join(sorted(pair)) for pair in both], dtype=object))
     if named.group is not None:
         group = _also(group, data["of"].to_numpy())
