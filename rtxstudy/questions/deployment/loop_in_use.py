@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import studies, tables
+from rtxstudy import published, studies, tables
 from rtxstudy.absent import Absent
 from rtxstudy.numbers import percent, with_ends
 from rtxstudy.questions.deployment import deployed, small_vocabulary
@@ -27,10 +27,16 @@ class Deployed:
 
 
 def small_vocabularies(study: Study) -> pd.DataFrame | Absent:
-    """Each fine-tuned loop whose token table holds the words of its task, as :func:`small_vocabulary.against_whole`."""
+    """Each fine-tuned loop whose token table holds the words of its task, as :func:`small_vocabulary.against_whole`.
+
+    Loops that were measured before, or whose weights are here; a run that was trained elsewhere left its record alone.
+    """
     trained, rows = study.ask(trained_arms), []
+    table = published.read(study.results, "small_vocabulary")
+    measured = set() if table is None else set(table["key"])
     for trio, (deep, _, loop) in zip(trained.trios, trained.arms, strict=True):
-        if trio.loop[0].conversion and trio.loop[0].teacher is None:
+        known = all(run.path is not None or run.key in measured for run in loop)
+        if known and trio.loop[0].conversion and trio.loop[0].teacher is None:
             study.measure(small_vocabulary.small_vocabulary, loop)
             rows.append({"regime": trio.regime} | small_vocabulary.against_whole(loop, deep))
     return pd.DataFrame(rows) if rows else Absent("No loop here is made of pretrained layers.")

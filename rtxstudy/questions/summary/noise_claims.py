@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.claims import Claim, claim
+from rtxstudy.claims import Claim, claim, listed
+from rtxstudy.names import short
 
 
 def title(verdicts: pd.DataFrame) -> Claim:
@@ -19,11 +20,13 @@ def summary(verdicts: pd.DataFrame) -> list[Claim]:
     clear = largest[largest["verdict"].isin(["first", "second"])]
     pretrained = clear["comparison"].str.startswith("all-MiniLM")
     below = clear["comparison"].str.contains("tf-idf|nb-svm") & (clear["difference"] < 0)
+    longer = clear["study"] == "longer_texts"
     return [
         claim(
-            "Every difference above five points has one of two causes: pretraining, or counting words on the domain "
-            "task.",
-            holds=bool((pretrained | below).all()),
+            "Every difference above five points has one of three causes: pretraining, counting words on {counted}, or reading more "
+            "of a long text.",
+            holds=bool((pretrained | below | longer).all()),
+            counted=listed([short(data) for data in dict.fromkeys(clear.loc[below, "data"])]) or None,
             n=len(clear) or None,
         ),
         claim(
