@@ -204,8 +204,8 @@ def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             behind=ends(-pooled_lower.sharing_high, -pooled_lower.sharing_low) if pooled_lower else None,
         ),
         claim(
-            "- The loop of four layers keeps there all of what six gain over four ({interval}), with the weights of four. The way to "
-            "make it was chosen before, on MultiNLI.",
+            "- The loop of four layers keeps there all of what six gain over four ({interval}), with the weights of four. The "
+            "way to make it was chosen before, on MultiNLI.",
             holds=pooled_edges.pays and pooled_edges.loop_low > 0 and pooled_edges.sharing_low > -MARGIN,
             interval=aside(pooled_edges.sharing_gain, pooled_edges.sharing_low, pooled_edges.sharing_high),
         ),
@@ -215,8 +215,8 @@ def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             low=pooled_edges.sharing_low_without,
         ),
         claim(
-            "- **Yelp, five stars:** six layers gain {gain:points} points over four ({interval}), and the loop keeps {kept:share} of "
-            "them.",
+            "- **Yelp, five stars:** six layers gain {gain:points} points over four ({interval}), and the loop keeps "
+            "{kept:share} of them.",
             holds=stars.pays and stars.loop_low > 0,
             gain=stars.depth_gain,
             interval=ends(stars.depth_low, stars.depth_high),
