@@ -13,6 +13,7 @@ from rtxstudy import comparisons, studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
+from rtxstudy.names import short
 from rtxstudy.questions.domains import domain_claims, domain_figures
 from rtxstudy.statistics import summarise
 
@@ -53,8 +54,9 @@ def cross_domain(study: Study) -> CrossDomain | Absent:
 
 def draw(study: Study, cross: CrossDomain) -> Drawing:
     title = study.title(domain_claims.cross_title, cross.means, otherwise="Trained here, tested there")
+    named = cross.means.assign(**{side: cross.means[side].map(short) for side in ("trained_on", "tested_on")})
     return Drawing(
-        domain_figures.cross_domain(cross.means, title),
+        domain_figures.cross_domain(named, title),
         "06_cross_domain",
         cross.means,
         alt="Accuracy of both encoders and of counting words by training data and test data.",
