@@ -316,6 +316,34 @@ def _with_ways(rows: pd.DataFrame) -> list[str]:
 # ------------------------------------------------------------------------------------------- tables
 
 
+_REPLACED = {"replaces": "yes", "loses": "no", "not settled": "not settled"}
+
+
+def per_data_set(gains: pd.DataFrame) -> pd.DataFrame:
+    """The study's question for each data set: does depth pay there, and where it does, does a loop replace it?"""
+    table = shown(gains).sort_values("depth_gain", ascending=False)
+    rows = []
+    for data, part in table[table["depth_holm"].notna()].groupby("data", sort=False):
+        pays = part[part["pays"]]
+        rows.append(
+            {
+                "data set": data,
+                "does depth pay?": "; ".join(
+                    f"yes, {way}: {with_ends(*gain)}"
+                    for way, *gain in pays[["way", "depth_gain", "depth_low", "depth_high"]].itertuples(index=False)
+                )
+                or "not shown",
+                "does a loop replace it?": "; ".join(
+                    f"{_REPLACED[verdict]}, keeps {100 * share:.0f} %"
+                    for verdict, share in pays[["verdict", "kept"]].itertuples(index=False)
+                )
+                or "nothing to replace",
+                "ways of training": len(part),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 def readable(gains: pd.DataFrame) -> pd.DataFrame:
     """One row per task and way of training: the three accuracies, the differences in points, what is kept, and the verdict."""
     table = shown(gains).sort_values("depth_gain", ascending=False)
