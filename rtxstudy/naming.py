@@ -47,6 +47,7 @@ SETTINGS: dict[str, dict[Any, str]] = {  # field of a model's configuration → 
     "residual_scale": {None: "α = {}"},
 }
 TIMES = {1: "once", 2: "twice"}
+USUAL_TOKENS, USUAL_ROWS = 128, 10_000  # of reviews, and of pooled texts; a name says what is shorter, or larger
 
 
 def of_data(spec: DataSpec) -> Name:
@@ -71,6 +72,9 @@ def of_data(spec: DataSpec) -> Name:
             parts.append("pooled")
         elif spec.rows is None:
             parts.append("all rows")
+            parts += [f"{spec.max_length} tokens"] if spec.max_length < USUAL_TOKENS else []
+    if isinstance(spec, Pooled) and spec.rows is not None and spec.rows > USUAL_ROWS:
+        parts.append(f"{spec.rows:,} rows")
     more = [f"{spec.rows:,} rows"] if spec.rows is not None else []
     more += ["the published test split"] if spec.official_test else []
     more += [f"at most {spec.max_length} tokens"]

@@ -45,19 +45,9 @@ SHORT = Generated(rows=240, depth=1, vocab_size=400, max_length=48)
 # ---------------------------------------- what is run
 
 
-def test_the_full_profile_runs_none_of_them_until_it_is_switched_on() -> None:
-    for name, wanted in NOT_RUN_YET.items():
-        standing = getattr(FULL, name)
-        if name == "grid_seeds":
-            assert standing < wanted
-        elif name in ("depth_tasks", "elsewhere"):  # those that are run, and more
-            assert standing == wanted[: len(standing)] != wanted
-        elif name == "loops":  # the same, with further weights of the residual
-            assert standing == tuple(dataclasses.replace(loop, alphas=()) for loop in wanted) != wanted
-        else:
-            assert not standing
-    further = ("unified", "cross_domain", "components", "plan_b", "longer_texts", "stars")
-    assert not any(studies.specs_of(name, FULL) for name in further)
+def test_everything_that_was_not_run_would_add_runs_to_the_full_profile() -> None:
+    extra = not_run.added(FULL)
+    assert list(extra) == list(NOT_RUN_YET) and all(extra.values())
 
 
 @pytest.mark.parametrize(
@@ -195,6 +185,9 @@ def test_answers_at_the_training_length_are_those_of_the_run_and_short_texts_nev
 # ---------------------------------------- beside counting words, and on one another's data
 
 
+CPU = {"device": "CPU, 1 thread", "train_cpu_seconds": 1.0}
+
+
 def made(accuracies: dict[str, list[float]], labels: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> dict[str, Runs]:
     """Runs of models with so many right answers, the first rows first."""
     tables, arms = {}, {}
@@ -206,7 +199,7 @@ def made(accuracies: dict[str, list[float]], labels: np.ndarray, monkeypatch: py
             key = f"{name}{seed}"
             tables[key] = pd.DataFrame({"row": range(len(labels)), "label": labels, "prediction": guessed, "key": key})
             tables[key] = tables[key].assign(model=name, seed=seed, data="d")  # as the tables of real runs have them
-            runs.append(store.Run(key, {}, {"model": name, "seed": seed, "data": "d", "accuracy": right.mean()}, None))
+            runs.append(store.Run(key, {}, {"model": name, "seed": seed, "data": "d", "accuracy": right.mean()} | CPU, None))
         arms[name] = Runs(tuple(runs), (None,) * len(runs), Path("unused"))
     monkeypatch.setattr(store, "part", lambda run, name, results: tables[run.key])
     return arms

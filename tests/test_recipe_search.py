@@ -19,11 +19,11 @@ from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES, recipe
 from rtxstudy import estimate, profiles, studies
 from rtxstudy.finished import Runs
-from rtxstudy.profiles.full import NOT_RUN_YET
+from rtxstudy.profiles.full import FULL, NOT_RUN_YET
 from rtxstudy.questions.accuracy import convergence
 from rtxstudy.questions.recipes import recipe_figures, recipe_search, recipe_trials
 
-SEARCH, PUBLISHED = NOT_RUN_YET["search"], NOT_RUN_YET["published"]
+SEARCH, PUBLISHED = NOT_RUN_YET["search"], FULL.published
 SST2 = Hub("sst2")
 Curve = list[tuple[float, float]]  # validation loss and accuracy of each evaluation
 
@@ -45,6 +45,7 @@ def made(
             "val_accuracy": accuracy,
             "val_loss": loss,
             "train_cpu_seconds": 5.0 * len(curve),
+            "device": "CPU, 1 thread",
             "recipe": spec.recipe.name,
         }
         found |= {"epochs": table["epoch"].iloc[-1], "best_epoch": table["epoch"].iloc[kept]}

@@ -215,7 +215,7 @@ def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             low=pooled_edges.sharing_low_without,
         ),
         claim(
-            "- **Yelp, five stars:** six layers gain {gain:points} points over four ({interval}), and the loop keeps "
+            "- **Yelp stars:** six layers gain {gain:points} points over four ({interval}), and the loop keeps "
             "{kept:share} of them.",
             holds=stars.pays and stars.loop_low > 0,
             gain=stars.depth_gain,
