@@ -9,17 +9,10 @@ from rtxstudy.names import short
 from rtxstudy.numbers import between
 
 NOT_RUN = {  # field of a profile → the experiment that it switches on
-    "depth_tasks": "where depth pays: MultiNLI from nothing, Yelp with five stars, and four times as many inference pairs",
     "search": "the search for each encoder's recipe",
-    "published": "the published protocol",
-    "elsewhere": "Yelp and Amazon from nothing, as far as they are not in the report",
     "unified": "domain and sentiment of the pooled texts, at full size",
-    "cross_domain": "each of SST-2, Yelp and Amazon tested on the others",
-    "grid_data": "the grid of width, layers and passes with more seeds",
-    "grid_seeds": "the grid of width, layers and passes with more seeds",
     "least_steps": "parts of the data, with as many steps on each",
     "component_seeds": "one component changed at a time",
-    "longer": "texts longer than in training",
     "plan_b_seeds": "the proposal's plan B",
     "stars": "Amazon reviews of one star against four and five",
     "loops": "further weights of the residual across passes",
