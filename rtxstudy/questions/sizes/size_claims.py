@@ -53,12 +53,13 @@ def bubble_title(grid: pd.DataFrame) -> Claim:
 
 
 def frontier_title(grid: pd.DataFrame, best: pd.Series, cost: str) -> Claim:
-    """Which encoders stand on the frontier. With one seed each their order is noise, and the title says so."""
+    """Which encoders stand on the frontier. With few seeds each their order is noise, and the title says how many."""
     on = grid[best]
     recurrent = int((on["family"] == "recurrent").sum())
     return claim(
-        "Against {cost}, {recurrent:word} of {n:word} encoders on the frontier {are} recurrent (one seed each)",
-        holds=bool((grid["n"] == 1).all()),
+        "Against {cost}, {recurrent:word} of {n:word} encoders on the frontier {are} recurrent ({seeds} each)",
+        holds=grid["n"].nunique() == 1,
+        seeds="one seed" if (grid["n"] == 1).all() else f"{grid['n'].max():.0f} seeds",
         cost=cost,
         recurrent=recurrent,
         n=len(on),
