@@ -26,9 +26,11 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 def made(study: Study, *names: str) -> list[Run]:
     """A record of each run of these studies, as training would have left it."""
     specs = dict.fromkeys(spec for name in names for spec in specs_of(name, study.profile))
+    trained = {"device": "CPU, 1 thread", "train_cpu_seconds": 1.0}
+    metrics = [{"model": spec.name, "seed": spec.seed, "accuracy": 0.5 + number / 100} for number, spec in enumerate(specs)]
     return [
-        Run(f"key{number}", spec.canonical(), {"model": spec.name, "seed": spec.seed, "accuracy": 0.5 + number / 100}, None)
-        for number, spec in enumerate(specs)
+        Run(f"key{number}", spec.canonical(), own | trained, None)
+        for number, (spec, own) in enumerate(zip(specs, metrics, strict=True))
     ]
 
 

@@ -60,7 +60,7 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
     return [
         first(
             claim(
-                "**Depth pays on {paying:word} of {all:word} tasks** (corrected for {comparisons} comparisons): {named}.",
+                "**Depth pays on {paying:word} of {all:word} tasks** ({comparisons} comparisons, corrected): {named}.",
                 holds=counts["paying"] > 0,
                 paying=counts["paying"],
                 all=counts["tasks"],

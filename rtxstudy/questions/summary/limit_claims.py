@@ -101,7 +101,7 @@ def missing(table: pd.DataFrame) -> list[Claim]:
         return []
     return [
         claim(
-            "**Not run:** {runs:,} trainings, about {hours:,.0f} core-hours "
+            "**Not run:** {runs:,} trainings, {hours:,.0f} core-hours "
             "([which](docs/findings.md#what-was-not-run)).",
             holds=table["runs"].sum() > 0,
             runs=int(table["runs"].sum()),
