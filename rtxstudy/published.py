@@ -55,7 +55,7 @@ def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.
 def _part(run: Run, name: str) -> pd.DataFrame:
     """A run's own table, compared with its checksum, without the probabilities of its answers.
 
-    No notebook reads the probabilities. They would be nine tenths of what is published, and stay in the run's folder.
+    No notebook reads the probabilities. They would be four fifths of the table, and stay in the run's folder.
     """
     table = store.part(run, name)
     return table.drop(columns=[column for column in table if column.startswith("p_")]) if name == "predictions" else table
@@ -75,6 +75,12 @@ def read(results: Path, name: str) -> pd.DataFrame | None:
     """A published table, or None when it was not published."""
     file = results / f"{name}.parquet"
     return store.read_table(file) if file.is_file() else None
+
+
+def keys(results: Path, name: str) -> set[str]:
+    """The keys of the runs that a published table has rows of."""
+    table = read(results, name)
+    return set() if table is None else set(table["key"])
 
 
 def write_rows(results: Path, name: str, rows: pd.DataFrame, column: str) -> None:

@@ -80,7 +80,8 @@ class Study:
         redraws = bool(os.environ.get("RTX_NO_TRAINING"))
         if not redraws:
             sizes, left_out = profiles.within_reach(sizes)
-            print(left_out, end="\n" if left_out else "")
+            if left_out:
+                print(left_out)
         settings = {"profile": profile} | parameters
         results = paths.results_dir(profile)
         names.know(published.names(results))

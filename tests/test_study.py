@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from rtxlib.errors import InputError
+from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxstudy import Study, published
 from rtxstudy.finished import Runs
@@ -27,11 +28,12 @@ def made(study: Study, *names: str) -> list[Run]:
     """A record of each run of these studies, as training would have left it."""
     specs = dict.fromkeys(spec for name in names for spec in specs_of(name, study.profile))
     trained = {"device": "CPU, 1 thread", "train_cpu_seconds": 1.0}
-    metrics = [{"model": spec.name, "seed": spec.seed, "accuracy": 0.5 + number / 100} for number, spec in enumerate(specs)]
-    return [
-        Run(f"key{number}", spec.canonical(), own | trained, None)
-        for number, (spec, own) in enumerate(zip(specs, metrics, strict=True))
-    ]
+
+    def run(number: int, spec: RunSpec) -> Run:
+        metrics = {"model": spec.name, "seed": spec.seed, "accuracy": 0.5 + number / 100}
+        return Run(f"key{number}", spec.canonical(), metrics | trained, None)
+
+    return [run(number, spec) for number, spec in enumerate(specs)]
 
 
 def publish(study: Study, runs: list[Run]) -> None:

@@ -197,12 +197,12 @@ class InferenceMix(DataSpec):
     pairs = True
 
     def revisions(self) -> dict[str, str]:
-        return {MIX_FILE.name: "sha256:" + files.sha256(_mix_file())} | commits(self.hub)
+        return {MIX_FILE.name: "sha256:" + files.sha256(mix_file())} | commits(self.hub)
 
     def read(self) -> Rows:
         """The training pairs with their set as the domain. Raises InputError where the file is missing, and as the Hub's data."""
         names = [name for name in INFERENCE.values() if name]
-        rows = files.read_file(_mix_file(), "premise", "label", dict(zip(names, names, strict=True)), False, "hypothesis")
+        rows = files.read_file(mix_file(), "premise", "label", dict(zip(names, names, strict=True)), False, "hypothesis")
         rows.table = rows.table.assign(split="train", domain="mixed")
         for name in MIX_TESTS:
             test = read_hub(name, None, self.seed)
@@ -374,7 +374,7 @@ def _phrases(seed: int, revision: str | None) -> tuple[pd.DataFrame, list[str]]:
     return compose.phrase_pool(training["text"], training["label"], seed), phrases.notes
 
 
-def _mix_file() -> Path:
+def mix_file() -> Path:
     """The file of the mixed inference pairs. Raises InputError where it is missing."""
     path = paths.root() / MIX_FILE
     if not path.is_file():

@@ -111,7 +111,8 @@ def report(
     sizes = {name: values[name] for name in values if name in inspect.signature(profiles.load).parameters}
     within_reach, left_out = profiles.within_reach(profiles.load(profile, **sizes))
     table = estimate.plan(within_reach, sources)
-    click.echo(left_out, err=True, nl=bool(left_out))
+    if left_out:
+        click.echo(left_out, err=True)
     click.echo(table.to_string(index=False, float_format=lambda x: f"{x:.1f}"))
     click.echo(
         f"{table['to_train'].sum()} runs to train, {table['in_store'].sum()} in the store; "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from rtxlib import paths
-from rtxlib.data.datasets import MIX, MIX_FILE
+from rtxlib.data.datasets import MIX, MIX_FILE, mix_file
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest, shortened, shown
 from rtxlib.models.presets import preset
@@ -74,7 +74,10 @@ def load(
 def within_reach(profile: Profile) -> tuple[Profile, str]:
     """The profile without the pooled pairs, where their file is not here, and a sentence that says so ("" where it is here)."""
     tasks = tuple(task for task in profile.depth_tasks if task.data.source != MIX)
-    if len(tasks) == len(profile.depth_tasks) or (paths.root() / MIX_FILE).is_file():
+    if len(tasks) == len(profile.depth_tasks):
+        return profile, ""
+    with contextlib.suppress(InputError):
+        mix_file()
         return profile, ""
     why = f"The pooled pairs of inference are left out, because {MIX_FILE} is not here; data/README.md says what it holds."
     return dataclasses.replace(profile, depth_tasks=tasks), why

@@ -110,12 +110,12 @@ def claims(question: str) -> str:
 
 def verdicts() -> str:
     findings()
-    return markdown(depth_claims.readable(table("depth_gains")))
+    return markdown(depth_tables.readable(table("depth_gains")))
 
 
 def beside_words() -> str:
     findings()
-    return markdown(depth_claims.beside_words(table("depth_gains")))
+    return markdown(depth_tables.beside_words(table("depth_gains")))
 
 
 def models_on_sst2() -> str:

@@ -32,8 +32,7 @@ def small_vocabularies(study: Study) -> pd.DataFrame | Absent:
     Loops that were measured before, or whose weights are here; a run that was trained elsewhere left its record alone.
     """
     trained, rows = study.ask(trained_arms), []
-    table = published.read(study.results, "small_vocabulary")
-    measured = set() if table is None else set(table["key"])
+    measured = published.keys(study.results, "small_vocabulary")
     for trio, (deep, _, loop) in zip(trained.trios, trained.arms, strict=True):
         known = all(run.path is not None or run.key in measured for run in loop)
         if known and trio.loop[0].conversion and trio.loop[0].teacher is None:

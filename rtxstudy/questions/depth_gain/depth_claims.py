@@ -6,8 +6,8 @@ import pandas as pd
 
 from rtxstudy import names
 from rtxstudy.claims import Claim, claim, first, listed, row
-from rtxstudy.numbers import aside, ends, percent, signed, with_ends
-from rtxstudy.questions.depth_gain.verdicts import MARGIN, VERDICTS, counted, judged
+from rtxstudy.numbers import aside, ends
+from rtxstudy.questions.depth_gain.verdicts import MARGIN, counted, judged
 
 WAYS = {  # way of training in the tables → its short name
     "from nothing": "from nothing",
@@ -150,19 +150,6 @@ def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
     """
     table = shown(gains)
     generated = row(table[table["regime"].str.startswith(ONE_LAYER)], id="embedded")
-    lower = row(table, id="multi_nli", regime="made of its lower layers")
-    edges = row(table, id="multi_nli", regime="made from a pretrained encoder")
-    yelp, amazon = (
-        row(
-            table, id=f"{name}_polarity official test 8,000 rows at 128 tokens", regime="made from a pretrained encoder"
-        )
-        for name in ("yelp", "amazon")
-    )
-    stars = row(
-        table, id="yelp_five_stars official test 8,000 rows at 128 tokens", regime="made from a pretrained encoder"
-    )
-    pooled_lower = row(table, id="inference_mix", regime="made of its lower layers")
-    pooled_edges = row(table, id="inference_mix", regime="made from a pretrained encoder")
     return [
         claim(
             "- **Generated texts:** one narrow layer reaches {shallow:percent}, four reach {deep:percent}, and one "
@@ -173,6 +160,18 @@ def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             loop=generated.loop,
             kept=generated.kept,
         ),
+        *_inference(table, choice),
+        *_reviews(table),
+    ]
+
+
+def _inference(table: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
+    """MultiNLI, and four times as many pairs."""
+    lower = row(table, id="multi_nli", regime="made of its lower layers")
+    edges = row(table, id="multi_nli", regime="made from a pretrained encoder")
+    pooled_lower = row(table, id="inference_mix", regime="made of its lower layers")
+    pooled_edges = row(table, id="inference_mix", regime="made from a pretrained encoder")
+    return [
         claim(
             "- **MultiNLI:** the upper three layers of MiniLM are worth {gain:points} points ({interval}), and a loop "
             "of the lower three keeps {kept:share} of them.",
@@ -214,6 +213,21 @@ def by_task(gains: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             holds=pooled_edges.pays and pooled_edges.sharing_low_without <= -MARGIN < pooled_edges.sharing_low,
             low=pooled_edges.sharing_low_without,
         ),
+    ]
+
+
+def _reviews(table: pd.DataFrame) -> list[Claim]:
+    """Yelp with two labels and with stars, and Amazon."""
+    yelp, amazon = (
+        row(
+            table, id=f"{name}_polarity official test 8,000 rows at 128 tokens", regime="made from a pretrained encoder"
+        )
+        for name in ("yelp", "amazon")
+    )
+    stars = row(
+        table, id="yelp_five_stars official test 8,000 rows at 128 tokens", regime="made from a pretrained encoder"
+    )
+    return [
         claim(
             "- **Yelp stars:** six layers gain {gain:points} points over four ({interval}), and the loop keeps "
             "{kept:share} of them.",
@@ -311,86 +325,3 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
 def _with_ways(rows: pd.DataFrame) -> list[str]:
     """The tasks with their ways of training: "CoLA (MiniLM, 4 layers; MiniLM, lower 3)"."""
     return [f"{data} ({' / '.join(part['way'])})" for data, part in rows.groupby("data", sort=False)]
-
-
-# ------------------------------------------------------------------------------------------- tables
-
-
-_REPLACED = {"replaces": "yes", "loses": "no", "not settled": "not settled"}
-
-
-def per_data_set(gains: pd.DataFrame) -> pd.DataFrame:
-    """The study's question for each data set: does depth pay there, and where it does, does a loop replace it?"""
-    table = shown(gains).sort_values("depth_gain", ascending=False)
-    rows = []
-    for data, part in table[table["depth_holm"].notna()].groupby("data", sort=False):
-        pays = part[part["pays"]]
-        rows.append(
-            {
-                "data set": data,
-                "does depth pay?": "; ".join(
-                    f"yes, {way}: {with_ends(*gain)}"
-                    for way, *gain in pays[["way", "depth_gain", "depth_low", "depth_high"]].itertuples(index=False)
-                )
-                or "not shown",
-                "does a loop replace it?": "; ".join(
-                    f"{_REPLACED[verdict]}, keeps {100 * share:.0f} %"
-                    for verdict, share in pays[["verdict", "kept"]].itertuples(index=False)
-                )
-                or "nothing to replace",
-                "ways of training": len(part),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def readable(gains: pd.DataFrame) -> pd.DataFrame:
-    """One row per task and way of training: the three accuracies, the differences in points, what is kept, and the verdict."""
-    table = shown(gains).sort_values("depth_gain", ascending=False)
-    return pd.DataFrame(
-        [
-            {
-                "task": one["data"],
-                "trained": one["way"],
-                "deep, shallow, loop (%)": ", ".join(f"{100 * one[arm]:.1f}" for arm in ("deep", "shallow", "loop")),
-                "depth gain (points)": with_ends(one["depth_gain"], one["depth_low"], one["depth_high"]),
-                "loop − deep (points)": with_ends(one["sharing_gain"], one["sharing_low"], one["sharing_high"]),
-                "verdict": VERDICTS[one["verdict"]],
-                "kept": kept(one),
-                "Holm's p": "–" if pd.isna(one["depth_holm"]) else f"{one['depth_holm']:.2g}",
-                "loop gain (points)": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
-                "without a seed, loop − deep begins at": signed(one["sharing_low_without"]),
-                "chosen": one.get("selected") or "–",
-                "seeds × texts": f"{one['n_seeds']} × {one['n_items']:,}",
-            }
-            for one in table.to_dict("records")
-        ]
-    )
-
-
-def beside_words(gains: pd.DataFrame) -> pd.DataFrame:
-    """One row per task and way of training: the deep encoder and the loop minus counting words, in points."""
-    table = shown(gains).sort_values("depth_gain", ascending=False)
-    return pd.DataFrame(
-        [
-            {
-                "task": one["data"],
-                "trained": one["way"],
-                "TF-IDF": percent(one["words"]),
-                "deep − TF-IDF": with_ends(one["deep_words_gain"], one["deep_words_low"], one["deep_words_high"]),
-                "loop − TF-IDF": with_ends(one["loop_words_gain"], one["loop_words_low"], one["loop_words_high"]),
-                "best baseline on validation rows": f"{names.short(one['baseline'])}, {percent(one['baseline_accuracy'])}",
-                "loop − best baseline": with_ends(
-                    one["loop_baseline_gain"], one["loop_baseline_low"], one["loop_baseline_high"]
-                ),
-            }
-            for one in table.to_dict("records")
-        ]
-    )
-
-
-def kept(one: dict) -> str:
-    """The share of the depth gain that a loop keeps, with Fieller's interval, where depth pays."""
-    if not one["pays"]:
-        return "–"
-    return f"{100 * one['kept']:.0f} % ({100 * one['kept_low']:.0f} to {100 * one['kept_high']:.0f})"

@@ -7,8 +7,10 @@ import pandas as pd
 from rtx.baselines.counting_words import MAJORITY, NAME, SECOND_ALONE, best
 from rtxstudy import names, tables
 from rtxstudy.finished import Runs
-from rtxstudy.numbers import percent, with_ends
+from rtxstudy.numbers import percent, signed, with_ends
 from rtxstudy.questions.depth_gain import gains
+from rtxstudy.questions.depth_gain.depth_claims import shown
+from rtxstudy.questions.depth_gain.verdicts import VERDICTS
 
 _CONVERSIONS = {  # column of rtxstudy.questions.depth_gain.gains.conversions → its readable name and its format
     "beside": ("what else", "{}"),
@@ -89,3 +91,83 @@ def own_text(table: pd.DataFrame) -> pd.DataFrame:
             for row in table.to_dict("records")
         ]
     )
+
+
+_REPLACED = {"replaces": "yes", "loses": "no", "not settled": "not settled"}
+
+
+def per_data_set(gains: pd.DataFrame) -> pd.DataFrame:
+    """The study's question for each data set: does depth pay there, and where it does, does a loop replace it?"""
+    table = shown(gains).sort_values("depth_gain", ascending=False)
+    rows = []
+    for data, part in table[table["depth_holm"].notna()].groupby("data", sort=False):
+        pays = part[part["pays"]]
+        rows.append(
+            {
+                "data set": data,
+                "does depth pay?": "; ".join(
+                    f"yes, {way}: {with_ends(*gain)}"
+                    for way, *gain in pays[["way", "depth_gain", "depth_low", "depth_high"]].itertuples(index=False)
+                )
+                or "not shown",
+                "does a loop replace it?": "; ".join(
+                    f"{_REPLACED[verdict]}, keeps {100 * share:.0f} %"
+                    for verdict, share in pays[["verdict", "kept"]].itertuples(index=False)
+                )
+                or "nothing to replace",
+                "ways of training": len(part),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def readable(gains: pd.DataFrame) -> pd.DataFrame:
+    """One row per task and way of training: the three accuracies, the differences in points, what is kept, and the verdict."""
+    table = shown(gains).sort_values("depth_gain", ascending=False)
+    return pd.DataFrame(
+        [
+            {
+                "task": one["data"],
+                "trained": one["way"],
+                "deep, shallow, loop (%)": ", ".join(f"{100 * one[arm]:.1f}" for arm in ("deep", "shallow", "loop")),
+                "depth gain (points)": with_ends(one["depth_gain"], one["depth_low"], one["depth_high"]),
+                "loop − deep (points)": with_ends(one["sharing_gain"], one["sharing_low"], one["sharing_high"]),
+                "verdict": VERDICTS[one["verdict"]],
+                "kept": kept(one),
+                "Holm's p": "–" if pd.isna(one["depth_holm"]) else f"{one['depth_holm']:.2g}",
+                "loop gain (points)": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
+                "without a seed, loop − deep begins at": signed(one["sharing_low_without"]),
+                "chosen": one.get("selected") or "–",
+                "seeds × texts": f"{one['n_seeds']} × {one['n_items']:,}",
+            }
+            for one in table.to_dict("records")
+        ]
+    )
+
+
+def beside_words(gains: pd.DataFrame) -> pd.DataFrame:
+    """One row per task and way of training: the deep encoder and the loop minus counting words, in points."""
+    table = shown(gains).sort_values("depth_gain", ascending=False)
+    return pd.DataFrame(
+        [
+            {
+                "task": one["data"],
+                "trained": one["way"],
+                "TF-IDF": percent(one["words"]),
+                "deep − TF-IDF": with_ends(one["deep_words_gain"], one["deep_words_low"], one["deep_words_high"]),
+                "loop − TF-IDF": with_ends(one["loop_words_gain"], one["loop_words_low"], one["loop_words_high"]),
+                "best baseline on validation rows": f"{names.short(one['baseline'])}, {percent(one['baseline_accuracy'])}",
+                "loop − best baseline": with_ends(
+                    one["loop_baseline_gain"], one["loop_baseline_low"], one["loop_baseline_high"]
+                ),
+            }
+            for one in table.to_dict("records")
+        ]
+    )
+
+
+def kept(one: dict) -> str:
+    """The share of the depth gain that a loop keeps, with Fieller's interval, where depth pays."""
+    if not one["pays"]:
+        return "–"
+    return f"{100 * one['kept']:.0f} % ({100 * one['kept_low']:.0f} to {100 * one['kept_high']:.0f})"

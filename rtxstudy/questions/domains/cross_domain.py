@@ -35,16 +35,15 @@ def cross_domain(study: Study) -> CrossDomain | Absent:
     tasks = studies.sentiment_tasks(study.profile)
     if not tasks:
         return Absent("This profile trains on one source of sentiment.")
-    arms = [study.profile.standard, study.profile.recurrent]
     runs = study.run("cross_domain", timed=False)
     columns = ["model", "trained_on", "tested_on", "seed", "accuracy"]
     scores, words = [], []
-    for home, away in product(tasks, repeat=2):
+    sources = {study.source(task.data)["data"]: task.data for task in tasks}
+    for (home, learned), (away, judged) in product(sources.items(), repeat=2):
         # Also at home from the weights that are tested away: a published run may have been trained elsewhere.
-        scores.append(study.transfer(runs.of(studies.on_task(study.profile, home, arms)), away.data))
-        baselines = study.counting_words(home.data, tested_on=away.data)
-        accuracy = baselines.loc[baselines["model"] == NAME, "accuracy"].item()
-        words.append((NAME, *(study.source(task.data)["data"] for task in (home, away)), 0, accuracy))
+        scores.append(study.transfer(runs.where(data=home), judged))
+        baselines = study.counting_words(learned, tested_on=judged)
+        words.append((NAME, home, away, 0, baselines.loc[baselines["model"] == NAME, "accuracy"].item()))
     every = pd.concat(scores, ignore_index=True)
     means = summarise(pd.concat([every[columns], pd.DataFrame(words, columns=columns)]), ["model", "trained_on", "tested_on"])
     elsewhere = every[every["trained_on"] != every["tested_on"]]

@@ -117,8 +117,8 @@ def carried_over(over: pd.DataFrame) -> list[Claim]:
     if len(over) > 1 and ((over["low"] <= 0) & (over["high"] >= 0)).all():
         return [
             claim(
-                "In none of the {n:word} cells beside the frames are the two encoders told apart: the loop minus the standard "
-                "encoder is {least} to {most} points, and every interval contains zero.",
+                "On none of the {n:word} pairs of training data and other test data are the two encoders told apart: the loop "
+                "minus the standard encoder is {least} to {most} points, and every interval contains zero.",
                 holds=True,
                 n=len(over),
                 least=signed(over["difference"].min()),

@@ -36,9 +36,8 @@ def untrained_loop(study: Study, compared: ThreeEncoders) -> UntrainedLoop | Abs
     deep = [encoders for encoders, _, _ in trios if encoders[0].metrics["data"] in tasks]
     if not deep:
         return Absent("This profile passes no window of a fine-tuned encoder again.")
-    table = published.read(study.results, "window_passes")
-    keys = set() if table is None else set(table["key"])
-    if any(run.path is None and run.key not in keys for runs in deep for run in runs):
+    passed = published.keys(study.results, "window_passes")
+    if any(run.path is None and run.key not in passed for runs in deep for run in runs):
         return Absent("The published tables do not have the windows that are passed again.")
     measured = pd.concat([study.measure(window_passes.window_passes, runs) for runs in deep], ignore_index=True)
     loops = compared.gains[(compared.gains["regime"] == studies.MADE) & compared.gains["data"].isin(measured["data"])]
