@@ -17,7 +17,7 @@ from rtxstudy.not_run import remaining
 from rtxstudy.numbers import ends, percent, signed
 from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.questions.audit import audit_claims
-from rtxstudy.questions.depth_gain import depth_claims, depth_tables
+from rtxstudy.questions.depth_gain import depth_claims, depth_tables, equal_reading
 from rtxstudy.questions.pretrained import pretraining_claims
 from rtxstudy.questions.sizes import size_grid
 from rtxstudy.questions.summary import cost_claims, glance, limit_claims
@@ -75,7 +75,7 @@ def finding_claims() -> list[Claim]:
     gains, tables = findings()["depth_gains"], findings()
     return [
         *depth_claims.verdict(gains),
-        depth_claims.yelp(gains),
+        depth_claims.yelp(gains, table("same_tokens")),
         pretraining_claims.reached(tables["comparisons"], models()),
         cost_claims.use(models(), validation_rows())[0],
         *limit_claims.missing(left_to_run()),
@@ -116,6 +116,21 @@ def verdicts() -> str:
 def beside_words() -> str:
     findings()
     return markdown(depth_tables.beside_words(table("depth_gains")))
+
+
+def same_tokens() -> str:
+    findings()
+    return markdown(equal_reading.readable(table("equal_reading")))
+
+
+def tasks() -> str:
+    """What the tasks are on which depth may pay, as rows of the published table of sources."""
+    findings()
+    every = table("sources").drop_duplicates("data").set_index("data")
+    sources = every.loc[table("depth_gains")["data"].drop_duplicates()].reset_index()
+    counts = {f"{split} texts": sources[f"{split} rows"].map("{:,}".format) for split in ("train", "validation", "test")}
+    origin = sources["source"].str.removesuffix(", from a mirror of the Hub")
+    return markdown(pd.DataFrame({"task": sources["data"], "source": origin, "labels": sources["labels"], **counts}))
 
 
 def models_on_sst2() -> str:

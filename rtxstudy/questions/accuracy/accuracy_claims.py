@@ -215,6 +215,32 @@ def elsewhere(differences: pd.DataFrame) -> list[Claim]:
     ]
 
 
+def equal_reading(table: pd.DataFrame) -> list[Claim]:
+    """``table``: :attr:`rtxstudy.questions.accuracy.other_data.OtherData.equal_reading`."""
+    above, below = table[table["low"] > 0], table[table["high"] < 0]
+    return [
+        claim(
+            "The encoders read the first {limit} tokens of a review, and counting words reads all of it. Counting words on the "
+            "same {limit} tokens reaches {least:percent} to {most:percent}; on whole reviews it reaches {whole:percent} to "
+            "{wholly:percent}.",
+            holds=table["limit"].nunique() == 1 and bool((table["cut"] < table["whole"]).all()),
+            limit=int(table["limit"].iloc[0]),
+            least=table["cut"].min(),
+            most=table["cut"].max(),
+            whole=table["whole"].min(),
+            wholly=table["whole"].max(),
+        ),
+        claim(
+            "On the same tokens {above} of {n} comparisons show an encoder from nothing to be more accurate than counting words, "
+            "and {below} show it to be less accurate.",
+            holds=True,
+            above=len(above),
+            below=len(below),
+            n=len(table),
+        ),
+    ]
+
+
 def elsewhere_title(differences: pd.DataFrame) -> Claim:
     words = differences[~differences["comparison"].str.contains("− standard")] if len(differences) else differences
     return first(

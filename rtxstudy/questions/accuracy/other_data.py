@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from rtx.baselines.counting_words import best
 from rtxstudy import comparisons, studies
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
+from rtxstudy.names import said, short
+from rtxstudy.numbers import percent, with_ends
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures
 from rtxstudy.questions.domains import further_data
+from rtxstudy.same_tokens import same_tokens
 
 if TYPE_CHECKING:
     from rtxstudy import Study
@@ -29,6 +33,7 @@ class OtherData:
     differences: pd.DataFrame  # recurrent − each other, and each − the best baseline; as comparisons.comparisons
     scores: pd.DataFrame  # means with macro-F1, as further_data.scores
     classical: pd.DataFrame  # the baselines, as the report shows them
+    equal_reading: pd.DataFrame | Absent  # each − the best baseline on the tokens that the encoders read, with whole and cut
 
 
 def other_data(study: Study) -> OtherData | Absent:
@@ -38,7 +43,8 @@ def other_data(study: Study) -> OtherData | Absent:
         return Absent("This profile has no other sentiment data.")
     runs = study.run("elsewhere")
     names = dict.fromkeys([study.profile.standard, *studies.matched(study.profile).values()])
-    results, differences, at_words, scores = [runs.table], [], [], []
+    results, differences, at_words, scores, equal = [runs.table], [], [], [], []
+    read_alike = study.ask(same_tokens)
     for label, task in tasks.items():
         baselines, loop = study.counting_words(task.data), runs.where(data=label, model=study.profile.recurrent)
         others = [runs.where(data=label, model=name) for name in names]
@@ -46,6 +52,9 @@ def other_data(study: Study) -> OtherData | Absent:
         differences.append(comparisons.comparisons(*((loop, other) for other in others)))
         at_words += [further_data.against_best_words(arm, baselines) for arm in (loop, *others)]
         scores.append(further_data.macro_f1(runs.where(data=label), baselines))
+        if len(read_alike) and len(fits := read_alike[read_alike["data"] == label]):
+            reached = {"whole": best(baselines)["accuracy"], "cut": best(fits)["accuracy"], "limit": fits["limit"].iloc[0]}
+            equal += [further_data.against_best_words(arm, fits).assign(**reached) for arm in (loop, *others)]
     table = pd.concat(results, ignore_index=True)
     return OtherData(
         runs,
@@ -53,6 +62,7 @@ def other_data(study: Study) -> OtherData | Absent:
         pd.concat([*differences, *at_words], ignore_index=True).assign(study="elsewhere"),
         further_data.scores(pd.concat(scores, ignore_index=True)),
         table.loc[table["family"] == "classical", _PUBLISHED],
+        pd.concat(equal, ignore_index=True) if equal else Absent("No text of these data is longer than what the encoders read."),
     )
 
 
@@ -60,6 +70,24 @@ def readable_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """A readable table of :attr:`OtherData.scores`."""
     numbers = scores.select_dtypes("float").columns
     return scores.assign(**{name: scores[name].map(lambda x: "–" if pd.isna(x) else f"{x:.3f}") for name in numbers})
+
+
+def readable_equal_reading(table: pd.DataFrame) -> pd.DataFrame:
+    """A readable table of :attr:`OtherData.equal_reading`, in points."""
+    rows = table.to_dict("records")
+    return pd.DataFrame(
+        [
+            {
+                "first − second": said(one["comparison"]),
+                "data": short(one["data"]),
+                "tokens": int(one["limit"]),
+                "second on whole texts": percent(one["whole"]),
+                "second on these tokens": percent(one["cut"]),
+                "difference": with_ends(one["difference"], one["low"], one["high"]),
+            }
+            for one in rows
+        ]
+    )
 
 
 def draw(study: Study, other: OtherData) -> Drawing:

@@ -43,8 +43,8 @@ def deployed(forms: pd.DataFrame, rounding: pd.DataFrame, eight: str) -> list[Cl
     )
     return [
         claim(
-            "In eight bits the loop takes {megabytes:.0f} MB, {share:share} of its bytes, and no encoder loses "
-            "accuracy that is shown ({data}).",
+            "In eight bits the loop takes {megabytes:.0f} MB, {share:share} of its bytes. On {data} no encoder is shown to lose "
+            "accuracy by it.",
             holds=bool((rounded["high"] >= 0).all()),
             megabytes=loop.bytes / 1e6,
             share=loop.bytes / loop.whole_bytes,

@@ -7,10 +7,10 @@ import pandas as pd
 from rtx.baselines.counting_words import MAJORITY, NAME, SECOND_ALONE, best
 from rtxstudy import names, tables
 from rtxstudy.finished import Runs
-from rtxstudy.numbers import percent, signed, with_ends
+from rtxstudy.numbers import percent, with_ends
 from rtxstudy.questions.depth_gain import gains
 from rtxstudy.questions.depth_gain.depth_claims import shown
-from rtxstudy.questions.depth_gain.verdicts import VERDICTS
+from rtxstudy.questions.depth_gain.verdicts import MARGIN, VERDICTS
 
 _CONVERSIONS = {  # column of rtxstudy.questions.depth_gain.gains.conversions → its readable name and its format
     "beside": ("what else", "{}"),
@@ -93,7 +93,7 @@ def own_text(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-_REPLACED = {"replaces": "yes", "loses": "no", "not settled": "not settled"}
+_REPLACED = {"replaces": "yes", "loses": "no", "below": "less accurate", "not settled": "not settled"}
 
 
 def per_data_set(gains: pd.DataFrame) -> pd.DataFrame:
@@ -134,15 +134,21 @@ def readable(gains: pd.DataFrame) -> pd.DataFrame:
                 "loop − deep (points)": with_ends(one["sharing_gain"], one["sharing_low"], one["sharing_high"]),
                 "verdict": VERDICTS[one["verdict"]],
                 "kept": kept(one),
-                "Holm's p": "–" if pd.isna(one["depth_holm"]) else f"{one['depth_holm']:.2g}",
+                "Holm's p": _p(one["depth_holm"]),
                 "loop gain (points)": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
-                "without a seed, loop − deep begins at": signed(one["sharing_low_without"]),
+                "above −1 without any seed": "yes" if one["sharing_low_without"] > -MARGIN else "no",
                 "chosen": one.get("selected") or "–",
                 "seeds × texts": f"{one['n_seeds']} × {one['n_items']:,}",
             }
             for one in table.to_dict("records")
         ]
     )
+
+
+def _p(p: float) -> str:
+    if pd.isna(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
 def beside_words(gains: pd.DataFrame) -> pd.DataFrame:

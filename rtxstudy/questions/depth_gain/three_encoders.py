@@ -86,8 +86,9 @@ def three_encoders(study: Study) -> ThreeEncoders:
     )
     if not isinstance(composed, Absent):
         table = pd.concat([table, composed.gains], ignore_index=True)
+    first_task = study.source(study.profile.depth_tasks[0].data)["data"]
     conversion_table = pd.DataFrame() if isinstance(choice, Absent) else choice
-    table["selected"] = table["regime"].map(lambda regime: depth_claims.selected(regime, conversion_table))
+    table["selected"] = table["regime"].map(lambda regime: depth_claims.selected(regime, conversion_table, first_task))
     reached = [gains.arms(*three).assign(regime=trio.regime) for trio, three in zip(trios, arms, strict=True)]
     return ThreeEncoders(trained.runs, trios, arms, table, depth_claims.shown(table), pd.concat(reached, ignore_index=True))
 

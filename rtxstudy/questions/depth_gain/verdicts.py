@@ -6,7 +6,9 @@ column. The rows are those of :func:`rtxstudy.questions.depth_gain.gains.depth_g
 - Depth pays: the deep encoder is more accurate than the shallow one, with Holm's correction over all comparisons of the table
   (Holm 1979). A comparison of fewer than three seeds, or without an encoder that learned, takes no part.
 - A loop replaces depth: depth pays there, the loop is more accurate than the shallow encoder, and the whole interval of
-  loop − deep lies above −margin. It is not settled where that interval fails without one of the seeds.
+  loop − deep lies above −margin. It is not settled where the interval of loop − deep fails without one of the seeds. The other
+  two conditions are judged on all seeds.
+- The loop is less accurate where the whole interval of loop − deep lies below zero; it loses where it lies below −margin.
 - Where depth does not pay there is nothing to replace.
 """
 
@@ -24,6 +26,7 @@ MARGIN = 0.01  # of accuracy that a replacement may lose: one percentage point
 VERDICTS = {  # verdict → how a table writes it
     "replaces": "the loop replaces depth",
     "not settled": "not settled",
+    "below": "the loop is less accurate, perhaps by less than a point",
     "loses": "the loop loses more than a point",
     "nothing to replace": "nothing to replace",
     "few seeds": "too few seeds",
@@ -55,6 +58,8 @@ def _verdict(row: dict[str, Any], margin: float) -> str:
         return "nothing to replace"
     if row["sharing_high"] < -margin:
         return "loses"
+    if row["sharing_high"] < 0:
+        return "below"
     replaces = row["loop_low"] > 0 and row["sharing_low"] > -margin and row["sharing_low_without"] > -margin
     return "replaces" if replaces else "not settled"
 

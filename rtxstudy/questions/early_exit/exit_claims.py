@@ -28,8 +28,9 @@ def leaving(exits: pd.DataFrame, weaker: pd.DataFrame) -> list[Claim]:
     )
     return [
         claim(
-            "The best exit leaves by confidence after {passes:.1f} of 4 passes, at {speed:.2f} times the throughput, "
-            "and keeps the risk at {risk:.2f} % of the texts.",
+            "On MultiNLI the best exit of bounded risk leaves by confidence. It takes {passes:.1f} of 4 passes, reads "
+            "{speed:.2f} "
+            "times as many texts a second, and turns a right label wrong for {risk:.2f} % of the texts.",
             holds=sure.throughput == exits.loc[exits["bound"].isin(["controlled", "certified"]), "throughput"].max()
             if len(exits)
             else None,
@@ -38,15 +39,17 @@ def leaving(exits: pd.DataFrame, weaker: pd.DataFrame) -> list[Claim]:
             risk=100 * sure.risk,
         ),
         claim(
-            "Two fixed passes are faster ({speed:.2f} times) and as accurate on average, but for {risk:.1f} % of the "
-            "texts they turn a right label wrong.",
+            "Two passes for every text are faster ({speed:.2f} times as many texts a second) and as accurate on average. "
+            "They turn "
+            "a right label wrong for {risk:.1f} % of the texts.",
             holds=fixed.throughput > sure.throughput and fixed.low <= 0 <= fixed.high,
             speed=fixed.throughput,
             risk=100 * fixed.risk,
         ),
         claim(
-            "All of this holds for an encoder that can be read after every pass, and it pays for that: it is "
-            "{lost:points} points below the loop trained for two passes ({interval}).",
+            "An encoder that can be read after every pass pays for that. It is {lost:points} points below the loop trained "
+            "for two "
+            "passes ({interval}).",
             holds=plain.high < 0,
             lost=plain.difference,
             interval=ends(plain.low, plain.high) if plain else None,

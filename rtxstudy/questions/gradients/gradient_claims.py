@@ -36,7 +36,9 @@ def bound(bounds: pd.DataFrame) -> list[Claim]:
     below = bounds[bounds["least"] < bounds["bound"]] if len(bounds) else bounds
     return [
         claim(
-            "No text of any form falls below the claimed bound, before training or after it.",
+            "The gradient that reaches an earlier pass never falls below the bound that the proposal claims, on no text "
+            "and in no form of "
+            "the loop, before training or after it.",
             holds=below.empty,
             n=len(bounds) or None,
         )

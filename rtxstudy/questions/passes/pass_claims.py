@@ -59,14 +59,15 @@ def leaving(exits: pd.DataFrame) -> list[Claim]:
     sure = row(exits, data="sst2", criterion="confidence")
     return [
         claim(
-            "On SST-2 leaving by confidence takes {passes:.1f} of 4 passes and gives {speed:.1f} times the throughput.",
+            "On SST-2 leaving by confidence takes {passes:.1f} of 4 passes and reads {speed:.1f} times as many texts a second.",
             holds=sure.throughput > 1.5 and abs(sure.difference) < 0.005,
             passes=sure.passes,
             speed=sure.throughput,
         ),
         claim(
-            "But for each of the {n:word} exits a fixed number of passes is as fast at no lower mean accuracy, so no "
-            "exit is needed here.",
+            "No exit is needed there: for each of the {n:word} ways to leave, a fixed number of passes for every text is "
+            "as fast and "
+            "not less accurate on average.",
             holds=fixed == len(exits),
             n=len(exits) or None,
         ),
@@ -139,8 +140,9 @@ def worth(fits: pd.DataFrame) -> list[Claim]:
     generated = row(fits, data="embedded")
     return [
         claim(
-            "On the generated texts φ = {phi:.2f} over {n} runs; its interval begins at {low:.2f} and has no upper "
-            "end, so a pass may be worth a layer of its own, and may be worth more.",
+            "By the law that N layers passed r times are worth N·r^φ layers, φ is {phi:.2f} on the generated texts ({n} "
+            "runs). Its "
+            "interval begins at {low:.2f} and has no upper end, so a pass may be worth a layer of its own, or more.",
             holds=0.5 < generated.low < 1,
             phi=generated.phi,
             n=generated.n,

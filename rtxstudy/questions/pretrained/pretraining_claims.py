@@ -16,13 +16,12 @@ def worth(differences: pd.DataFrame) -> list[Claim]:
     standard = row(differences, comparison=f"{MINILM} − standard-6x384", data="sst2")
     return [
         claim(
-            "Fine-tuned MiniLM has the standard encoder's layers and width and is {gain:points} points better "
-            "({interval}).",
+            "Fine-tuned MiniLM has as many layers as the standard encoder and is as wide, and it is {gain:points} points better "
+            "({interval}). Its tokenizer, its kind of layer and its recipe differ, too.",
             holds=standard.low > 0,
             gain=standard.difference,
             interval=ends(standard.low, standard.high) if standard else None,
         ),
-        claim("Nothing else in this study moves SST-2 by as much.", holds=standard.low > 0.05, low=standard.low),
     ]
 
 
@@ -31,8 +30,8 @@ def reached(differences: pd.DataFrame, models: pd.DataFrame) -> Claim:
     standard = row(differences, comparison=f"{MINILM} − standard-6x384", data="sst2")
     minilm = row(models, model=MINILM)
     return claim(
-        "**Pretraining decides:** MiniLM reaches {reached:percent} on SST-2, {gain:points} points above its "
-        "shape trained from nothing.",
+        "**Pretraining decides:** MiniLM reaches {reached:percent} on SST-2, {gain:points} points above an encoder of its depth "
+        "and width from nothing.",
         holds=standard.low > 0.05,
         reached=minilm.mean,
         gain=standard.difference,
@@ -48,7 +47,8 @@ def anatomy(claims: pd.DataFrame) -> list[Claim]:
     fit = int(claims["holds"].sum())
     return [
         claim(
-            "{fit} of {n} statements of common descriptions fit the released models, and {off} do not.",
+            "Descriptions of BERT, MiniLM and ModernBERT were checked against the released models: {fit} of {n} statements are "
+            "true of them, and {off} are not.",
             holds=fit < len(claims),
             fit=fit,
             n=len(claims),
@@ -107,14 +107,14 @@ def spam(scores: pd.DataFrame) -> list[Claim]:
     pair = mean_interval((f1[MINILM] - f1["bert-mini"]).dropna()) if {MINILM, "bert-mini"} <= set(f1) else None
     return [
         claim(
-            "Fine-tuned MiniLM reaches an F1 of {minilm:percent} and a small BERT from nothing {bert:percent}: three "
+            "On SMS spam fine-tuned MiniLM reaches an F1 of {minilm:percent} and a small BERT from nothing {bert:percent}. Three "
             "splits do not tell them apart.",
             holds=bool(pair) and pair.low <= 0 <= pair.high,
             minilm=f1[MINILM].mean() if MINILM in f1 else None,
             bert=f1["bert-mini"].mean() if "bert-mini" in f1 else None,
         ),
         claim(
-            "Counting words reaches {words:percent}, frozen MiniLM {frozen:percent}.",
+            "TF-IDF reaches an F1 of {words:percent} there, and frozen MiniLM {frozen:percent}.",
             holds=True,
             words=f1["tf-idf + logistic regression"].mean() if "tf-idf + logistic regression" in f1 else None,
             frozen=f1[f"{MINILM} frozen"].mean() if f"{MINILM} frozen" in f1 else None,

@@ -18,7 +18,7 @@ def use(glance: pd.DataFrame, validation_rows: int) -> list[Claim]:
     better = ours[~ours["model"].isin(str(small.like).split(", ")) & (ours["validation"] > small.validation)]
     return [
         claim(
-            "**Use** {cheap} where cost counts, MiniLM where accuracy does; on SST-2 four of its six layers do as well.",
+            "**On SST-2 use** {cheap} where cost counts, and MiniLM where accuracy does; four of its six layers do as well.",
             holds=small.family == "classical" and large.model == "all-MiniLM-L6-v2 2×1 lower between edges",
             cheap=names.short(str(small.model)) if small else None,
         ),
@@ -40,7 +40,7 @@ def title(glance: pd.DataFrame) -> Claim:
     pretrained, others = best[best["family"] == "pretrained"], best[best["family"] != "pretrained"]
     spread = others["mean"].max() - others["mean"].min() if len(others) else None
     return claim(
-        "Pretraining is worth {gain:.0f} points; {n} models without it lie within {spread:.0f}, whatever they "
+        "Pretraining is worth {gain:.0f} points; {n} models without it lie within {spread:.1f}, whatever they "
         "cost",
         holds=len(pretrained) > 0 and pretrained["text_low"].min() > others["mean"].max() and spread < 0.03,
         gain=100 * (pretrained["mean"].mean() - others["mean"].mean()) if len(pretrained) and len(others) else None,

@@ -9,7 +9,7 @@ from rtxstudy.names import short
 from rtxstudy.numbers import between
 
 NOT_RUN = {  # field of a profile → the experiment that it switches on
-    "search": "the search for each encoder's recipe",
+    "search": "the search for each encoder's recipe: its second round",
     "unified": "domain and sentiment of the pooled texts, at full size",
     "least_steps": "parts of the data, with as many steps on each",
     "component_seeds": "one component changed at a time",
@@ -26,7 +26,7 @@ def limits(runs: pd.DataFrame) -> list[Claim]:
     models = runs.loc[runs["family"] == "pretrained", "model"]
     return [
         claim(
-            "- Each number rests on {seeds} seeds. One seed has no interval, and three seeds give a wide one.",
+            "- An encoder of these tables has {seeds} seeds. One seed has no interval, and three seeds give a wide one.",
             seeds=between(seeds, "d"),
         ),
         first(
@@ -36,8 +36,9 @@ def limits(runs: pd.DataFrame) -> list[Claim]:
                 n=len(runs),
             ),
             claim(
-                "- {gpu} of {all} runs were trained on a GPU ({name}). Several shared it, so no time of theirs is shown: all "
-                "times are of a CPU.",
+                "- {gpu} of the {all} runs behind this report were trained on a GPU ({name}). Several shared it, so no time of "
+                "theirs "
+                "is shown: all times are of a CPU.",
                 gpu=int(graphics[~runs["key"].duplicated()].sum()),
                 all=runs["key"].nunique(),
                 name=listed(sorted(set(runs.loc[graphics, "device"]))) or None,

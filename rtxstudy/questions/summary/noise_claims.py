@@ -23,8 +23,9 @@ def summary(verdicts: pd.DataFrame) -> list[Claim]:
     longer = clear["study"] == "longer_texts"
     return [
         claim(
-            "Every difference above five points has one of three causes: pretraining, counting words on {counted}, or "
-            "reading more of a long text.",
+            "Every difference above five points is one of three kinds: MiniLM beside another model, an encoder from "
+            "nothing beside "
+            "counting words on {counted}, or more tokens of a long text.",
             holds=bool((pretrained | below | longer).all()),
             counted=listed([short(data) for data in dict.fromkeys(clear.loc[below, "data"])]) or None,
             n=len(clear) or None,

@@ -6,6 +6,7 @@ import pandas as pd
 
 from rtxstudy.claims import Claim, claim, listed
 from rtxstudy.names import short
+from rtxstudy.numbers import signed
 from rtxstudy.questions.untrained_loop.window_passes import DAMPED, REPEATED
 
 
@@ -26,12 +27,17 @@ def without_training(changes: pd.DataFrame) -> list[Claim]:
     lost = repeated[repeated["high"] < 0]
     return [
         claim(
-            "In damped steps the window that validation texts choose changes test accuracy by {low:points} to {high:points} "
-            "points, and on none of {n:word} tasks is a gain shown.",
+            "With damped steps, the window that validation texts choose changes test accuracy by {low} to {high} points. On none "
+            "of {n:word} tasks is a gain shown.",
             holds=_gains_nowhere(damped),
-            low=damped["difference"].min(),
-            high=damped["difference"].max(),
+            low=signed(damped["difference"].min()) if len(damped) else None,
+            high=signed(damped["difference"].max()) if len(damped) else None,
             n=len(damped) or None,
+        ),
+        claim(
+            "On {tasks} it loses.",
+            holds=bool((damped["high"] < 0).any()),
+            tasks=listed([short(data) for data in damped.loc[damped["high"] < 0, "data"]]) or None,
         ),
         claim(
             "Plain repetition of the best window loses on {tasks}.",
@@ -42,11 +48,6 @@ def without_training(changes: pd.DataFrame) -> list[Claim]:
             "An unlucky window is costly: the worst repetition loses {worst:points} points on validation texts.",
             holds=repeated["worst"].min() < -0.05,
             worst=-repeated["worst"].min(),
-        ),
-        claim(
-            "So what a loop of this study gains, its training gave it.",
-            holds=_gains_nowhere(untrained),
-            n=len(damped) or None,
         ),
     ]
 
