@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from IPython.display import Markdown
 
+from rtx.process import tune
 from rtxlib import paths
 from rtxlib.errors import InputError
-from rtxlib.process import tune
 from rtxstudy import names, provenance, published
 from rtxstudy.absent import Absent, first_absent
 from rtxstudy.claims import Claim, sentences

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rtxlib import checksums
-from rtxlib.data import audit, clean, memory, splits, tokenization
+from rtxlib import checksums, memory
+from rtxlib.data import audit, clean, splits, tokenization
 from rtxlib.data import prepare as module
 from rtxlib.data import prepared as store
 from rtxlib.data.clean import STEPS, clean_texts

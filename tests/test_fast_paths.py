@@ -18,8 +18,9 @@ from near import assert_near
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from rtxlib import process
+from rtx import process
 from rtxlib.data.batching import Tokens
+from rtxlib.memory import release_freed_memory
 from rtxlib.models import attention, build, layers
 from rtxlib.models.attention import attend, attend_formula, rotary_angles
 from rtxlib.models.kernels import linear
@@ -401,10 +402,11 @@ def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeyp
 
 def test_freed_memory_between_tensors_in_use_goes_back_to_the_system() -> None:
     if platform.libc_ver()[0] != "glibc":  # nothing to give back, and nothing that may break
-        process.release_freed_memory()
+        release_freed_memory()
         return
     code = (
-        "from rtxlib.process import release_freed_memory, tune\n"
+        "from rtx.process import tune\n"
+        "from rtxlib.memory import release_freed_memory\n"
         "tune()\n"
         "import torch\n"
         "def held(): return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmRSS')) / 1024\n"

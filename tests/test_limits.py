@@ -13,7 +13,7 @@ import pytest
 import torch
 from in_process import rtx
 
-from rtxlib import paths, process
+from rtxlib import memory, paths
 from rtxlib.data.datasets import Generated
 from rtxlib.errors import InputError, sentence, shown, visible
 from rtxlib.models import build, pretrained, size
@@ -230,11 +230,11 @@ def test_no_committed_run_no_profile_and_no_preset_is_refused(monkeypatch: pytes
 def test_the_memory_that_is_left_is_the_least_of_all_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
-    left = process.available_memory()
+    left = memory.available_memory()
     assert 10**7 < left < 10**14
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     monkeypatch.setattr(resource, "getrlimit", lambda which: (used + 10**6, used + 10**6))
-    assert process.available_memory() <= 2 * 10**6 and process.short_of_memory() == "this shell (`ulimit -v`)"
+    assert memory.available_memory() <= 2 * 10**6 and memory.short_of_memory() == "this shell (`ulimit -v`)"
     monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
-    monkeypatch.setattr(process, "_rooms_of_groups", lambda: [12_345])
-    assert process.available_memory() == 12_345 and process.short_of_memory() == "this container"
+    monkeypatch.setattr(memory, "_rooms_of_groups", lambda: [12_345])
+    assert memory.available_memory() == 12_345 and memory.short_of_memory() == "this container"

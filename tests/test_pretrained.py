@@ -25,11 +25,11 @@ from transformers import (
     pipeline,
 )
 
+from rtx.embedding import embed
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset, pretrained
 from rtxlib.models.convert import to_loop
-from rtxlib.training.embed import embed
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}

@@ -23,11 +23,12 @@ import pytest
 import test_compare
 from test_process import metrics_of
 
+from rtx import process
 from rtx.executors import cluster, execute
 from rtx.executors import ray as executors
 from rtx.shards import answers, drive
 from rtx.shards.job import Job
-from rtxlib import paths, process
+from rtxlib import paths
 from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
 from rtxlib.errors import InputError

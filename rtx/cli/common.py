@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rtx.process import require_limits
 from rtxlib.errors import InputError, nearest, shortened, visible
-from rtxlib.process import require_limits
 
 if TYPE_CHECKING:
     from rtxlib.runs.store import Run

@@ -19,9 +19,10 @@ from typing import Any
 
 from filelock import Timeout
 
+from rtx import process
 from rtx.executors import local
 from rtx.executors import ray as executors
-from rtxlib import atomic, process
+from rtxlib import atomic
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec

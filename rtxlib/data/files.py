@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from pyarrow import parquet
 
+from rtxlib import memory
 from rtxlib.checksums import regular
-from rtxlib.data import memory
 from rtxlib.data.rows import FEWEST, INVISIBLE, PAIR, Rows, as_text, label_text, labelled
 from rtxlib.data.separated import Row, read_rows, require_apart, separator
 from rtxlib.errors import InputError, few, nearest, shortened, shown, visible

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rtxlib.data import memory
+from rtxlib import memory
 from rtxlib.data.lexicon import DOMAINS, table
 from rtxlib.errors import InputError, nearest
 

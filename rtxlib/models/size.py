@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from rtxlib.errors import InputError
+from rtxlib.memory import available_memory, short_of_memory
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.encoder import Embeddings, without_weights
 from rtxlib.models.layers import EncoderLayer, PassParts, make_norm
 from rtxlib.models.residual import PassResidual
-from rtxlib.process import available_memory, short_of_memory
 
 WEIGHT_BYTES = 4  # of a parameter: weights are float32
 

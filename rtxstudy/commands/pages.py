@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rtx.cli.output import write_whole
+from rtx.process import Terminated
 from rtxlib.errors import InputError, visible
-from rtxlib.process import Terminated
 from rtxstudy.commands import need_extra
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from scipy.sparse import spmatrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from transformers import PreTrainedTokenizerBase
 
+from rtx.embedding import embed, similarity
 from rtxlib.data.batching import batches, collate
 from rtxlib.data.prepared import Prepared
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.models import pretrained
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import preset
-from rtxlib.training.embed import embed, similarity
 from rtxstudy.questions.pretrained import behaviour, heads, retrieval
 
 

@@ -25,10 +25,10 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from rtx.executors import ray as executors
+from rtx.process import tune
 from rtxlib import paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, disk_full, visible
-from rtxlib.process import tune
 from rtxstudy import provenance
 from rtxstudy.questions.your_texts.answer import Answer, plain
 from rtxstudy.questions.your_texts.busy import Waiting

@@ -16,11 +16,11 @@ from rtxlib.models import pretrained
 from rtxlib.models.convert import loop_config
 from rtxlib.models.presets import preset
 from rtxlib.runs import cost
-from rtxlib.training.contrastive import TUNING
 from rtxlib.training.device import pick_device, training_threads
 from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trainer
 from rtxstudy.questions.your_texts.candidates import FINE_TUNED, LOOP, MAX_LENGTH, MINILM, NAMED, Candidate, Plan
+from rtxstudy.questions.your_texts.contrastive import TUNING
 from rtxstudy.questions.your_texts.texts import Texts
 
 GUESSED_SPEED = 2e10  # floating-point operations a second and thread, before anything was measured
