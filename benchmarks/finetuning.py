@@ -18,7 +18,7 @@ from benchmarks.texts import prepared
 from benchmarks.training import subset
 from rtx.process import cores
 from rtxlib.data.batching import Tokens
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import special_ids
 from rtxlib.models import build
 from rtxlib.training import step_rows

@@ -27,8 +27,8 @@ from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.convert import to_loop
 from rtxlib.models.encoder import Encoder
-from rtxlib.runs.keys import GENERATION, changed, hashed
-from rtxlib.runs.once import train_once
+from rtxlib.runs.pretraining import train_once
+from rtxlib.runs.store import GENERATION, changed, hashed
 from rtxlib.training.device import autocast, device_name, pick_device
 from rtxlib.training.recipe import Recipe
 from rtxlib.training.trainer import Trainer

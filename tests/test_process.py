@@ -22,7 +22,8 @@ from in_process import rtx
 
 from rtx import process
 from rtx.cli import INTERRUPTED, KEPT, commands
-from rtxlib.errors import InputError, lacking
+from rtx.errors import lacking
+from rtxlib.errors import InputError
 
 # Runs first in a process: it notes the settings at the moment at which torch loads its first module. (Other libraries look
 # for torch itself, to know whether it is installed.)

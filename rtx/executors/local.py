@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from rtx.process import cores, end_workers, workers
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.runs import store

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pandas as pd
 
 from rtx.distillation import Distillation, distil
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.models import pretrained
 from rtxlib.runs.spec import conversion_words
 from rtxstudy.questions.pretrained import retrieval

@@ -29,7 +29,7 @@ from rtx.process import tune
 from rtxlib import paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, disk_full, visible
-from rtxstudy import provenance
+from rtxstudy import checkpoints, provenance
 from rtxstudy.questions.your_texts.answer import Answer, plain
 from rtxstudy.questions.your_texts.busy import Waiting
 from rtxstudy.questions.your_texts.limits import Limits
@@ -136,10 +136,9 @@ class Comparison:
     @cached_property
     def minilm(self) -> bool:
         """Whether MiniLM is within reach."""
-        from rtxlib.models import pretrained
         from rtxstudy.questions.your_texts.candidates import MINILM
 
-        return pretrained.out_of_reach(MINILM) is None
+        return checkpoints.out_of_reach(MINILM) is None
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
