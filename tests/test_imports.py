@@ -38,7 +38,11 @@ RULES = [
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
     ("rtx/baselines", OURS, ("rtx.baselines", "rtxlib")),
     ("rtx/classifiers", OURS, ("rtx.classifiers", "rtx.embedding", "rtxlib")),
-    ("rtx/embedding.py rtx/distillation.py", OURS, ("rtx.embedding", "rtxlib")),
+    (
+        "rtx/archive.py rtx/distillation.py rtx/embedding.py rtx/errors.py rtx/latency.py rtx/vocabulary.py",
+        OURS,
+        ("rtx.embedding", "rtxlib"),
+    ),
     ("rtx/export rtx/shards rtx/executors", ("rtx.cli", "rtx.doctor"), ()),
     ("rtx/export/standalone.py rtx/export/opened.py", (*OURS, *MODELS), ("rtx.export.standalone", *READERS, *LEAVES)),
     (
