@@ -1,5 +1,5 @@
 """Comparisons of speed with other libraries. What is measured runs in a tuned process, as under ``rtx``."""
 
-from rtxlib.process import tune
+from rtx.process import tune
 
 tune()  # before a module of this package loads torch

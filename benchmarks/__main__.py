@@ -27,7 +27,7 @@ from benchmarks.measure import Row, verdict
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
 from rtxlib.runs import store
-from rtxstudy import provenance
+from rtxstudy import folders, provenance
 from rtxstudy.figures.save import save
 from rtxstudy.questions.deployment import growth_figures
 
@@ -50,7 +50,7 @@ def rows_of(room: str, rounds: int, short: bool) -> Iterator[Row]:
         table = pd.concat(tables, ignore_index=True)
         if table.empty:
             continue
-        save(draw(table), stem, table, paths.figures_dir("benchmarks"), alt)
+        save(draw(table), stem, table, folders.figures_dir("benchmarks"), alt)
 
 
 def line(row: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Sentence embeddings: texts per second of ``rtxlib.training.embed`` and of sentence-transformers.
+"""Sentence embeddings: texts per second of ``rtx.embedding`` and of sentence-transformers.
 
 Both read the same files of all-MiniLM-L6-v2 and the same texts, tokenise them, compute in float32, and must agree within 1e-5.
 The peer runs with its default batches of 32 and with the batch size that is fastest for it here. It sorts texts by length itself.
@@ -15,10 +15,10 @@ from transformers import PreTrainedTokenizerBase
 from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
 from benchmarks.peers import Peer
 from benchmarks.texts import texts
+from rtx.embedding import embed
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, pretrained
-from rtxlib.training.embed import embed
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 SIZES = (32, 8, 16, 64, 128)  # batch sizes of the peer; the first is its default

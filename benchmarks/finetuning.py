@@ -16,11 +16,11 @@ from benchmarks.measure import Row, row, seconds, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from benchmarks.training import subset
+from rtx.process import cores
 from rtxlib.data.batching import Tokens
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import special_ids
 from rtxlib.models import build
-from rtxlib.process import cores
 from rtxlib.training import step_rows
 from rtxlib.training.device import pick_device, pick_precision
 from rtxlib.training.recipe import recipe

@@ -273,7 +273,7 @@ class Peer:
         self.threads = threads
 
     def __enter__(self) -> Self:
-        from rtxlib.process import SETTINGS
+        from rtx.process import SETTINGS
 
         unset = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         # One GPU, as ours has: the Trainer would split each batch over several.

@@ -20,7 +20,7 @@ from benchmarks.texts import prepared, texts
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode
 from rtxlib.models import EncoderForSequenceClassification, pretrained
-from rtxlib.models.kernels.linear import prepacked
+from rtxlib.models.kernels import prepacked
 from rtxlib.training.device import DTYPES, autocast, pick_device, pick_precision
 from rtxlib.training.predict import predict_logits
 
@@ -52,7 +52,7 @@ def same_models(tokenizer: PreTrainedTokenizerBase, folder: Path, peer: Peer) ->
     theirs = BertForSequenceClassification(config)
     theirs.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    ours = pretrained.load_classifier(folder, pretrained.read_config(folder, pooling="pooler"))
+    ours = pretrained.with_head(pretrained.load(folder, config=pretrained.read_config(folder, pooling="pooler")))
     ours.classifier.load_state_dict(theirs.classifier.state_dict())
     return Same(ours.eval().to(pick_device()), tokenizer, folder, peer)
 

@@ -6,8 +6,7 @@ from functools import cache
 
 from rtxlib import paths
 from rtxlib.data.datasets import data_spec
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.synthetic import generate
 
 _FILES = {

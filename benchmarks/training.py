@@ -18,7 +18,7 @@ from benchmarks.measure import Row, not_measured, row, seconds, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import special_ids
 from rtxlib.models import build
 from rtxlib.training.device import DTYPES, pick_device, pick_precision

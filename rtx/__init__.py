@@ -1,1 +1,1 @@
-"""The command ``rtx`` and what it is made of: classifiers, exports, shards of large files, and where trainings run."""
+"""The command ``rtx`` and its parts: classifiers, embeddings, exports, shards of large files, and where trainings run."""

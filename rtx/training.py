@@ -9,25 +9,31 @@ from typing import Any
 
 import numpy as np
 
+from rtx import archive
 from rtx.baselines.counting_words import baseline, majority
 from rtxlib import paths
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
 from rtxlib.models.presets import CHECKPOINTS, preset
 from rtxlib.models.pretrained import is_pretrained, read_config
-from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec, check_overrides, check_weights
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
 from rtxlib.training import parallel
-from rtxlib.training.recipe import fitting
 from rtxlib.training.recipe import recipe as named_recipe
 
 FEW_TESTS = 30  # test texts; the accuracy on fewer is uncertain by more than 0.09 (standard error of a half)
 MANY_LABELS = 200  # whose words take a while to count
+BY_ROWS = {2_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
 COUNTED_ROWS = 100_000  # training rows in which words are counted at most; more take minutes and gigabytes
+
+
+def fitting(rows: int, pretrained: bool) -> str:
+    """The name of the recipe for a model on so many training rows. pretrained: whether it starts from pretrained weights."""
+    if pretrained:
+        return "finetune"
+    return next((name for limit, name in BY_ROWS.items() if rows < limit), "default")
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ def train(
     """
     if model in CHECKPOINTS:
         say(f"{model} starts from random weights; with pretrained ones it is --model {CHECKPOINTS[model]}")
-    store.sweep(paths.root())
+    archive.sweep(paths.root())
     prepared = prepare(source, paths.prepared_dir())
     for note in _notes(prepared, source.max_length):
         say(f"data: {note}")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rtx import archive
 from rtxlib import checksums
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import PAIR, Text, texts_of
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, few
@@ -122,13 +123,13 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
     """
     label, fingerprint = data_label(to), data.fingerprint
     if run.path is None:
-        earlier = store.part(run, "evaluations", results)
+        earlier = archive.part(run, "evaluations", results)
         if not (earlier["fingerprint"] == fingerprint).any():
             raise InputError(f"The scores of run {run.key} on these texts of {label} are not here; train it again.")
         return earlier[earlier["fingerprint"] == fingerprint]
     file = run.path / "evaluations.parquet"
-    with store.changing(run):
-        old = store.part(run, "evaluations") if file.is_file() else pd.DataFrame({"fingerprint": []})
+    with archive.changing(run):
+        old = archive.part(run, "evaluations") if file.is_file() else pd.DataFrame({"fingerprint": []})
         if not (old["fingerprint"] == fingerprint).any():
             rows = data.rows("test")
             texts = texts_of(rows)
@@ -146,5 +147,5 @@ def transfer(run: Run, to: DataSpec, data: Prepared, results: Path | None = None
                 **scores,
             }
             old = pd.concat([old, pd.DataFrame([new])], ignore_index=True) if len(old) else pd.DataFrame([new])
-            store.put(run, file.name, lambda path: store.write_table(path, old))
+            archive.put(run, file.name, lambda path: store.write_table(path, old))
     return old[old["fingerprint"] == fingerprint]

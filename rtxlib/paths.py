@@ -50,16 +50,3 @@ def runs_dir() -> Path:
 def pretrained_dir() -> Path:
     """Encoders that runs of the study start from, one folder per key; ignored by git."""
     return root() / "data" / "pretrained"
-
-
-def results_dir(profile: str) -> Path:
-    """Tidy Parquet tables of a profile's results."""
-    return root() / "data" / "results" / profile
-
-
-def figures_dir(profile: str) -> Path:
-    return root() / "figures" / profile
-
-
-def reports_dir(profile: str) -> Path:
-    return root() / "reports" / profile

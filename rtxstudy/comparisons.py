@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rtx import archive
 from rtx.baselines.counting_words import MAJORITY, NAME, best
 from rtxlib.errors import InputError
-from rtxlib.runs import store
 from rtxstudy.finished import Runs
 from rtxstudy.statistics import (
     FEWEST_SEEDS,
@@ -32,7 +32,7 @@ def correct(runs: Runs) -> np.ndarray:
 
     Raises InputError when the runs were not tested on the same texts.
     """
-    tables = [store.part(run, "predictions", runs.results).sort_values("row") for run in runs]
+    tables = [archive.part(run, "predictions", runs.results).sort_values("row") for run in runs]
     labels = tables[0]["label"].to_numpy()
     if not all(np.array_equal(table["label"], labels) for table in tables):
         keys = ", ".join(run.key for run in runs)

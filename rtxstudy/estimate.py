@@ -16,20 +16,19 @@ import torch.nn.functional as F
 from rtx.executors.execute import lookup
 from rtxlib import paths
 from rtxlib.data.batching import collate, pack
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
-from rtxlib.models.pretrained import out_of_reach
-from rtxlib.runs.cost import forward_flops
+from rtxlib.models.size import forward_flops
 from rtxlib.runs.pretraining import Pretraining, config_of
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model, model_config
 from rtxlib.training.device import autocast, moved, pick_device, pick_precision
 from rtxlib.training.step_rows import StepRows
-from rtxstudy import published
+from rtxstudy import folders, published
+from rtxstudy.checkpoints import out_of_reach
 from rtxstudy.finished import Runs
 from rtxstudy.profiles import Profile
 from rtxstudy.questions.recipes.recipe_search import of_round
@@ -118,7 +117,7 @@ def _first_round(profile: Profile, elsewhere: dict[str, Run], data: dict[DataSpe
     runs = [run or elsewhere.get(key) for key, run in lookup(specs, paths.runs_dir(), data=data)]
     if not runs or None in runs:
         return None
-    return of_round(profile.search.recipes, Runs(tuple(runs), tuple(specs), paths.results_dir(profile.name)))
+    return of_round(profile.search.recipes, Runs(tuple(runs), tuple(specs), folders.results_dir(profile.name)))
 
 
 def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
@@ -130,7 +129,7 @@ def plan(profile: Profile, notebooks: Iterable[str]) -> pd.DataFrame:
     first round is known.
     """
     counted_keys: set[str] = set()  # keys of runs and pretrainings
-    elsewhere = {run.key: run for run in published.runs(paths.results_dir(profile.name))}
+    elsewhere = {run.key: run for run in published.runs(folders.results_dir(profile.name))}
     data: dict[DataSpec, Prepared] = {}
     rows = []
     rate = None

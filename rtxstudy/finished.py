@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pandas as pd
 
+from rtx import archive
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
@@ -88,4 +89,4 @@ class Runs(Sequence[Run]):
 
         Raises InputError when neither a run's folder nor the published tables have it.
         """
-        return pd.concat([store.part(run, name, self.results) for run in self], ignore_index=True)
+        return pd.concat([archive.part(run, name, self.results) for run in self], ignore_index=True)

@@ -16,20 +16,18 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from rtx.latency import EVALUATION_TOKENS, Batch, inputs
 from rtxlib import paths
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.data.compose import MOST_STEPS
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.errors import InputError
 from rtxlib.models.early_exit import CRITERIA
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs.cost import Batch, inputs
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import fresh_model
 from rtxlib.training.device import autocast, device_name, pick_device, pick_precision, training_threads
-from rtxlib.training.predict import EVALUATION_TOKENS
 from rtxstudy.questions.early_exit import bounded_exits as bounded
 from rtxstudy.questions.early_exit import exits
 from rtxstudy.questions.gradients.gradients import gradients_by_parameter, gradients_by_pass, gradients_of_states

@@ -11,12 +11,11 @@ import pandas as pd
 
 from rtx.executors import execute, local
 from rtxlib import paths
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest
-from rtxlib.runs.keys import hashed
 from rtxlib.runs.spec import RunSpec, data_label
-from rtxlib.runs.store import Run
+from rtxlib.runs.store import Run, hashed
 from rtxstudy import published
 from rtxstudy.estimate import training_flops
 from rtxstudy.finished import Runs

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from rtx import archive
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
@@ -20,6 +21,27 @@ from rtxstudy.names import Name
 
 FINDINGS = ("sources", "runs", "studies", "comparisons", "classical", "worth", "early_exits", "depth_gains")
 OPTIONAL = ("over_blocks", "tour_norm_times", "carried_over")  # of notebooks 04, 08 and 06
+TABLES = (
+    "curves",
+    "predictions",
+    "evaluations",
+    "gradients",
+    "parameter_gradients",
+    "state_gradients",
+    "states",
+    "exits",
+    "exit_predictions",
+    "bounded_exits",
+    "bounded_exit_predictions",
+    "further_passes",
+    "small_vocabulary",
+    "window_passes",
+    "deployed",
+    "deployed_predictions",
+    "deployed_times",
+    "rounding",
+    "longer_texts",
+)  # the tables that a run's folder may hold
 
 
 def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
@@ -44,7 +66,7 @@ def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.
             _replace(results / "studies.parquet", members, "study", [study])
             named = name_table(naming.of_runs(RunSpec.from_canonical(run.spec) for run in runs))
             _replace(results / "names.parquet", named, "id", named["id"])
-        for name in store.TABLES:
+        for name in TABLES:
             holders = [run for run in here if (run.path / f"{name}.parquet").is_file()]
             if parts := [_part(run, name) for run in holders]:
                 _replace(results / f"{name}.parquet", pd.concat(parts, ignore_index=True), "key", [run.key for run in holders])
@@ -57,7 +79,7 @@ def _part(run: Run, name: str) -> pd.DataFrame:
 
     No notebook reads the probabilities. They would be four fifths of the table, and stay in the run's folder.
     """
-    table = store.part(run, name)
+    table = archive.part(run, name)
     return table.drop(columns=[column for column in table if column.startswith("p_")]) if name == "predictions" else table
 
 

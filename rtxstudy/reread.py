@@ -6,7 +6,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from rtxlib.data.batching import Tokens
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import encode
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.store import Run

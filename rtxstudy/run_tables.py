@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from rtx import archive
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
@@ -21,7 +22,7 @@ def measured_once(
     results: the published tables, for a run whose weights are not here.
     """
     if run.path is None or (run.path / f"{name}.parquet").is_file():
-        return store.part(run, name, results)
+        return archive.part(run, name, results)
     table = named(run, measure(open_model(run)))
     keep(run, name, table)
     return table
@@ -29,8 +30,8 @@ def measured_once(
 
 def keep(run: Run, name: str, table: pd.DataFrame) -> None:
     """Write a table into the run's folder."""
-    with store.changing(run):
-        store.put(run, f"{name}.parquet", lambda path: store.write_table(path, table))
+    with archive.changing(run):
+        archive.put(run, f"{name}.parquet", lambda path: store.write_table(path, table))
 
 
 def named(run: Run, table: pd.DataFrame) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rtxlib.errors import InputError, nearest
-from rtxlib.runs.keys import hashed
 from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.store import hashed
 from rtxstudy.profiles.profile import Profile
 from rtxstudy.questions.accuracy.accuracy_runs import (
     arms_of_width,

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from IPython.display import Markdown
 
+from rtx.process import tune
 from rtxlib import paths
 from rtxlib.errors import InputError
-from rtxlib.process import tune
-from rtxstudy import names, provenance, published
+from rtxstudy import folders, names, provenance, published
 from rtxstudy.absent import Absent, first_absent
 from rtxstudy.claims import Claim, sentences
 from rtxstudy.finished import Runs
@@ -38,7 +38,7 @@ from rtxstudy.live import Live
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-    from rtxlib.data.prepared import Prepared
+    from rtxlib.data.prepare import Prepared
     from rtxlib.data.spec import DataSpec
     from rtxlib.runs.spec import RunSpec
     from rtxlib.runs.store import Run
@@ -83,9 +83,9 @@ class Study:
             if left_out:
                 print(left_out)
         settings = {"profile": profile} | parameters
-        results = paths.results_dir(profile)
+        results = folders.results_dir(profile)
         names.know(published.names(results))
-        return cls(sizes, settings, results, paths.figures_dir(profile), redraws)
+        return cls(sizes, settings, results, folders.figures_dir(profile), redraws)
 
     # ------------------------------------------------------------------------------------------------------------ data
 
@@ -235,7 +235,7 @@ class Study:
         Raises InputError when a redraw finds no published result.
         """
         from rtx.baselines.counting_words import VERSION, counting_words
-        from rtxlib.runs.keys import changed
+        from rtxlib.runs.store import changed
 
         spec = spec or self.profile.data
         to = tested_on or spec

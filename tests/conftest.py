@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from rtxlib import process
+from rtx import process
 
 _ROOT = Path(__file__).resolve().parents[1]
 SHARED = _ROOT.parent / "shared"

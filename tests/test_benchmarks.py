@@ -18,10 +18,10 @@ from transformers import BertConfig, BertForSequenceClassification, BertTokenize
 from benchmarks import measure, scale
 from benchmarks.__main__ import ROOMS
 from benchmarks.peers import Peer
+from rtx.process import SETTINGS
 from rtxlib.errors import InputError
 from rtxlib.models import build
-from rtxlib.process import SETTINGS
-from rtxlib.runs.cost import parameters
+from rtxlib.models.size import parameters
 from rtxstudy.questions.deployment import growth_figures
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -23,7 +23,7 @@ from near import assert_near
 from sklearn.metrics import f1_score
 from transformers import PreTrainedTokenizerFast
 
-from rtx import use
+from rtx import archive, use
 from rtx.classifiers import linear, words
 from rtx.classifiers.encoders import Frozen, Static
 from rtx.classifiers.folder import Classifier
@@ -32,11 +32,12 @@ from rtx.classifiers.simple import Cascade, Majority
 from rtx.export import opened as export_opened
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
-from rtxlib.models import preset, pretrained
+from rtxlib.models import preset
 from rtxlib.models.encoder import Encoder
 from rtxlib.runs import store
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import recipe
+from rtxstudy import checkpoints
 from rtxstudy.questions.your_texts import (
     beside,
     busy,
@@ -430,7 +431,7 @@ def test_a_cascade_is_not_chosen_for_a_chance_advantage() -> None:
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        pretrained, "out_of_reach", lambda name: f"{name} could be read neither from the Hub nor from its cache."
+        checkpoints, "out_of_reach", lambda name: f"{name} could be read neither from the Hub nor from its cache."
     )
 
 
@@ -485,7 +486,7 @@ def test_pairs_are_split_by_their_first_texts_and_handed_over(csv, tmp_path: Pat
     made = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
     card = (made / store.CARD).read_text("utf-8")
     assert '"a first text" "a second text"' in card and "--text-column one --text-pair-column two" in card
-    scored = use.evaluate(store.find(tmp_path, str(made)), found.raw(rows), [found.label_names[n] for n in found.numbers(rows)])
+    scored = use.evaluate(archive.find(tmp_path, str(made)), found.raw(rows), [found.label_names[n] for n in found.numbers(rows)])
     assert scored["in_training"] == len(found.rows("train")) and scored["accuracy_seen"] > 0.9
     telling = further.telling_words(found, counted).set_index("label")
     assert {*GOOD} < set(telling["second text"]["second"].split(", ")) and "first text" in telling

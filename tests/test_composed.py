@@ -92,7 +92,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, pd.DataFrame
 @pytest.fixture(autouse=True)
 def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables of made runs have no checksums."""
-    monkeypatch.setattr("rtxlib.runs.store.part", lambda run, name, results=None: pd.read_parquet(run.path / f"{name}.parquet"))
+    monkeypatch.setattr("rtx.archive.part", lambda run, name, results=None: pd.read_parquet(run.path / f"{name}.parquet"))
 
 
 def test_depth_pays_where_steps_need_it_and_the_words_say_so(tables) -> None:

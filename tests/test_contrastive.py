@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import torch
 
+from rtx.embedding import embed_tokens
 from rtxlib.data.batching import Tokens
 from rtxlib.models import Encoder, preset
-from rtxlib.training.contrastive import Tuning, label_batches, supervised_contrastive, tune
-from rtxlib.training.embed import embed_tokens
 from rtxlib.training.recipe import recipe
+from rtxstudy.questions.your_texts.contrastive import Tuning, label_batches, supervised_contrastive, tune
 
 CPU = torch.device("cpu")
 

@@ -12,11 +12,13 @@ from other_tokenizers import unigram_tokenizer
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel, PreTrainedTokenizerFast
 
+from rtx.vocabulary import with_vocabulary_of
 from rtxlib.data.tokenization import encode, train
 from rtxlib.errors import InputError
 from rtxlib.models import EarlyExit, Encoder, EncoderForSequenceClassification, ModelConfig, build, preset
-from rtxlib.models.convert import STARTS, repeat_window, to_loop, with_vocabulary_of
-from rtxlib.runs.cost import forward_flops, parameters
+from rtxlib.models.convert import STARTS, to_loop
+from rtxlib.models.size import forward_flops, parameters
+from rtxstudy.questions.untrained_loop.window_passes import repeat_window
 
 IDS = torch.randint(5, 90, (3, 11), generator=torch.Generator().manual_seed(0))
 TINY = {"vocab_size": 90, "num_hidden_layers": 6, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 48}

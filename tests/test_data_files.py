@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rtxlib.data import files, memory
+from rtxlib import memory
+from rtxlib.data import files
 from rtxlib.data.datasets import File
 from rtxlib.data.files import read_file, read_table
 from rtxlib.errors import InputError

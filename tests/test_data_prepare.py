@@ -14,14 +14,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rtxlib import checksums
-from rtxlib.data import audit, clean, memory, splits, tokenization
+from rtxlib import checksums, memory
+from rtxlib.data import audit, clean, splits, tokenization
 from rtxlib.data import prepare as module
-from rtxlib.data import prepared as store
 from rtxlib.data.clean import STEPS, clean_texts
 from rtxlib.data.datasets import HUB, NAMES, File, Generated, data_spec
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
@@ -53,8 +51,8 @@ def test_each_step_can_be_called_and_together_they_are_what_prepare_makes(small:
     assert described == small.provenance["tokenizer"] and rows.table["label"].dtype == np.int64
     found = audit.audit_splits(rows, SMALL)
     pd.testing.assert_frame_equal(pd.concat([before, found], ignore_index=True), small.audit)
-    store.write(tmp_path / "made", SMALL, rows, arrays, tokenizer, small.provenance, found)
-    made = store.read(tmp_path / "made", SMALL)
+    module.write(tmp_path / "made", SMALL, rows, arrays, tokenizer, small.provenance, found)
+    made = module.read(tmp_path / "made", SMALL)
     assert made.fingerprint == small.fingerprint
     pd.testing.assert_frame_equal(made.filters, small.filters)
 
@@ -92,10 +90,10 @@ def test_texts_are_cleaned_as_a_prediction_cleans_them(small: Prepared) -> None:
 def test_the_fingerprint_is_of_the_content_alone(small: Prepared, tmp_path: Path) -> None:
     assert prepare(SMALL, tmp_path, progress=False).fingerprint == small.fingerprint
     arrays, vocabulary = dict(small.splits), small.tokenizer.get_vocab()
-    assert store.fingerprint(arrays, small.label_names, vocabulary) == small.fingerprint
+    assert module.fingerprint(arrays, small.label_names, vocabulary) == small.fingerprint
     other = dataclasses.replace(arrays["test"], labels=1 - arrays["test"].labels)
-    assert store.fingerprint(arrays | {"test": other}, small.label_names, vocabulary) != small.fingerprint
-    assert store.fingerprint(arrays, small.label_names[::-1], vocabulary) != small.fingerprint
+    assert module.fingerprint(arrays | {"test": other}, small.label_names, vocabulary) != small.fingerprint
+    assert module.fingerprint(arrays, small.label_names[::-1], vocabulary) != small.fingerprint
 
 
 def test_prepared_data_are_not_made_twice(
@@ -106,15 +104,15 @@ def test_prepared_data_are_not_made_twice(
 
 
 def test_a_process_hashes_prepared_data_once(small: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert store.intact(small.folder)
+    assert module.intact(small.folder)
     hashed, digest = [], checksums._digest
     monkeypatch.setattr(checksums, "_digest", lambda path: hashed.append(path.name) or digest(path))
-    assert store.read(small.folder, SMALL).fingerprint == small.fingerprint and not hashed
+    assert module.read(small.folder, SMALL).fingerprint == small.fingerprint and not hashed
     (small.folder / "test.ids.npy").touch()
-    assert store.intact(small.folder) and "test.ids.npy" in hashed
+    assert module.intact(small.folder) and "test.ids.npy" in hashed
     checksums._hashed.clear()  # as in a new process
     hashed.clear()
-    assert store.intact(small.folder) and sorted(hashed) == sorted(path.name for path in small.folder.rglob("*.*"))
+    assert module.intact(small.folder) and sorted(hashed) == sorted(path.name for path in small.folder.rglob("*.*"))
 
 
 def test_long_texts_are_cut_and_counted(small: Prepared, prepared_cache: Path) -> None:
@@ -161,7 +159,7 @@ def test_a_half_written_folder_does_not_count(small: Prepared, tmp_path: Path) -
     folder = tmp_path / small.folder.name
     folder.mkdir()
     (folder / "train.ids.npy").write_bytes((small.folder / "train.ids.npy").read_bytes())
-    assert store.read(folder, SMALL) is None
+    assert module.read(folder, SMALL) is None
     assert prepare(SMALL, tmp_path, progress=False).fingerprint == small.fingerprint
 
 

@@ -115,7 +115,7 @@ def test_depth_pays_after_holms_correction_over_the_comparisons_that_take_part()
 
 
 def test_counting_words_is_paired_with_both_encoders_by_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rtxlib.runs.store.part", lambda run, name, results=None: pd.read_parquet(run.path / f"{name}.parquet"))
+    monkeypatch.setattr("rtx.archive.part", lambda run, name, results=None: pd.read_parquet(run.path / f"{name}.parquet"))
     labels, rng = np.arange(400) % 2, np.random.default_rng(0)
     arms = [arm(name, rng.random((3, 400)) < p, tmp_path, labels) for name, p in (("deep", 0.92), ("loop", 0.78))]
     counting = pd.DataFrame(

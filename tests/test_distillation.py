@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from in_process import rtx
 from near import assert_near
 
+from rtx.distillation import RECORD, Distillation, EmbeddingDistiller, SentenceEncoder, distil
+from rtx.embedding import embed, embed_tokens, similarity
 from rtxlib.data.batching import Tokens
 from rtxlib.data.corpus import corpus_texts
 from rtxlib.data.datasets import File
@@ -23,10 +25,7 @@ from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids, 
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset, pretrained
 from rtxlib.models.convert import to_loop
-from rtxlib.runs.distillation import RECORD, Distillation, distil
 from rtxlib.training import trainer
-from rtxlib.training.embed import embed, embed_tokens, similarity
-from rtxlib.training.embedding_distiller import EmbeddingDistiller, SentenceEncoder
 from rtxlib.training.recipe import recipe
 
 WORDS = [f"w{letter}{other}" for letter in "abcdef" for other in "abcdef"]

@@ -18,12 +18,12 @@ from in_process import rtx
 from near import assert_near
 from pyarrow import parquet
 
+from rtx.embedding import embed, similarity
 from rtxlib.data import tokenization
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset
 from rtxlib.models.pretrained import find, load, version
-from rtxlib.training.embed import embed, similarity
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 SAMPLE, ANOTHER = (

@@ -10,11 +10,14 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 from torch.utils.flop_counter import FlopCounterMode
 
+from rtx import latency
 from rtx.baselines import counting_words as classical
 from rtxlib.errors import InputError
+from rtxlib.models import size
 from rtxlib.models.presets import build, preset
-from rtxlib.runs import cost, metrics
+from rtxlib.runs import metrics
 from rtxstudy import pareto, statistics
+from rtxstudy.confusion import confusion_counts
 
 # --- metrics
 
@@ -50,11 +53,11 @@ def test_confusion_counts_pool_seeds_and_keep_models_apart():
     predictions = pd.DataFrame(
         {"model": ["a", "a", "b"], "seed": [0, 1, 0], "label": [0, 0, 1], "prediction": [1, 0, 1]}
     )
-    counts = metrics.confusion_counts(predictions, ["no", "yes"]).set_index(["model", "truth", "prediction"])["rows"]
+    counts = confusion_counts(predictions, ["no", "yes"]).set_index(["model", "truth", "prediction"])["rows"]
     assert counts.loc[("a", "no", "yes")] == 1 and counts.loc[("a", "no", "no")] == 1
     assert counts.loc[("b", "yes", "yes")] == 1 and counts.sum() == 3 and len(counts) == 8
     with pytest.raises(InputError, match="'prediction'"):
-        metrics.confusion_counts(predictions.rename(columns={"prediction": "predicted"}), ["no", "yes"])
+        confusion_counts(predictions.rename(columns={"prediction": "predicted"}), ["no", "yes"])
 
 
 # --- statistics
@@ -247,17 +250,17 @@ def test_the_two_study_models_have_the_published_number_of_parameters():
         ("recurrent-3x2x256", 10_972_162, 7_813_632),
     ):
         with torch.device("meta"):
-            counted = cost.parameters(build(name))
+            counted = size.parameters(build(name))
         assert counted == {"total": total, "embedding": embedding, "non_embedding": total - embedding}
 
 
 def test_a_shared_block_counts_once_in_parameters_and_megabytes_and_fully_in_arithmetic():
     shared, unshared = (build("recurrent-1x3x64", block_sharing=word, **TINY) for word in ("shared", "unshared"))
     block = sum(p.numel() for p in shared.encoder.stack.parameters())
-    assert cost.parameters(unshared)["total"] - cost.parameters(shared)["total"] == 2 * block
-    assert cost.size_mb(shared) == pytest.approx(4 * cost.parameters(shared)["total"] / 1e6)
-    assert cost.size_mb(shared.bfloat16()) == pytest.approx(2 * cost.parameters(shared)["total"] / 1e6)
-    assert cost.forward_flops(shared.config, 20) == cost.forward_flops(unshared.config, 20)
+    assert size.parameters(unshared)["total"] - size.parameters(shared)["total"] == 2 * block
+    assert size.size_mb(shared) == pytest.approx(4 * size.parameters(shared)["total"] / 1e6)
+    assert size.size_mb(shared.bfloat16()) == pytest.approx(2 * size.parameters(shared)["total"] / 1e6)
+    assert size.forward_flops(shared.config, 20) == size.forward_flops(unshared.config, 20)
 
 
 @pytest.mark.parametrize("feedforward", ["swiglu", "geglu", "gelu", "relu"])
@@ -269,12 +272,12 @@ def test_flops_counted_by_hand_are_those_that_torch_counts(feedforward, name, po
     model.config._attn_implementation = "eager"  # the counter has no formula for the fused kernel of every device
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         model(input_ids=torch.ones(1, length, dtype=torch.long))
-    assert cost.forward_flops(model.config, length) == counter.get_total_flops()
+    assert size.forward_flops(model.config, length) == counter.get_total_flops()
 
 
 def test_flops_refuse_an_empty_text():
     with pytest.raises(InputError, match="at least one token"):
-        cost.forward_flops(preset("standard-2x64"), 0)
+        size.forward_flops(preset("standard-2x64"), 0)
 
 
 class Clock(torch.nn.Module):
@@ -293,10 +296,10 @@ class Clock(torch.nn.Module):
 
 def test_latency_is_median_and_p95_at_one_text_and_time_over_rows_in_full_batches(monkeypatch):
     model = Clock().train()
-    monkeypatch.setattr(cost.time, "perf_counter", lambda: model.now)
+    monkeypatch.setattr(latency.time, "perf_counter", lambda: model.now)
     ones = [{"input_ids": torch.full((1, 4), 9 if i == 0 else 1), "attention_mask": None} for i in range(10)]
     full = [{"input_ids": torch.ones(rows, 4, dtype=torch.long), "labels": torch.zeros(rows)} for rows in (8, 4)]
-    found = cost.latency(model, ones, full, "cpu", rounds=2)
+    found = latency.latency(model, ones, full, "cpu", rounds=2)
     assert found["ms_median"] == pytest.approx(3) and 3 < found["ms_p95"] <= 13
     assert found["ms_p95"] == pytest.approx(np.quantile([13] * 2 + [3] * 18, 0.95))
     assert found["ms_per_text"] == pytest.approx((10 + 6) / 12)
@@ -308,9 +311,9 @@ def test_latency_of_a_real_model_is_positive_and_bad_batches_are_refused():
     model = build("standard-1x32", **TINY)
     one = {"input_ids": torch.ones(1, 5, dtype=torch.long), "attention_mask": None}
     many = {"input_ids": torch.ones(8, 5, dtype=torch.long), "attention_mask": torch.ones(8, 5, dtype=torch.long)}
-    found = cost.latency(model, [one], [many], "cpu", rounds=3, autocast=torch.bfloat16)
+    found = latency.latency(model, [one], [many], "cpu", rounds=3, autocast=torch.bfloat16)
     assert 0 < found["ms_median"] <= found["ms_p95"] and found["ms_per_text"] > 0
     with pytest.raises(InputError, match="one text each"):
-        cost.latency(model, [many], [many], "cpu", rounds=3)
+        latency.latency(model, [many], [many], "cpu", rounds=3)
     with pytest.raises(InputError, match="at least one batch"):
-        cost.latency(model, [], [many], "cpu", rounds=3)
+        latency.latency(model, [], [many], "cpu", rounds=3)

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from test_cli import SMALL
 
-from rtx import use
+from rtx import archive, use
 from rtx.baselines import counting_words as classical
 from rtx.executors import execute, local
 from rtxlib import paths
@@ -150,12 +150,12 @@ def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> 
     key = SPEC.key(prepare(DATA, paths.prepared_dir()).fingerprint)
     (runs / key).mkdir(parents=True)
     (runs / key / "metrics.json").write_text("{}")
-    assert store.load(runs, key) is None and store.every(runs) == []
+    assert store.load(runs, key) is None and archive.every(runs) == []
     with pytest.raises(InputError, match="so it is no run"):
-        store.find(runs, str(runs / key))
+        archive.find(runs, str(runs / key))
     lines: list[str] = []
     assert train.train_run(SPEC, runs, lines.append).metrics["accuracy"] >= 0
-    assert [run.key for run in store.every(runs)] == [key]
+    assert [run.key for run in archive.every(runs)] == [key]
     assert (runs / f"{key}.incomplete-1" / "metrics.json").read_text() == "{}"  # nothing is lost
     assert f"{runs / key} has no complete.json" in lines[0]
 
@@ -178,14 +178,14 @@ def test_a_full_disk_is_one_sentence_and_the_next_try_goes_on(home, tmp_path, mo
         patch.setattr(EncoderForSequenceClassification, "save_pretrained", full)
         with pytest.raises(InputError, match="disk is full"):
             train.train_run(SPEC, runs)
-    assert store.every(runs) == []
+    assert archive.every(runs) == []
     assert train.train_run(SPEC, runs).path.is_dir()
 
 
 def test_a_run_killed_a_moment_before_it_counts_is_not_listed(run, tmp_path) -> None:
     folder = store.partial(tmp_path, run.key)
     shutil.copytree(run.path, folder)
-    assert (folder / store.MARK).is_file() and store.every(tmp_path) == []
+    assert (folder / store.MARK).is_file() and archive.every(tmp_path) == []
 
 
 def test_those_who_write_one_file_at_once_do_not_meet(tmp_path) -> None:
@@ -201,15 +201,15 @@ def test_unreadable_weights_are_told_in_a_sentence(run, tmp_path) -> None:
     (copy / "model.safetensors").write_bytes(b"\0" * 100)
     (copy / store.MARK).write_text("{}")  # stored before runs had checksums
     with pytest.raises(InputError, match="cannot be read"):
-        use.predict(store.find(tmp_path, run.key), ["a film"])
+        use.predict(archive.find(tmp_path, run.key), ["a film"])
 
 
 def test_find_takes_the_start_of_a_key_and_names_what_is_near(run) -> None:
     runs = paths.runs_dir()
-    assert store.find(runs, run.key[:5]).key == run.key
-    assert store.find(runs, str(run.path)).key == run.key
+    assert archive.find(runs, run.key[:5]).key == run.key
+    assert archive.find(runs, str(run.path)).key == run.key
     with pytest.raises(InputError, match="There is no run 'zzz'"):
-        store.find(runs, "zzz")
+        archive.find(runs, "zzz")
 
 
 TRAIN = [sys.executable, "-m", "rtx", *SMALL]
@@ -314,7 +314,7 @@ def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) ->
     assert not pd.read_parquet(results / "predictions.parquet").duplicated(["key", "row"]).any()
     (record,) = published.runs(results)
     assert record.path is None and record.metrics["accuracy"] == run.metrics["accuracy"] and record.spec == run.spec
-    pd.testing.assert_frame_equal(store.part(record, "curves", results), store.part(run, "curves"))
+    pd.testing.assert_frame_equal(archive.part(record, "curves", results), archive.part(run, "curves"))
     with pytest.raises(InputError, match="not its weights"):
         trained.open_run(record)
 
@@ -370,7 +370,7 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
         count = right[run.metrics["num_hidden_layers"], run.metrics["recurrent_depth"]]
         return pd.DataFrame({"row": range(10), "label": 1, "prediction": [1] * count + [0] * (10 - count)})
 
-    monkeypatch.setattr(store, "part", predictions)
+    monkeypatch.setattr(archive, "part", predictions)
     runs = [made(*sizes, width, seed) for sizes in right for width in (32, 64) for seed in (0, 1)]
     found = comparisons.over_blocks(arm(*runs)).set_index("against")
     assert found.loc["one pass", ["passes", "blocks"]].tolist() == [2, 4]

@@ -447,9 +447,9 @@ def test_transformers_alone_opens_a_classifier_of_berts_layers(pooling: str, tmp
 
 
 def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
-    from rtxlib.runs import store
+    from rtx import archive
 
-    run = store.find(home / "data" / "runs", (home / "run").read_text())
+    run = archive.find(home / "data" / "runs", (home / "run").read_text())
     held = held_out.of_run(run)
     source = folder.of_run(run)
     assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]

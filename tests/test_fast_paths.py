@@ -18,22 +18,23 @@ from near import assert_near
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from rtxlib import process
+from rtx import process
 from rtxlib.data.batching import Tokens
-from rtxlib.models import attention, build, layers
+from rtxlib.memory import release_freed_memory
+from rtxlib.models import attention, build, kernels, layers
 from rtxlib.models.attention import attend, attend_formula, rotary_angles
-from rtxlib.models.kernels import linear
-from rtxlib.models.kernels.elementwise import (
+from rtxlib.models.kernels import (
     Dropout,
+    Linear,
     dropout_mask,
     glu,
     glu_formula,
+    prepacked,
     rms_norm,
     rms_norm_formula,
     rotate,
     rotate_formula,
 )
-from rtxlib.models.kernels.linear import Linear, prepacked
 from rtxlib.training import trainer
 from rtxlib.training.device import DTYPES, autocast
 from rtxlib.training.optimizer import make_optimizer
@@ -72,7 +73,7 @@ def rotate_in_format(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def make_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The formulas and torch's own operations in place of the kernels."""
-    monkeypatch.setattr(linear, "_multiplies", lambda _: False)
+    monkeypatch.setattr(kernels, "_multiplies", lambda _: False)
     monkeypatch.setattr(layers, "glu", glu_formula)
     monkeypatch.setattr(attention, "rotate", rotate_in_format)
     monkeypatch.setattr(layers.RMSNorm, "forward", nn.RMSNorm.forward)
@@ -222,7 +223,7 @@ def test_prepacked_weights_give_the_same_logits_and_are_removed(name: str, preci
         wanted = model(**given).logits
         with pytest.raises(KeyError), prepacked(model):
             layers = [layer for layer in model.modules() if isinstance(layer, Linear)]
-            assert all((layer.prepacked is not None) == linear._multiplies(DTYPES[precision]) for layer in layers)
+            assert all((layer.prepacked is not None) == kernels._multiplies(DTYPES[precision]) for layer in layers)
             found = model(**given).logits
             raise KeyError
     assert all(layer.prepacked is None for layer in layers)
@@ -247,7 +248,7 @@ class Missing:
         raise AttributeError(name)
 torch.backends.mkldnn.is_available, torch.ops.mkldnn = lambda: False, Missing()
 from rtxlib.models import build
-from rtxlib.models.kernels.linear import prepacked
+from rtxlib.models.kernels import prepacked
 model, ids = build("standard-2x64", vocab_size=60), torch.ones(2, 5, dtype=torch.long)
 with torch.autocast("cpu", torch.bfloat16):
     model(ids).logits.sum().backward()
@@ -401,10 +402,11 @@ def test_a_loss_curve_is_the_plain_ones_within_the_noise_of_sixteen_bits(monkeyp
 
 def test_freed_memory_between_tensors_in_use_goes_back_to_the_system() -> None:
     if platform.libc_ver()[0] != "glibc":  # nothing to give back, and nothing that may break
-        process.release_freed_memory()
+        release_freed_memory()
         return
     code = (
-        "from rtxlib.process import release_freed_memory, tune\n"
+        "from rtx.process import tune\n"
+        "from rtxlib.memory import release_freed_memory\n"
         "tune()\n"
         "import torch\n"
         "def held(): return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmRSS')) / 1024\n"

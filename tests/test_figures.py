@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from rtxlib.errors import InputError
-from rtxlib.runs.metrics import confusion_counts
+from rtxstudy.confusion import confusion_counts
 from rtxstudy.figures import labels, looks, notes, save, style, wrapping
 from rtxstudy.pareto import frontier
 from rtxstudy.questions.accuracy import accuracy_figures as accuracy

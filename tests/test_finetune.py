@@ -19,6 +19,7 @@ from near import assert_near
 from transformers import AutoModel, BertModel
 
 from rtx.cli.commands import cli
+from rtx.embedding import embed
 from rtxlib.data import tokenization
 from rtxlib.data.batching import collate
 from rtxlib.data.datasets import File, Generated, data_spec
@@ -29,7 +30,6 @@ from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load_trained
 from rtxlib.runs import train, trained
 from rtxlib.runs.spec import RunSpec, data_label
-from rtxlib.training.embed import embed
 from rtxlib.training.recipe import recipe
 from rtxlib.training.trainer import Trainer
 from rtxstudy import profiles, studies

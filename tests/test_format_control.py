@@ -12,8 +12,8 @@ import pytest
 from rtxlib.data.clean import UNIFORM_WORDS, clean, clean_rows, letters_alone, uniform
 from rtxlib.data.datasets import Generated
 from rtxlib.data.rows import Rows
-from rtxlib.runs.keys import changed
 from rtxlib.runs.spec import data_label
+from rtxlib.runs.store import changed
 from rtxstudy.questions.domains import format_control, format_figures
 
 

@@ -17,6 +17,7 @@ import pytest
 import torch
 from statsmodels.stats.power import TTestPower
 
+from rtx import archive
 from rtxlib import paths
 from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
@@ -146,7 +147,7 @@ def learned(home: Path) -> store.Run:
 
 
 def test_a_training_goes_on_to_its_least_steps(learned: store.Run) -> None:
-    assert store.part(learned, "curves")["step"].max() == 9 and learned.metrics["epochs"] > 1
+    assert archive.part(learned, "curves")["step"].max() == 9 and learned.metrics["epochs"] > 1
 
 
 def test_rows_of_a_learned_table_beyond_the_training_texts_stay_as_they_were_drawn(learned: store.Run) -> None:
@@ -201,7 +202,7 @@ def made(accuracies: dict[str, list[float]], labels: np.ndarray, monkeypatch: py
             tables[key] = tables[key].assign(model=name, seed=seed, data="d")  # as the tables of real runs have them
             runs.append(store.Run(key, {}, {"model": name, "seed": seed, "data": "d", "accuracy": right.mean()} | CPU, None))
         arms[name] = Runs(tuple(runs), (None,) * len(runs), Path("unused"))
-    monkeypatch.setattr(store, "part", lambda run, name, results: tables[run.key])
+    monkeypatch.setattr(archive, "part", lambda run, name, results: tables[run.key])
     return arms
 
 

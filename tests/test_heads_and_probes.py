@@ -10,8 +10,7 @@ from near import assert_near
 from test_figures import on_its_page, refuses
 
 from rtxlib.data.datasets import Generated
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, preset
 from rtxstudy.questions.pretrained import guide, head_figures, heads, probing, probing_figures

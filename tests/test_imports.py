@@ -20,7 +20,7 @@ NOTEBOOKS = (
 )
 PLOTTING = ("matplotlib", "seaborn", "plotly", "anywidget", "statsmodels", "nbformat", "nbclient")
 # they import nothing of ours but each other
-LEAVES = ("rtxlib.errors", "rtxlib.atomic", "rtxlib.checksums", "rtxlib.hub", "rtxlib.process")
+LEAVES = ("rtxlib.errors", "rtxlib.atomic", "rtxlib.checksums", "rtxlib.hub", "rtxlib.memory")
 READERS = ("rtx.export.standalone_classifier",)  # of an exported folder, with numpy alone
 OURS = ("rtxlib", "rtx", "rtxstudy")
 MODELS = ("torch", "transformers")
@@ -32,12 +32,17 @@ RULES = [
     ("rtxlib", ("rtx", "rtxstudy", *PLOTTING, *NOTEBOOKS), ()),
     ("rtx", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ()),
     ("rtxlib/errors.py rtxlib/atomic.py rtxlib/checksums.py rtxlib/hub.py", OURS, LEAVES),
-    ("rtxlib/process.py", (*OURS, *MODELS), LEAVES),
+    ("rtxlib/memory.py rtx/process.py", (*OURS, *MODELS), LEAVES),
     ("rtxlib/models", OURS, ("rtxlib.models", *LEAVES)),
     ("rtxlib/data", OURS, ("rtxlib.data", "rtxlib.paths", *LEAVES)),
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
     ("rtx/baselines", OURS, ("rtx.baselines", "rtxlib")),
-    ("rtx/classifiers", OURS, ("rtx.classifiers", "rtxlib")),
+    ("rtx/classifiers", OURS, ("rtx.classifiers", "rtx.embedding", "rtxlib")),
+    (
+        "rtx/archive.py rtx/distillation.py rtx/embedding.py rtx/errors.py rtx/latency.py rtx/vocabulary.py",
+        OURS,
+        ("rtx.embedding", "rtxlib"),
+    ),
     ("rtx/export rtx/shards rtx/executors", ("rtx.cli", "rtx.doctor"), ()),
     ("rtx/export/standalone.py rtx/export/opened.py", (*OURS, *MODELS), ("rtx.export.standalone", *READERS, *LEAVES)),
     (
@@ -47,7 +52,7 @@ RULES = [
     ),
     ("rtxstudy/statistics.py rtxstudy/pareto.py", (*OURS, *MODELS), (*TABLES, *LEAVES)),
     ("rtxstudy/pages", ("rtxstudy", *PLOTTING, *NOTEBOOKS), ("rtxstudy.pages", "anywidget")),
-    ("rtxstudy/report", OURS, ("rtxstudy.report", "rtxstudy.names", "rtxlib.paths", *LEAVES)),
+    ("rtxstudy/report", OURS, ("rtxstudy.report", "rtxstudy.names", "rtx.process", "rtxlib.paths", *LEAVES)),
     ("rtxstudy/names.py rtxstudy/numbers.py", OURS, ()),
     ("rtxstudy/questions/*/*_claims.py rtxstudy/questions/*/*_runs.py", (*PLOTTING, *NOTEBOOKS), ()),
     ("rtxstudy/questions", ("rtxstudy.report", "rtxstudy.study", "rtxstudy.commands"), ()),

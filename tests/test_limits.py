@@ -13,13 +13,14 @@ import pytest
 import torch
 from in_process import rtx
 
-from rtxlib import paths, process
+from rtx.errors import sentence
+from rtxlib import memory, paths
 from rtxlib.data.datasets import Generated
-from rtxlib.errors import InputError, sentence, shown, visible
+from rtxlib.errors import InputError, shown, visible
 from rtxlib.models import build, pretrained, size
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.presets import PRESETS, preset
-from rtxlib.runs import cost, train
+from rtxlib.runs import train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES, recipe
 from rtxstudy import profiles, studies
@@ -171,7 +172,7 @@ def test_the_parameters_are_counted_without_building_the_model() -> None:
     for config in (*map(preset, PRESETS), *(preset("recurrent-3x4x64", **shape) for shape in SHAPES)):
         with torch.device("meta"):
             model = EncoderForSequenceClassification(config)
-        assert size.parameter_count(config) == cost.parameters(model)
+        assert size.parameter_count(config) == size.parameters(model)
     done = rtx("params", "standard-10000x8192")
     assert done.returncode == 0 and "10,738,897,117,186" in done.stdout, done.stdout
 
@@ -215,12 +216,12 @@ def test_the_memory_of_a_batch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_committed_run_no_profile_and_no_preset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size, "available_memory", lambda: 8 * 10**9)  # the smallest machine that the study is for
     for name in PRESETS:
-        size.require_room(name, preset(name), "training", cost.training_bytes(preset(name), RECIPES["default"], 0, "fp32")[0])
+        size.require_room(name, preset(name), "training", train.training_bytes(preset(name), RECIPES["default"], 0, "fp32")[0])
     for record in pd.read_parquet(RECORDS, columns=["spec"])["spec"].map(json.loads):
         monkeypatch.setattr(pretrained, "read_config", lambda _, **settings: preset("minilm-l6", **settings))
         spec = RunSpec.from_canonical(record)
         config = spec.config(30_522, 0, ["a", "b", "c"])
-        each, activations = cost.training_bytes(config, spec.recipe, spec.recipe.batch_tokens or 8192, "fp32")
+        each, activations = train.training_bytes(config, spec.recipe, spec.recipe.batch_tokens or 8192, "fp32")
         size.require_room(spec.name, config, "training", each, activations)
     for profile in map(profiles.load, profiles.PROFILES):
         assert studies.variants(profile)
@@ -230,11 +231,11 @@ def test_no_committed_run_no_profile_and_no_preset_is_refused(monkeypatch: pytes
 def test_the_memory_that_is_left_is_the_least_of_all_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
-    left = process.available_memory()
+    left = memory.available_memory()
     assert 10**7 < left < 10**14
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     monkeypatch.setattr(resource, "getrlimit", lambda which: (used + 10**6, used + 10**6))
-    assert process.available_memory() <= 2 * 10**6 and process.short_of_memory() == "this shell (`ulimit -v`)"
+    assert memory.available_memory() <= 2 * 10**6 and memory.short_of_memory() == "this shell (`ulimit -v`)"
     monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
-    monkeypatch.setattr(process, "_rooms_of_groups", lambda: [12_345])
-    assert process.available_memory() == 12_345 and process.short_of_memory() == "this container"
+    monkeypatch.setattr(memory, "_rooms_of_groups", lambda: [12_345])
+    assert memory.available_memory() == 12_345 and memory.short_of_memory() == "this container"

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 import torch
 
+from rtx import archive
 from rtxlib import paths
 from rtxlib.data.datasets import Generated
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.models import EarlyExit
 from rtxlib.models.pretrained import load_trained
-from rtxlib.runs import store, train, trained
+from rtxlib.runs import train, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES
@@ -55,7 +55,7 @@ def data(run) -> Prepared:
 def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict[str, pd.DataFrame]:
     """Every table that is measured of a run, by the name it is stored under."""
     ways = measured.early_exits(run, data, results)
-    predictions = store.part(run, "exit_predictions", results)
+    predictions = archive.part(run, "exit_predictions", results)
     of_bounds = measured.bounded_exits(run, data, results)
     return {
         "states": measured.states(run, data, results),
@@ -65,11 +65,11 @@ def tables(run: Run, data: Prepared | None, results: Path | None = None) -> dict
         "exits": ways,
         "exit_predictions": predictions,
         "deployed": deployed.deployed(run, data, results),
-        "deployed_predictions": store.part(run, "deployed_predictions", results),
+        "deployed_predictions": archive.part(run, "deployed_predictions", results),
         "deployed_times": deployed.times(run, data, results),
-        "rounding": store.part(run, "rounding", results),
+        "rounding": archive.part(run, "rounding", results),
         "bounded_exits": of_bounds,
-        "bounded_exit_predictions": store.part(run, "bounded_exit_predictions", results),
+        "bounded_exit_predictions": archive.part(run, "bounded_exit_predictions", results),
     }
 
 
@@ -78,7 +78,7 @@ def test_what_is_measured_of_a_run_is_measured_once_and_kept(run, data, monkeypa
     monkeypatch.setattr(run_tables, "open_model", lambda *_: pytest.fail("measured twice"))
     for name, table in tables(run, data).items():
         pd.testing.assert_frame_equal(table, first[name])
-        assert set(table["key"]) == {run.key} and name in store.TABLES
+        assert set(table["key"]) == {run.key} and name in published.TABLES
     states = first["states"]
     assert set(states["weights"]) == {"initial", "trained"} and states["iteration"].max() == measured.FURTHEST
     last = states[(states["weights"] == "trained") & (states["iteration"] == 3)]
@@ -119,7 +119,7 @@ def test_a_deployed_encoder_keeps_its_labels_in_float32_and_a_quarter_of_its_byt
 
 
 def test_early_exits_of_a_run_are_those_of_its_model(run, data) -> None:
-    ways, predictions = measured.early_exits(run, data), store.part(run, "exit_predictions")
+    ways, predictions = measured.early_exits(run, data), archive.part(run, "exit_predictions")
     fixed = ways[ways["criterion"] == "fixed"]
     assert fixed["passes"].tolist() == [1, 2, 3] and (ways["ms_per_text"] > 0).all()
     assert fixed["accuracy"].iloc[-1] == pytest.approx(run.metrics["accuracy"])
@@ -172,7 +172,7 @@ def test_early_exits_that_were_broken_off_are_measured_again(run, data) -> None:
     """Only the table of ways counts as done, and it is written last."""
     measured.early_exits(run, data)
     (run.path / "exits.parquet").unlink()
-    ways, predictions = measured.early_exits(run, data), store.part(run, "exit_predictions")
+    ways, predictions = measured.early_exits(run, data), archive.part(run, "exit_predictions")
     assert len(ways) and len(predictions) == len(data.splits["test"])
 
 

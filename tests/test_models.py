@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset
 from rtxlib.models.attention import View, rotary_angles, sinusoidal_table
-from rtxlib.models.kernels.elementwise import rotate
+from rtxlib.models.kernels import rotate
 from rtxlib.models.layers import FeedForward
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}

@@ -77,8 +77,8 @@ def test_json_keeps_every_text_and_steers_no_terminal(run: str) -> None:
 def test_similarity_shows_texts_that_steer_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import numpy as np
 
+    from rtx import embedding as vectors
     from rtx.cli import embed
-    from rtxlib.training import embed as vectors
 
     monkeypatch.setattr(embed, "_open", lambda *_: (None, None))
     monkeypatch.setattr(vectors, "embed", lambda texts, *_: np.eye(len(texts)))

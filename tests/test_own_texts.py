@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 from in_process import rtx
 
-from rtx import use
+from rtx import archive, use
 from rtx.baselines.counting_words import baseline
+from rtx.training import fitting
 from rtxlib.data.datasets import Generated, data_spec
 from rtxlib.data.prepare import prepare
 from rtxlib.errors import InputError
@@ -25,7 +26,7 @@ from rtxlib.models.presets import CHECKPOINTS, PRESETS
 from rtxlib.runs import seen, store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
-from rtxlib.training.recipe import RECIPES, fitting, recipe
+from rtxlib.training.recipe import RECIPES, recipe
 
 FINE, DULL, FILLER = ("fine", "lovely", "moving"), ("dull", "stale", "clumsy"), ("film", "plot", "cast", "end", "start")
 
@@ -96,13 +97,13 @@ def test_texts_that_the_run_has_seen_are_scored_apart(run: SimpleNamespace, tmp_
 )
 def test_a_text_that_is_changed_only_outside_its_words_was_seen(changed: str, run: SimpleNamespace) -> None:
     given = [changed.format(text) for text in run.train["text"]]
-    assert use.evaluate(store.find(run.folder.parent, run.key), given, run.train["label"].tolist())["in_training"] == 96
+    assert use.evaluate(archive.find(run.folder.parent, run.key), given, run.train["label"].tolist())["in_training"] == 96
 
 
 def test_full_width_letters_and_inner_zero_width_signs_make_no_new_text(run: SimpleNamespace) -> None:
     wide = [text.translate({c: c + 0xFEE0 for c in range(0x21, 0x7F)}) for text in run.train["text"]]
     split = [text.replace("i", "i\u200d") for text in run.train["text"]]
-    found = store.find(run.folder.parent, run.key)
+    found = archive.find(run.folder.parent, run.key)
     assert all(use.evaluate(found, given, run.train["label"].tolist())["n"] == 0 for given in (wide, split))
     other = (run.train["text"] + " twice").tolist()  # another word is another text
     assert use.evaluate(found, other, run.train["label"].tolist())["in_training"] == 0
@@ -115,7 +116,7 @@ def test_the_hashes_of_the_first_runs_still_know_exact_copies(run: SimpleNamespa
     table = pd.DataFrame({"hash": seen._hashes(text for _, text in cleaned), "split": [split for split, _ in cleaned]})
     table.sort_values("hash").to_parquet(copy / seen.FILE, index=False)
     (copy / store.MARK).write_text("{}")
-    found = use.evaluate(store.find(tmp_path, str(copy)), run.train["text"].tolist(), run.train["label"].tolist())
+    found = use.evaluate(archive.find(tmp_path, str(copy)), run.train["text"].tolist(), run.train["label"].tolist())
     assert found["in_training"] == 96 and found["overlap_checked"]
 
 
@@ -160,7 +161,7 @@ def test_an_older_run_asks_its_prepared_data_and_without_them_says_so(
 ) -> None:
     shutil.copytree(home, tmp_path / "old")
     monkeypatch.setenv("RTX_HOME", str(tmp_path / "old"))
-    old = store.find(tmp_path / "old" / "data" / "runs", run.key)
+    old = archive.find(tmp_path / "old" / "data" / "runs", run.key)
     (old.path / seen.FILE).unlink()
     mark = json.loads((old.path / store.MARK).read_text())
     del mark["files"][seen.FILE]

@@ -25,11 +25,11 @@ from transformers import (
     pipeline,
 )
 
+from rtx.embedding import embed
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, ModelConfig, build, preset, pretrained
 from rtxlib.models.convert import to_loop
-from rtxlib.training.embed import embed
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 SIZES = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -128,7 +128,7 @@ def test_our_own_checkpoints_open_too_and_lend_a_classifier_its_encoder(tmp_path
     assert_near(encoder(ids).last_hidden_state, model.encoder(ids).last_hidden_state)
     torch.manual_seed(1)
     config = pretrained.read_config(str(tmp_path / "ours"), num_labels=4)
-    fresh = pretrained.load_classifier(str(tmp_path / "ours"), config)
+    fresh = pretrained.with_head(pretrained.load(str(tmp_path / "ours"), config=config))
     assert fresh(ids).logits.shape == (2, 4)
     assert_near(fresh.encoder(ids).last_hidden_state, model.encoder(ids).last_hidden_state)
     with pytest.raises(InputError, match="pooling='nonsense' is not one of"):

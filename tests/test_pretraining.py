@@ -23,9 +23,8 @@ from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
 from rtxlib.errors import InputError
-from rtxlib.models import preset
+from rtxlib.models import kernels, preset
 from rtxlib.models.heads import EncoderForMaskedLM
-from rtxlib.models.kernels import vocabulary
 from rtxlib.runs.pretraining import RECORD, Pretraining, pretrain
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
@@ -141,10 +140,10 @@ def test_pieces_of_rows_give_the_loss_and_gradients_of_one_matrix(monkeypatch: p
     torch.manual_seed(0)
     x, table, bias = (torch.randn(*size, dtype=torch.float64).float() for size in ((37, 8), (23, 8), (23,)))
     true = torch.randint(23, (37,))
-    monkeypatch.setattr(vocabulary, "_ROWS", {"cpu": 10})
+    monkeypatch.setattr(kernels, "_ROWS", {"cpu": 10})
     for given in (x, table, bias):
         given.requires_grad_()
-    loss, best = vocabulary.vocabulary_loss(x, table, bias, true)
+    loss, best = kernels.vocabulary_loss(x, table, bias, true)
     logits = F.linear(x, table, bias)
     assert torch.equal(best, logits.argmax(dim=-1))
     ours, theirs = (
@@ -153,7 +152,7 @@ def test_pieces_of_rows_give_the_loss_and_gradients_of_one_matrix(monkeypatch: p
     for one, other in zip(ours, theirs, strict=True):
         assert_near(one, other)
     with torch.no_grad():
-        assert vocabulary.vocabulary_loss(x, table, bias, true)[0].item() == pytest.approx(loss.item(), rel=1e-5)
+        assert kernels.vocabulary_loss(x, table, bias, true)[0].item() == pytest.approx(loss.item(), rel=1e-5)
 
 
 def pretrainer(data, **changes) -> Pretrainer:

@@ -20,9 +20,10 @@ import psutil
 import pytest
 from in_process import rtx
 
+from rtx import process
 from rtx.cli import INTERRUPTED, KEPT, commands
-from rtxlib import process
-from rtxlib.errors import InputError, lacking
+from rtx.errors import lacking
+from rtxlib.errors import InputError
 
 # Runs first in a process: it notes the settings at the moment at which torch loads its first module. (Other libraries look
 # for torch itself, to know whether it is installed.)
@@ -161,7 +162,7 @@ def test_worker_processes_are_tuned(untuned: None, tmp_path: Path) -> None:
 
 PARENT = """
 import multiprocessing, os, sys, time
-from rtxlib import process
+from rtx import process
 
 def work(started):
     process.start_worker()
@@ -236,7 +237,7 @@ def test_a_closed_stdin_is_empty_and_takes_no_file_in(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     "sent, module, status",
-    [("INT", "click", 130), ("INT", "click.decorators", 130), ("INT", "rtxlib.process", 130), ("TERM", "pandas", 143)],
+    [("INT", "click", 130), ("INT", "click.decorators", 130), ("INT", "rtx.process", 130), ("TERM", "pandas", 143)],
 )
 def test_a_signal_while_the_command_is_loading_is_one_sentence(sent: str, module: str, status: int, tmp_path: Path) -> None:
     code = (

@@ -23,20 +23,21 @@ import pytest
 import test_compare
 from test_process import metrics_of
 
+from rtx import archive, process
 from rtx.executors import cluster, execute
 from rtx.executors import ray as executors
 from rtx.shards import answers, drive
 from rtx.shards.job import Job
-from rtxlib import paths, process
+from rtxlib import paths
 from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
 from rtxlib.errors import InputError
-from rtxlib.models import pretrained
 from rtxlib.runs import store, train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import RECIPES
 from rtxlib.training.trainer import Trainer
+from rtxstudy import checkpoints
 from rtxstudy.questions.your_texts import candidates, race
 from rtxstudy.questions.your_texts.candidates import Candidate
 from rtxstudy.questions.your_texts.texts import open_texts
@@ -440,7 +441,7 @@ def test_a_comparison_on_a_cluster_is_the_one_made_here(
     for one in tiny:
         monkeypatch.setitem(candidates.NAMED, one.name, one)
     monkeypatch.setattr(Candidate, "recipe", lambda self, plan, unbalanced=False: RECIPES["smoke"])
-    monkeypatch.setattr(pretrained, "out_of_reach", lambda name: f"{name} is out of reach.")
+    monkeypatch.setattr(checkpoints, "out_of_reach", lambda name: f"{name} is out of reach.")
     test_compare.told(700).to_csv(home / "mine.csv", index=False)
     texts = open_texts(home / "mine.csv")
     hooked(hook)
@@ -610,11 +611,11 @@ def test_a_driver_that_is_stopped_leaves_no_training_and_no_half_run(home: Path,
     started = psutil.Process(process.pid).children(recursive=True)
     names = {child.name() for child in started}
     locks = list(paths.runs_dir().glob(".*.lock"))
-    assert len(locks) == 2 and all(map(store.taken, locks))  # the driver's and the worker's
+    assert len(locks) == 2 and all(map(archive.taken, locks))  # the driver's and the worker's
     process.send_signal(sent)
     until(lambda: process.poll() is not None)
     assert process.returncode != 0
-    until(lambda: not any(map(store.taken, locks)))
+    until(lambda: not any(map(archive.taken, locks)))
     assert not list(paths.runs_dir().glob(f"*/{store.MARK}"))
     if sent == signal.SIGINT:
         assert "raylet" in names

@@ -9,10 +9,9 @@ from near import assert_near
 from torch.utils.flop_counter import FlopCounterMode
 
 from rtxlib.errors import InputError
-from rtxlib.models import build, preset
+from rtxlib.models import build, preset, size
 from rtxlib.models.attention import SEES_ALL, View, rotary_angles
 from rtxlib.models.layers import NO_TRACE, Context, Trace
-from rtxlib.runs import cost
 
 SMALL = {"vocab_size": 60, "hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropout": 0.0}
 EXACTLY = 1e-10  # of two ways to compute one number in float64
@@ -153,7 +152,7 @@ def test_flops_of_each_variant_are_those_that_torch_counts(variant: str, pooling
             continue
         with torch.inference_mode(), FlopCounterMode(display=False) as counter:
             model(input_ids=torch.ones(1, 9, dtype=torch.long), recurrent_depth=depth)
-        assert cost.forward_flops(model.config, 9, recurrent_depth=depth) == counter.get_total_flops()
+        assert size.forward_flops(model.config, 9, recurrent_depth=depth) == counter.get_total_flops()
 
 
 # ---------------------------------------- identities

@@ -15,9 +15,9 @@ from transformers import AutoModel, AutoModelForSeq2SeqLM
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, EncoderDecoder, ModelConfig, preset
 from rtxlib.models.attention import sinusoidal_table
-from rtxlib.models.kernels.elementwise import Dropout
+from rtxlib.models.kernels import Dropout
 from rtxlib.models.layers import Trace
-from rtxlib.models.seq2seq import Hypothesis, decode, penalty
+from rtxstudy.pages.beam_search import Hypothesis, decode, penalty
 
 EXACTLY = 1e-10  # of two ways to compute one number in float64
 PAD, BOS, EOS = 0, 1, 2

@@ -26,9 +26,9 @@ from in_process import rtx
 from safetensors.torch import load_file, save_file
 from test_training import CPU, QUICK, SPECIAL, order_task, tiny, weights
 
-from rtx import doctor, use
+from rtx import archive, doctor, use
 from rtxlib import atomic, checksums, paths
-from rtxlib.data import prepared
+from rtxlib.data import prepare as preparation
 from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
 from rtxlib.errors import InputError
@@ -74,11 +74,11 @@ def test_a_damaged_record_is_one_sentence_and_the_other_runs_are_listed(
     file = runs / run.key / name
     file.unlink() if damage is None else file.write_bytes(damage)
     told = rf"Run {run.key} is damaged \(.*{name}.*\): delete {runs / run.key} and train it again"
-    for ask in (store.load, store.find, lambda runs, key: train.train_run(SPEC, runs)):
+    for ask in (store.load, archive.find, lambda runs, key: train.train_run(SPEC, runs)):
         with pytest.raises(InputError, match=told):
             ask(runs, run.key)
     with pytest.warns(UserWarning, match=told) as warned:
-        assert [found.key for found in store.every(runs)] == ["whole"]
+        assert [found.key for found in archive.every(runs)] == ["whole"]
     assert len(warned) == 1
 
 
@@ -88,10 +88,10 @@ def test_a_damaged_tokenizer_is_one_sentence(run, runs: Path, name: str, damage:
     file = runs / run.key / name
     file.unlink() if damage is None else file.write_bytes(damage)
     with pytest.raises(InputError, match=f"Run {run.key} is damaged .*{name}.* delete"):
-        use.predict(store.find(runs, run.key), ["a film"])
+        use.predict(archive.find(runs, run.key), ["a film"])
     (runs / run.key / store.MARK).write_text("{}")  # as an earlier version stored it
     with pytest.raises(InputError, match=f"tokenizer of run {run.key} cannot be read .* delete"):
-        use.predict(store.find(runs, run.key), ["a film"])
+        use.predict(archive.find(runs, run.key), ["a film"])
 
 
 def tensors_changed(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
@@ -175,7 +175,7 @@ def test_a_run_under_the_key_of_another_is_damaged_but_may_lie_anywhere(run, run
     with pytest.raises(InputError, match=f"Run {other} is damaged .*it holds the run {run.key}"):
         store.load(runs, other)
     assert not doctor.examine_store(runs)[0]["ok"] and doctor.examine_store(runs)[1]["ok"]
-    assert store.find(runs, str(shutil.copytree(runs / run.key, tmp_path / "mine"))).metrics == run.metrics
+    assert archive.find(runs, str(shutil.copytree(runs / run.key, tmp_path / "mine"))).metrics == run.metrics
 
 
 def edited(folder: Path, name: str, change: Callable[[dict], object]) -> None:
@@ -229,7 +229,7 @@ EDITED = {
 def test_files_of_a_run_that_do_not_fit_one_another_are_one_sentence(run, runs: Path, edit, said: str, capfd) -> None:
     edit(runs / run.key)
     with pytest.raises(InputError, match=f"{said}.*delete"):
-        use.evaluate(store.find(runs, run.key), ["a film zzz"], ["positive"])
+        use.evaluate(archive.find(runs, run.key), ["a film zzz"], ["positive"])
     assert capfd.readouterr().err == ""  # no library warns beside the sentence
 
 
@@ -244,9 +244,9 @@ def test_a_run_that_is_swapped_while_it_is_opened_answers_nothing(run, runs: Pat
 
     monkeypatch.setattr(trained, "load_trained", swapped)
     with pytest.raises(InputError, match="was changed while it was opened; give the same command again"):
-        use.predict(store.find(runs, run.key), ["a film"])
+        use.predict(archive.find(runs, run.key), ["a film"])
     monkeypatch.undo()
-    assert len(use.predict(store.find(runs, run.key), ["a film"])) == 1
+    assert len(use.predict(archive.find(runs, run.key), ["a film"])) == 1
 
 
 def test_answers_that_are_no_numbers_are_refused(run, runs: Path) -> None:
@@ -256,7 +256,7 @@ def test_answers_that_are_no_numbers_are_refused(run, runs: Path) -> None:
     tensors_changed(runs / run.key, enlarge)
     (runs / run.key / store.MARK).write_text(json.dumps({"key": run.key}))
     with pytest.raises(InputError, match="numbers that are not finite"):
-        use.predict(store.find(runs, run.key), ["a film"])
+        use.predict(archive.find(runs, run.key), ["a film"])
 
 
 def test_the_doctor_checks_every_run_of_a_store_and_deletes_nothing(run, runs: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_kill_while_a_file_of_a_run_is_replaced_leaves_it_undamaged(
 
     def put() -> None:
         content = json.dumps(run.metrics | {"ms_median": 1.0}).encode()
-        store.put(copy, name, lambda path: path.write_bytes(content))
+        archive.put(copy, name, lambda path: path.write_bytes(content))
 
     monkeypatch.setattr(os, "replace", killed)
     with contextlib.suppress(KeyboardInterrupt):
@@ -320,11 +320,11 @@ def test_a_kill_while_a_file_of_a_run_is_replaced_leaves_it_undamaged(
 
 def test_a_table_with_a_flipped_bit_is_neither_read_nor_published(run, runs: Path, tmp_path: Path) -> None:
     copy = store.load(runs, run.key)
-    store.put(copy, "states.parquet", lambda path: shutil.copy(copy.path / "curves.parquet", path))
+    archive.put(copy, "states.parquet", lambda path: shutil.copy(copy.path / "curves.parquet", path))
     content = bytearray((copy.path / "states.parquet").read_bytes())
     content[40] ^= 1
     (copy.path / "states.parquet").write_bytes(content)
-    for read in (lambda: store.part(copy, "states"), lambda: published.publish("s", [copy], tmp_path / "results")):
+    for read in (lambda: archive.part(copy, "states"), lambda: published.publish("s", [copy], tmp_path / "results")):
         with pytest.raises(InputError, match=rf"table of run {run.key} is damaged \(states\.parquet .*\): delete it"):
             read()
 
@@ -332,7 +332,7 @@ def test_a_table_with_a_flipped_bit_is_neither_read_nor_published(run, runs: Pat
 def test_a_run_of_an_earlier_version_gains_tables_but_no_checksums(run, runs: Path) -> None:
     mark = runs / run.key / store.MARK
     mark.write_text(json.dumps({"key": run.key}))
-    store.put(store.load(runs, run.key), "states.parquet", lambda path: path.write_bytes(b"x"))
+    archive.put(store.load(runs, run.key), "states.parquet", lambda path: path.write_bytes(b"x"))
     assert json.loads(mark.read_text()) == {"key": run.key} and (mark.parent / "states.parquet").read_bytes() == b"x"
 
 
@@ -353,7 +353,7 @@ def test_what_is_no_run_is_called_that(run, runs: Path) -> None:
         ("half", "train it again and it will go on"),
     ):
         with pytest.raises(InputError, match=re.escape(said)):
-            store.find(runs, str(name))
+            archive.find(runs, str(name))
 
 
 def test_results_and_the_doctor_see_the_same_runs(run, runs: Path) -> None:
@@ -371,7 +371,7 @@ def test_results_and_the_doctor_see_the_same_runs(run, runs: Path) -> None:
     told = rtx("doctor", "--store", home=home).stdout
     assert f"{runs / 'empty'} holds no run; move it elsewhere." in told and "hidden" not in told and "3 runs" in told
     with pytest.raises(InputError, match="There is no run"):
-        store.find(runs, "..hid")
+        archive.find(runs, "..hid")
 
 
 @pytest.fixture
@@ -397,7 +397,7 @@ def fifo(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
 @pytest.mark.parametrize("name", ["spec.json", "metrics.json", "complete.json"])
 def test_a_fifo_for_a_record_is_one_sentence(run, runs: Path, fifo, name: str) -> None:
     fifo(runs / run.key / name)
-    for ask in (store.load, store.find, lambda runs, key: train.train_run(SPEC, runs)):
+    for ask in (store.load, archive.find, lambda runs, key: train.train_run(SPEC, runs)):
         with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(.*{name} is a FIFO\): delete"):
             ask(runs, run.key)
     assert not doctor.examine_store(runs)[0]["ok"]
@@ -429,7 +429,7 @@ def test_a_fifo_for_prepared_data_is_noticed(home, tmp_path, fifo) -> None:
     folder = prepare(SPEC.data, tmp_path).folder
     for name in ("data.json", "SHA256SUMS"):
         fifo(folder / name)
-        assert not list(prepared.made_before(SPEC.data, tmp_path))
+        assert not list(preparation.made_before(SPEC.data, tmp_path))
         assert prepare(SPEC.data, tmp_path, progress=False).folder == folder
 
 
@@ -446,9 +446,9 @@ def test_a_damaged_table_is_one_sentence(run, runs: Path, tmp_path: Path, damage
     (runs / run.key / "curves.parquet").write_bytes(damage)
     (tmp_path / "runs.parquet").write_bytes(damage)
     with pytest.raises(InputError, match=rf"Run {run.key} is damaged \(curves\.parquet .*\): delete {runs / run.key}"):
-        store.part(store.load(runs, run.key), "curves")
+        archive.part(store.load(runs, run.key), "curves")
     (runs / run.key / store.MARK).write_text("{}")  # as an earlier version stored it
-    for read in (lambda: store.part(store.load(runs, run.key), "curves"), lambda: published.runs(tmp_path)):
+    for read in (lambda: archive.part(store.load(runs, run.key), "curves"), lambda: published.runs(tmp_path)):
         with pytest.raises(InputError, match=r"parquet is damaged \(.*\): delete it"):
             read()
 
@@ -465,7 +465,7 @@ def test_a_run_that_may_not_be_read_is_not_called_damaged(run, runs: Path, monke
     monkeypatch.setattr(Path, "open", refused)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != locked and access(path, mode))
     with pytest.raises(InputError, match="cannot be read; ask its owner"):
-        use.predict(store.find(runs, run.key), ["a film"])
+        use.predict(archive.find(runs, run.key), ["a film"])
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
@@ -477,7 +477,7 @@ def test_a_finished_run_in_a_read_only_store_needs_no_lock(run, runs: Path, monk
     assert train.train_run(SPEC, runs).metrics == run.metrics
     with pytest.raises(InputError, match="cannot be written; ask its owner for write permission, or set RTX_HOME"):
         train.train_run(dataclasses.replace(SPEC, seed=1), runs)
-    with pytest.raises(InputError, match="cannot be written; ask its owner"), store.changing(run):
+    with pytest.raises(InputError, match="cannot be written; ask its owner"), archive.changing(run):
         pytest.fail("a latency would be added all the same")
 
 
@@ -523,7 +523,7 @@ def test_the_next_command_sweeps_the_store_of_what_killed_processes_left(tmp_pat
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     with store.lock(runs, "trained"):
-        store.sweep(tmp_path)
+        archive.sweep(tmp_path)
     assert not [name for name in swept if (tmp_path / name).exists()]
     assert not [name for name in kept if not (tmp_path / name).exists()]
 

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rtx import archive
 from rtxlib import paths
 from rtxlib.data.datasets import Generated
 from rtxlib.data.prepare import prepare
-from rtxlib.runs import store, train
+from rtxlib.runs import train
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 from rtxstudy.claims import sentences
@@ -47,7 +48,7 @@ def test_validation_texts_choose_and_the_encoder_itself_gives_the_labels_of_its_
     run = train.train_run(SPEC, paths.runs_dir())
     data = prepare(SPEC.data, paths.prepared_dir())
     table = window_passes(run, data)
-    predictions = store.part(run, "predictions").sort_values("row")
+    predictions = archive.part(run, "predictions").sort_values("row")
     itself = table[(table["split"] == "test") & (table["kind"] == "once")]["correct"].iloc[0]
     assert list(itself) == list(predictions["prediction"] == predictions["label"])
     right = table.assign(right=table["correct"].map(np.sum)).set_index(["kind", "first", "layers", "passes"])

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from rtx.baselines import embedding_bag, nb_svm
 from rtx.baselines.classical import WORDS, Fit, Fitted, Labelled, Terms, checked, one_side, record, share_right
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import Text
 from rtxlib.errors import InputError
 from rtxlib.runs.metrics import classification_report

@@ -15,13 +15,13 @@ from safetensors.numpy import load_file, save_file
 from transformers import PreTrainedTokenizerFast
 
 from rtx.classifiers.linear import Linear
+from rtx.embedding import embed_tokens
 from rtxlib.data.batching import Tokens
 from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.data.tokenization import encode, load_tokenizer, pretrained_tokenizer
 from rtxlib.models import pretrained
 from rtxlib.models.encoder import Encoder
 from rtxlib.training.device import pick_device
-from rtxlib.training.embed import embed_tokens
 
 STATIC_TOKENS = 4096  # tokens of a text that are averaged; they cost next to nothing
 

@@ -33,7 +33,7 @@ def main() -> None:
 
 def _run() -> None:
     """Run the command. Its modules are imported here, so that an interrupt meets :func:`main` from the first moment on."""
-    from rtxlib import process
+    from rtx import process
 
     process.replace_closed_streams()
     with process.signals_as_interrupts():
@@ -54,8 +54,8 @@ def _run() -> None:
 
 def _tell(error: BaseException) -> int | str | None:
     """Say in a sentence on stderr why the command ended, and return its exit status. An unknown error is raised again."""
-    from rtxlib.errors import lacking, sentence
-    from rtxlib.process import exit_status
+    from rtx.errors import lacking, sentence
+    from rtx.process import exit_status
 
     if isinstance(error, KeyboardInterrupt):  # perhaps in the middle of click's import, so it is told without click
         return _say(_interrupted(), exit_status(error))
@@ -85,7 +85,8 @@ def _tell(error: BaseException) -> int | str | None:
 
 def _mendable(error: BaseException) -> str | None:
     """What is wrong and what to do, in a sentence; None for an error that the user cannot mend."""
-    from rtxlib.errors import InputError, lacking, sentence, shortened
+    from rtx.errors import lacking, sentence
+    from rtxlib.errors import InputError, shortened
 
     if lack := lacking(error):
         return sentence(lack)

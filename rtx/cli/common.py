@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rtx.process import require_limits
 from rtxlib.errors import InputError, nearest, shortened, visible
-from rtxlib.process import require_limits
 
 if TYPE_CHECKING:
     from rtxlib.runs.store import Run
@@ -156,13 +156,13 @@ def find_run(run: str) -> Run:
 
     Raises InputError when there is none.
     """
+    from rtx import archive
     from rtxlib import checksums, paths
-    from rtxlib.runs import store
 
     if not run.strip():
         raise InputError("RUN is empty; `rtx results` lists the runs there are.")
     try:
-        stored = store.find(paths.runs_dir(), run)
+        stored = archive.find(paths.runs_dir(), run)
     except OSError as error:  # for example a name that is too long
         raise InputError(
             f"The run '{shortened(run)}' cannot be opened ({error.strerror}); `rtx results` lists the runs there are."
@@ -178,6 +178,12 @@ def is_table(path: str) -> bool:
     return Path(path).suffix.lower() not in ("", ".txt")
 
 
+def text_lines(text: str) -> list[str]:
+    """One text per line. A line ends with LF or CR LF; Unicode's other line separators are ordinary characters."""
+    lines = text.split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
 def read_texts(
     path: str, column: str | None, pair_column: str | None = None, label_column: str | None = None
 ) -> tuple[Any, list[Any]]:
@@ -189,7 +195,7 @@ def read_texts(
     """
     import pandas as pd
 
-    from rtxlib.data.files import decode, read_bytes, read_table, require_column, text_lines
+    from rtxlib.data.files import decode, read_bytes, read_table, require_column
     from rtxlib.data.rows import PAIR, texts_of
 
     name = Path(path).name

@@ -56,9 +56,10 @@ def convert(
     embeddings with `rtx distill`. With one pass the folder opens in transformers alone; a loop opens there after
     `import rtxlib.models`.
     """
+    from rtx.vocabulary import with_vocabulary_of
     from rtxlib.data.rows import sides
     from rtxlib.data.tokenization import pretrained_tokenizer
-    from rtxlib.models.convert import to_loop, with_vocabulary_of
+    from rtxlib.models.convert import to_loop
     from rtxlib.models.pretrained import find, load
 
     if os.path.lexists(out):  # reported before anything is fetched

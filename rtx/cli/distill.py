@@ -47,7 +47,7 @@ def distill(
     Validation and test texts are left out. A distillation that was stopped goes on with the same command. Then
     `rtx embed FILE --model OUT --out VECTORS.parquet` embeds texts with the folder.
     """
-    from rtxlib.runs.distillation import RECORD, Distillation, distil
+    from rtx.distillation import RECORD, Distillation, distil
     from rtxlib.training.recipe import recipe
 
     require_threads(threads)

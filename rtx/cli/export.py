@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rtx.cli.common import cli, data_spec, find_run, json_option, read_texts, show
-from rtxlib.errors import InputError, disk_full, fact, lacking, visible
+from rtx.errors import lacking
+from rtxlib.errors import InputError, disk_full, fact, visible
 
 if TYPE_CHECKING:
     from rtx.export.held_out import HeldOut

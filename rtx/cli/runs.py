@@ -128,12 +128,13 @@ def results(csv: bool) -> None:
 
     Runs with damaged records are left out, and runs that lack a file are named. `rtx doctor --store` checks every file.
     """
+    from rtx import archive
     from rtxlib import paths
     from rtxlib.runs import store
 
-    runs = store.every(paths.runs_dir(), lambda line: click.echo(visible(line), err=True))
+    runs = archive.every(paths.runs_dir(), lambda line: click.echo(visible(line), err=True))
     for run in runs:
-        if lost := store.lost(run):
+        if lost := archive.lost(run):
             click.echo(visible(lost), err=True)
     table = store.runs_table(runs)
     table = table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)  # names of files and models

@@ -11,8 +11,8 @@ import click
 
 from rtx.cli.common import show
 from rtx.cli.output import FORMATS
+from rtx.process import exit_status
 from rtxlib.errors import InputError, visible
-from rtxlib.process import exit_status
 
 executor_option = click.option(
     "--executor", metavar="local|ray", help="What works on a folder's shards: processes here (the default), or a Ray cluster."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rtx.cli import shards
-from rtx.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show
+from rtx.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show, text_lines
 from rtx.cli.output import FORMATS, check_out, force_option, json_line, write_table
 from rtxlib.errors import InputError, few, shortened, visible
 
@@ -225,7 +225,7 @@ def _texts_to_label(
     texts: tuple[str, ...], file: str | None, column: str | None, pair_column: str | None
 ) -> tuple[list[Text], pd.DataFrame | None]:
     """The texts to label: arguments, a table's columns, or the lines of a file or of standard input; and the table, if any."""
-    from rtxlib.data.files import decode, text_lines, whole
+    from rtxlib.data.files import decode, whole
 
     table = None
     if file is not None:

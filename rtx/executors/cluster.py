@@ -19,9 +19,10 @@ from typing import Any
 
 from filelock import Timeout
 
+from rtx import archive, process
 from rtx.executors import local
 from rtx.executors import ray as executors
-from rtxlib import atomic, process
+from rtxlib import atomic
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
@@ -91,7 +92,7 @@ def check_node(runs: Path, mark: Path, on_gpu: bool, mend: str = "set RTX_HOME t
         raise InputError(
             f"{here} does not see what the driver wrote into {runs}; {mend} on a file system that all nodes share."
         )
-    if not store.taken(mark):
+    if not archive.taken(mark):
         raise InputError(
             f"On {here} a lock in {runs} can be taken that the driver holds; mount that file system with locks (flock) "
             "between machines, or two nodes could train the same run."
@@ -112,7 +113,7 @@ def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None],
     # other workers.
     train_one = ray.remote(max_calls=1 if with_gpus else 0)(_train_on_node)
     shapes = {key: shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
-    known = store.every(runs) if with_gpus else []
+    known = archive.every(runs) if with_gpus else []
     environment = executors.environment()  # given to each task too, because Ray may have been started by somebody else
     tasks: dict[Any, str] = {}  # a task's reference → its key
     elsewhere: set[str] = set()  # keys of runs that other processes are training
@@ -163,7 +164,7 @@ def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None],
                         say(str(error))  # with the worker's stack trace
                     failed[key] = reason(error)
                     end(key, f" failed: {failed[key]}")
-            for key in [key for key in elsewhere if not store.taken(store.lock_file(runs, key))]:
+            for key in [key for key in elsewhere if not archive.taken(store.lock_file(runs, key))]:
                 elsewhere.remove(key)
                 queue.append(key)  # the other process has finished it or was killed; a task finds out
             if time.monotonic() - said_at > SAY_SECONDS:

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from rtx import archive
 from rtx.executors import cluster, local
 from rtx.executors import ray as executors
+from rtx.latency import EVALUATION_TOKENS, latency
 from rtxlib import paths
 from rtxlib.data.batching import Tokens, batches, collate
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.runs import cost, store, trained
+from rtxlib.runs import store, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision
-from rtxlib.training.predict import EVALUATION_TOKENS
 
 LATENCY_TEXTS = 24  # texts that are timed one by one
 LATENCY_ROUNDS = 3  # how often each is timed
@@ -106,7 +106,7 @@ def measure_latency(run: Run, data: Prepared) -> Run:
     model = trained.open_model(run)
     single, saturated = _timed_batches(data.splits["test"])
     pad_id = data.tokenizer.pad_token_id
-    timing = cost.latency(
+    timing = latency(
         model,
         [collate(data.splits["test"], index, pad_id) for index in single],
         [collate(data.splits["test"], index, pad_id) for index in saturated],
@@ -116,8 +116,8 @@ def measure_latency(run: Run, data: Prepared) -> Run:
     )
     on = {"latency_device": device_name(device), "latency_threads": torch.get_num_threads()}
     metrics = run.metrics | timing | on
-    with store.changing(run):
-        store.put(run, "metrics.json", lambda path: store.write_json(path, metrics))
+    with archive.changing(run):
+        archive.put(run, "metrics.json", lambda path: store.write_json(path, metrics))
     return dataclasses.replace(run, metrics=metrics)
 
 

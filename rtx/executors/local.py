@@ -8,10 +8,10 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from rtxlib.data.prepared import Prepared
+from rtx.process import cores, end_workers, workers
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError
-from rtxlib.process import cores, end_workers, workers
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run

@@ -9,7 +9,8 @@ import socket
 from importlib.util import find_spec
 from typing import Any
 
-from rtxlib import paths, process
+from rtx import process
+from rtxlib import paths
 from rtxlib.errors import InputError, nearest, shortened
 
 NAMES = ("local", "ray")

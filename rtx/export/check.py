@@ -11,12 +11,12 @@ from scipy.special import ndtri
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
+from rtx.embedding import embed_tokens
 from rtxlib.data.batching import Tokens
 from rtxlib.data.rows import Text
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.training.embed import embed_tokens
 from rtxlib.training.predict import predict_logits
 
 CLOSE = 1e-4  # largest difference of two answers in float32, as a part of the largest number if that is above one

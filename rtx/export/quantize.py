@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rtx.export.onnx_nodes import Graph
-from rtxlib.models.kernels.linear import Linear
+from rtxlib.models.kernels import Linear
 from rtxlib.models.layers import MATRICES
 
 # Weights take seven of the eight bits. Processors without VNNI add two products in sixteen bits, where larger weights overflow.

@@ -83,9 +83,9 @@ def _embedder(job: Job, threads: int) -> Answer:
     if exported := opened.find(job.model, threads):
         vectors = exported.embed
     else:
+        from rtx.embedding import embed
         from rtxlib.data.tokenization import pretrained_tokenizer
         from rtxlib.models import pretrained
-        from rtxlib.training.embed import embed
 
         encoder = pretrained.load(job.model, job.weights)
         tokenizer = pretrained_tokenizer(pretrained.find(job.model))

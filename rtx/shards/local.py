@@ -10,9 +10,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
+from rtx import process
 from rtx.shards.job import Job
 from rtx.shards.worker import Outcome, Worker
-from rtxlib import atomic, process
+from rtxlib import atomic
 
 
 def outcomes(job: Job, names: Sequence[str], workers: int | None) -> Iterator[Outcome]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rtx import process
 from rtx.executors import ray as executors
 from rtx.shards.job import Job
 from rtx.shards.worker import Outcome, Worker
-from rtxlib import process
 from rtxlib.errors import InputError
 
 RETRIES = 3  # of a shard whose worker or node is lost, within a round

@@ -8,12 +8,13 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from rtx.errors import lacking
 from rtx.shards import answers, folder
 from rtx.shards.job import RECORD, Job
 from rtx.shards.piece import Columns, require_columns
 from rtxlib import atomic
 from rtxlib.data.rows import Text
-from rtxlib.errors import InputError, lacking
+from rtxlib.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rtxlib.data.batching import Tokens
 from rtxlib.data.containment import occurrences, words_key
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import sides
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError

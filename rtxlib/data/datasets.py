@@ -97,7 +97,7 @@ MIX, MIX_FILE = "inference_mix", Path("data") / "inference_mix.parquet"
 MIX_TESTS = ("multi_nli", "snli")  # whose published test pairs are its test set
 PHRASES = "sst2"  # what composed data take their phrases from
 THREE_DOMAINS = ("sst2", "yelp_polarity", "amazon_polarity")  # what is pooled as "domains"
-IN_KEY = {"in_key": True}  # a run's key names the source, although its kind has one source only (runs/keys.py)
+IN_KEY = {"in_key": True}  # a run's key names the source, although its kind has one source only (runs/store.py)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from pyarrow import parquet
 
+from rtxlib import memory
 from rtxlib.checksums import regular
-from rtxlib.data import memory
 from rtxlib.data.rows import FEWEST, INVISIBLE, PAIR, Rows, as_text, label_text, labelled
 from rtxlib.data.separated import Row, read_rows, require_apart, separator
 from rtxlib.errors import InputError, few, nearest, shortened, shown, visible
@@ -87,12 +87,6 @@ def decode(data: bytes, name: str, what: str = "the file") -> str:
         ) from error
 
 
-def text_lines(text: str) -> list[str]:
-    """One text per line. A line ends with LF or CR LF; Unicode's other line separators are ordinary characters."""
-    lines = text.split("\n")
-    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
-
-
 def whole(text: str) -> str:
     """The text with U+FFFD in place of lone surrogates, which JSON may contain and which are not characters."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
@@ -105,11 +99,7 @@ def require_column(table: pd.DataFrame, column: str, name: str, option: str) -> 
             f"{name} has no column '{shortened(column)}' ({option}); it has {few(table.columns, 12)}."
             f"{nearest(column, table.columns)}"
         )
-    _require_once(table.columns, column, name)
-
-
-def _require_once(columns: Iterable[str], column: str, name: str) -> None:
-    if list(columns).count(column) > 1:
+    if list(table.columns).count(column) > 1:
         raise InputError(f"{name} has more than one column '{shortened(column)}'; rename one.")
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from rtxlib.data import datasets, memory
+from rtxlib import memory
+from rtxlib.data import datasets
 from rtxlib.data.containment import groups, occurrences, words_key
 from rtxlib.data.rows import FEWEST, SPLITS, Rows
 from rtxlib.errors import InputError

@@ -8,20 +8,36 @@ pattern with a sign. Its ``{main}`` part decides its polarity; its ``{side}`` pa
 So "the plot was dull" is −1, "nothing about the plot was dull" is −1 · −1 = +1, and "although the plot was dull, the
 cast won me over" has the polarity of its second half. Neutral facts surround the verdict. Operators that turn a
 polarity share their words with operators that keep it, and a contrast holds a phrase of either polarity. So the words
-and word pairs of a deep tree say little about its label. The vocabulary is in `rtxlib.data.lexicon`.
+and word pairs of a deep tree say little about its label.
+
+The vocabulary is in lexicon.json: slots with their fillers, the clauses of every domain, and the operators over clauses.
+
+A slot ``{name}`` in a string is filled with an entry of the list of that name, which may hold slots in turn. A domain uses the
+general lists and its own. Lists that end in ``+`` and ``-`` hold the polar phrases, the frequent ones first. All other lists are
+neutral, so that only the polar phrases and the grammar around them decide a label. The generator uses every line that is added to
+a list.
+
+A clause is (sign, class of the polar phrase, pattern), the frequent ones first. A "plain" clause has the polarity of its
+phrase. A "turned" clause is one level deep: it reverses the polarity (−1), or only sounds as if it did (+1).
+
+An operator is (sign, polarity of the side relative to the whole or 0 without a side, pattern), the frequent ones first. The scope
+of a "wrapped" operator ends with its clause, the scope of a "reported" one with its own closing words. So a reader can tell both
+scopes.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rtxlib.data import memory
-from rtxlib.data.lexicon import DOMAINS, table
+from rtxlib import memory
 from rtxlib.errors import InputError, nearest
 
 # The revision of the embedded data, in provenance and in committed tables. Change it when the generator writes other
@@ -36,44 +52,36 @@ DEEPEST = 6  # levels of composition
 ROOM, ROOM_PER_LEVEL = 8, 8  # words that a plain clause needs, and each operator on top of it
 TRIES = 2000  # draws of one text before the generator gives up
 
-# Operators over clauses, frequent ones first: (sign, polarity of the side relative to the whole or 0 without a side,
-# pattern). The scope of a "wrapped" operator ends with its clause, the scope of a "reported" one with its own closing
-# words. So a reader can tell both scopes.
-OPERATORS = {
-    "wrapped": (
-        (+1, 0, "it is quite true that {main}"),
-        (-1, 0, "it is not true that {main}"),
-        (+1, 0, "nobody can deny that {main}"),
-        (-1, 0, "nobody can claim that {main}"),
-        (+1, 0, "I do agree that {main}"),
-        (-1, 0, "I do not agree that {main}"),
-        (+1, 0, "you would not be wrong to think that {main}"),
-        (-1, 0, "you would be wrong to think that {main}"),
-    ),
-    "reported": (
-        (+1, 0, "{her} said that {main}, and she was right"),
-        (-1, 0, "{her} said that {main}, and she was wrong"),
-        (+1, 0, "{him} said that {main}, and he was right"),
-        (-1, 0, "{him} said that {main}, and he was wrong"),
-        (+1, 0, "{them} said that {main}, and they were right"),
-        (-1, 0, "{them} said that {main}, and they were wrong"),
-    ),
-    "contrasted": (
-        (+1, -1, "{side}, but {main}"),
-        (+1, -1, "although {side}, {main}"),
-        (+1, -1, "{side}, yet {main}"),
-        (+1, -1, "even though {side}, {main}"),
-        (+1, -1, "{side}; in the end, however, {main}"),
-        (+1, -1, "{main}, although {side}"),
-        (+1, -1, "it hardly matters that {side}, because {main}"),
-        (+1, -1, "{main}, even though {side}"),
-    ),
-    "joined": (
-        (+1, +1, "{side}, and {main}"),
-        (+1, +1, "{side}; moreover, {main}"),
-        (+1, +1, "{side}, and on top of that {main}"),
-    ),
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _tuples(inside) for name, inside in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+_LISTS = _tuples(json.loads(Path(__file__).with_name("lexicon.json").read_text(encoding="utf-8")))
+DOMAINS: dict[str, dict[str, tuple]] = _LISTS["domains"]
+GENERAL: dict[str, tuple] = _LISTS["general"] | {
+    "year": tuple(str(year) for year in range(1991, 2025)),
+    "clock": tuple(f"{hour}:{minute}" for hour in range(1, 12) for minute in ("00", "15", "30", "45")),
+    "number": tuple(str(number) for number in range(13, 240)),
+    "digits": tuple(str(number) for number in range(10007, 99991, 137)),
+    "money": tuple(f"{euros}.{cents} euros" for euros in range(2, 70, 3) for cents in ("49", "50", "95", "99")),
 }
+OPERATORS: dict[str, tuple] = _LISTS["operators"]
+
+
+def table(domain: str) -> dict[str, tuple]:
+    """Every list of a domain. The lists that all reviews share are interleaved with the domain's own."""
+    words = DOMAINS[domain]
+    if domain == "messages":
+        return GENERAL | words | _LISTS["message_clauses"]
+    woven = {
+        slot: tuple(entry for pair in zip_longest(shared, words[slot]) for entry in pair if entry)
+        for slot, shared in _LISTS["reviews"].items()
+    }
+    return GENERAL | words | _LISTS["review_clauses"] | woven
+
 
 # Which kinds may stand inside a kind, and how many levels deep a kind may be. "It is not true that A, but B" has two
 # readings, so neither a wrapped operator nor a side holds an operator of two parts: every verdict has one reading. The

@@ -224,14 +224,8 @@ def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
 
 def special_ids(tokenizer: PreTrainedTokenizerFast) -> dict[str, int]:
     """The token ids that training treats specially: padding, unknown, mask, and the two around every text."""
-    named = {
-        "pad": tokenizer.pad_token_id,
-        "unk": tokenizer.unk_token_id,
-        "mask": tokenizer.mask_token_id,
-        "cls": tokenizer.cls_token_id,
-        "sep": tokenizer.sep_token_id,
-    }
-    return {name: number for name, number in named.items() if number is not None}
+    numbers = {name: getattr(tokenizer, f"{name}_token_id") for name in ("pad", "unk", "mask", "cls", "sep")}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def load_tokenizer(path: Path | str) -> PreTrainedTokenizerFast:

@@ -1,6 +1,6 @@
 """Multi-head attention: positions, who may see whom, the projections, and softmax(QKᵀ)V.
 
-A model knows the position of a token in one of three ways: rotary angles turn queries and keys (``kernels.elementwise.rotate``),
+A model knows the position of a token in one of three ways: rotary angles turn queries and keys (``kernels.rotate``),
 sinusoidal and learned vectors are added in :class:`rtxlib.models.encoder.Embeddings`, and ALiBi is a cost of distance in the
 masks. To add a form of position, add its word to ``CHOICES["position"]`` (config.py), its numbers here, and their use in one of
 those three places. ``VARIANTS`` in tests/test_recurrence.py and ``SHAPES`` in tests/test_references.py list what is tested.
@@ -17,8 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.kernels.elementwise import Dropout, dropout, rotate
-from rtxlib.models.kernels.linear import Linear, linear
+from rtxlib.models.kernels import Dropout, Linear, dropout, linear, rotate
 
 if TYPE_CHECKING:
     from rtxlib.models.layers import PassParts

@@ -7,13 +7,10 @@ meets states that its layers have not seen.
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerFast
 
 from rtxlib.errors import InputError, nearest
 from rtxlib.models.config import ModelConfig
@@ -120,43 +117,6 @@ def loop_config(
     return config
 
 
-def repeat_window(source: Encoder, first: int, layers: int, passes: int, damped: bool) -> Encoder:
-    """The encoder with a window of its layers passed several times, and nothing trained.
-
-    The layers before the window and after it run once. With ``damped`` a pass is a step of 1/K towards the window's output,
-    h ← h + (F(h) − h) / K for K ``passes`` (arXiv 2605.23872); otherwise the window is repeated, h ← F(h). One pass is the
-    encoder itself.
-
-    Args:
-        source: an encoder without a loop; it stays as it is
-        first: index of the window's first layer, from 0
-        layers: how many layers the window has
-
-    Raises:
-        InputError: the source has a loop, or the window does not lie inside it.
-    """
-    theirs = list(source.stack.blocks[0])
-    if source.config.recurrent_depth > 1 or source.config.prelude_layers or source.config.coda_layers:
-        raise InputError("This encoder has a loop already; name one with a plain stack of layers.")
-    if not (first >= 0 and 1 <= layers <= len(theirs) - first):
-        raise InputError(f"The layers {first + 1} to {first + layers} are not all among the {len(theirs)} of this encoder.")
-    config = copy.deepcopy(source.config)
-    config.prelude_layers, config.num_hidden_layers, config.coda_layers = first, layers, len(theirs) - first - layers
-    config.recurrent_depth, config.residual, config.residual_scale = passes, "none", 1.0
-    if damped and passes > 1:
-        config.residual, config.residual_scale = "damped", 1 / passes
-    config.check()
-    with without_weights():
-        looped = Encoder(config)
-    state = {name: x for name, x in source.state_dict().items() if not name.startswith("stack.")}
-    places = [f"prelude.{i}" for i in range(first)] + [f"blocks.0.{i}" for i in range(layers)]
-    places += [f"coda.{i}" for i in range(config.coda_layers)]
-    for layer, place in zip(theirs, places, strict=True):
-        state |= {f"stack.{place}.{name}": x for name, x in layer.state_dict().items()}
-    looped.load_state_dict(state, assign=True)
-    return looped.eval()
-
-
 def _check_alike(replaced: Sequence[Sequence[nn.Module]]) -> None:
     """Raise InputError if layers that one shared layer replaces differ in kind, as local and global ones do."""
     for group in replaced:
@@ -181,53 +141,3 @@ def _take(layer: nn.Module, shared: nn.Module, replaced: nn.Module) -> None:
             wanted, has = replaced.get_submodule(path), shared.get_submodule(path)
             bias = torch.zeros(len(wanted.weight)) if wanted.bias is None else wanted.bias - has.bias
             addition.approximate(wanted.weight - has.weight, bias)
-
-
-@torch.no_grad()
-def with_vocabulary_of(
-    encoder: Encoder, tokenizer: PreTrainedTokenizerFast, texts: Iterable[str]
-) -> tuple[Encoder, PreTrainedTokenizerFast]:
-    """The encoder and its tokenizer with only the word pieces that ``texts`` need, and every single character.
-
-    A text of ``texts`` keeps its pieces, and so its states, because WordPiece takes the longest piece it knows and no piece
-    that it took is gone. Any other text can still be written, letter by letter.
-
-    Raises InputError for a tokenizer that is not WordPiece.
-    """
-    described = json.loads(tokenizer.backend_tokenizer.to_str())
-    if described["model"]["type"] != "WordPiece":
-        raise InputError(f"Only a vocabulary of WordPiece can be cut, not one of {described['model']['type']}.")
-    backend = Tokenizer.from_str(json.dumps(described))
-    backend.no_truncation()
-    used: set[int] = set()
-    for encoding in backend.encode_batch_fast(list(texts), add_special_tokens=False):
-        used.update(encoding.ids)
-    pieces = sorted(described["model"]["vocab"].items(), key=lambda item: item[1])
-    special = {token["content"] for token in described["added_tokens"]}
-    wanted = [
-        (piece, number)
-        for piece, number in pieces
-        if number in used or piece in special or len(piece.removeprefix("##")) == 1
-    ]
-    vocabulary = {piece: number for number, (piece, _) in enumerate(wanted)}
-    described["model"]["vocab"] = vocabulary
-    for token in described["added_tokens"]:
-        token["id"] = vocabulary[token["content"]]
-    for name, token in described["post_processor"].get("special_tokens", {}).items():
-        token["ids"] = [vocabulary[name]]
-    config = copy.deepcopy(encoder.config)
-    settings = {name: getattr(tokenizer, name) for name in ("model_max_length", "model_input_names")}
-    smaller = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(described)),
-        clean_up_tokenization_spaces=False,
-        **tokenizer.special_tokens_map,
-        **settings,
-    )
-    config.vocab_size, config.pad_token_id = len(wanted), smaller.pad_token_id
-    with without_weights():
-        cut = Encoder(config)
-    state = encoder.state_dict()
-    rows = torch.tensor([number for _, number in wanted])
-    state["embeddings.token.weight"] = state["embeddings.token.weight"][rows]
-    cut.load_state_dict(state, assign=True)
-    return cut.eval(), smaller

@@ -24,8 +24,7 @@ from rtxlib.errors import InputError
 from rtxlib.models.attention import packed_positions, packed_view, self_attention_view, sinusoidal_table
 from rtxlib.models.checkpoint_files import WEIGHTS
 from rtxlib.models.config import ModelConfig
-from rtxlib.models.kernels.elementwise import Dropout
-from rtxlib.models.kernels.linear import Linear
+from rtxlib.models.kernels import Dropout, Linear
 from rtxlib.models.layers import NO_TRACE, Context, LowRank, Trace, make_norm
 from rtxlib.models.recurrence import RecurrentStack
 from rtxlib.models.residual import PassResidual

@@ -15,9 +15,7 @@ from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.early_exit import EarlyExit, classify_with_exits
 from rtxlib.models.encoder import Encoder, EncoderBase
-from rtxlib.models.kernels.elementwise import Dropout
-from rtxlib.models.kernels.linear import Linear, linear
-from rtxlib.models.kernels.vocabulary import vocabulary_loss
+from rtxlib.models.kernels import Dropout, Linear, linear, vocabulary_loss
 from rtxlib.models.layers import Context
 
 

@@ -15,8 +15,7 @@ from transformers import initialization
 
 from rtxlib.models.attention import SEES_ALL, Attention, View
 from rtxlib.models.config import GATED, ModelConfig
-from rtxlib.models.kernels.elementwise import Dropout, glu, rms_norm
-from rtxlib.models.kernels.linear import Activation, Linear, linear
+from rtxlib.models.kernels import Activation, Dropout, Linear, glu, linear, rms_norm
 
 
 class Trace:

@@ -80,17 +80,6 @@ def _require_whole(folder: Path) -> None:
         )
 
 
-def out_of_reach(source: str) -> str | None:
-    """Why a checkpoint or its weights cannot be read here, in a sentence; None if they can."""
-    try:
-        folder = find(source)
-        if not any(folder.glob("model*.safetensors")):
-            return f"{source} is here without its weights."
-    except InputError as error:
-        return str(error)
-    return None
-
-
 def version(source: str) -> str:
     """The version of a checkpoint: its commit on the Hub, or a hash of its files. Raises InputError as :func:`find` does."""
     folder = find(source)
@@ -227,11 +216,6 @@ def load(source: str, weights: str | None = None, config: ModelConfig | None = N
         model_type = read_json(folder / "config.json")["model_type"]
         encoder.loaded = assign(encoder, tensors, model_type, f"{folder / (weights or WEIGHTS)}")
     return encoder.eval()
-
-
-def load_classifier(source: str, config: ModelConfig | None = None) -> EncoderForSequenceClassification:
-    """A pretrained encoder under a newly initialised classification head; arguments and errors as in :func:`load`."""
-    return with_head(load(source, config=config))
 
 
 def with_head(encoder: Encoder) -> EncoderForSequenceClassification:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import initialization
 
-from rtxlib.models.kernels.linear import Linear
+from rtxlib.models.kernels import Linear
 
 if TYPE_CHECKING:
     from rtxlib.models.config import ModelConfig

@@ -1,48 +1,15 @@
-"""The model card in the folder of every run, so that the folder explains itself."""
+"""The model card in the folder of every run, so that the folder explains itself. Its text is in card.md."""
 
 from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 from typing import Any
 
 from rtxlib.errors import visible
 
-_CARD = """---
-library_name: transformers
-pipeline_tag: text-classification
-tags: [rtxlib, {family}-transformer]
----
-
-# {model}, trained on {data}
-
-A {family} transformer encoder for text classification: {num_hidden_layers} layers × {recurrent_depth} passes,
-{hidden_size} wide, {parameters:,} parameters ({non_embedding_parameters:,} without the token table).
-
-| measured on the test split | |
-| --- | --- |
-| accuracy | {accuracy:.4f} |
-| F1 | {f1:.4f} |
-| precision | {precision:.4f} |
-| recall | {recall:.4f} |
-| texts | {n_test} |
-
-Labels: {labels}. {start} with recipe {recipe}, seed {seed}, on {train_rows:,} rows for {epochs:.2f} epochs
-({train_seconds:.0f} s on {device}, {dtype}); the weights of epoch {best_epoch:.2f} were kept.
-
-```python
-import rtxlib.models  # makes transformers know this architecture
-from transformers import pipeline
-
-classify = pipeline("text-classification", "path/to/this/folder")
-classify({example})
-```
-
-Training texts were cleaned with {cleaning}. `rtx predict` cleans texts in the same way; `pipeline` does not.
-`seen_texts.parquet` holds a hash of each training and validation text, by which `rtx evaluate` knows them. The data set has
-its own licence. The model has the biases of its data and of any pretrained weights it started from. It was trained on {data},
-and nothing is claimed for other texts.
-"""
+_CARD = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
 
 
 def model_card(metrics: dict[str, Any], label_names: list[str], cleaning: dict[str, bool], pairs: bool) -> str:

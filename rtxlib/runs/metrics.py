@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError
 
 
 def classification_report(labels: np.ndarray, predictions: np.ndarray, label_names: Sequence[str]) -> dict:
@@ -22,7 +21,7 @@ def classification_report(labels: np.ndarray, predictions: np.ndarray, label_nam
     from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
     classes = range(len(label_names))
-    labels, predictions = _checked(labels, predictions, len(label_names))
+    labels, predictions = checked(labels, predictions, len(label_names))
     scores = precision_recall_fscore_support(labels, predictions, labels=classes, zero_division=0)
     chosen = [1] if len(label_names) == 2 else slice(None)
     precision, recall, f1 = (float(score[chosen].mean()) for score in scores[:3])
@@ -35,32 +34,7 @@ def classification_report(labels: np.ndarray, predictions: np.ndarray, label_nam
     }
 
 
-def confusion_counts(
-    predictions: pd.DataFrame, label_names: Sequence[str], by: Sequence[str] = ("model",)
-) -> pd.DataFrame:
-    """Confusion matrices as a tidy table: ``by…, truth, prediction, rows``. Seeds are pooled, and empty pairs count as 0.
-
-    ``predictions`` holds one row per text and run, with the integer columns ``label`` and ``prediction`` and the ``by``
-    columns. Raises ``InputError`` for a missing column or a class without a name.
-    """
-    from sklearn.metrics import confusion_matrix
-
-    for column in (*by, "label", "prediction"):
-        if column not in predictions:
-            raise InputError(f"The predictions have no column '{column}'.{nearest(column, predictions.columns)}")
-    parts = []
-    for group, part in predictions.groupby(list(by), sort=False):
-        checked = _checked(part["label"], part["prediction"], len(label_names))
-        counts = confusion_matrix(*checked, labels=range(len(label_names)))
-        parts += [
-            {**dict(zip(by, group, strict=True)), "truth": truth, "prediction": guess, "rows": int(counts[i, j])}
-            for i, truth in enumerate(label_names)
-            for j, guess in enumerate(label_names)
-        ]
-    return pd.DataFrame(parts, columns=[*by, "truth", "prediction", "rows"])
-
-
-def _checked(labels: np.ndarray, predictions: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def checked(labels: np.ndarray, predictions: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and predictions as integer arrays (rows,). scikit-learn would leave out classes that have no name."""
     labels, predictions = np.asarray(labels, dtype=np.int64), np.asarray(predictions, dtype=np.int64)
     if labels.ndim != 1 or labels.shape != predictions.shape:

@@ -1,13 +1,17 @@
-"""Pretraining as a part of a run: hidden tokens are predicted on texts without labels, before the run is trained on its own."""
+"""Pretraining as a part of a run: hidden tokens are predicted on texts without labels, before the run is trained on its own.
+
+:func:`train_once` trains an encoder of any kind into a folder of its own, where it is found again.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from transformers import PreTrainedTokenizerFast
@@ -19,15 +23,16 @@ from rtxlib.data.datasets import from_record
 from rtxlib.data.prepare import prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, disk_full
 from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.heads import EncoderForMaskedLM
 from rtxlib.models.presets import preset
-from rtxlib.runs.keys import GENERATION, changed, hashed
-from rtxlib.runs.once import train_once
-from rtxlib.training.device import device_name, pick_device
+from rtxlib.runs import store
+from rtxlib.runs.store import GENERATION, changed, hashed
+from rtxlib.training import parallel
+from rtxlib.training.device import device_name, pick_device, training_threads
 from rtxlib.training.pretrainer import Pretrainer
 from rtxlib.training.recipe import Recipe
 
@@ -83,6 +88,50 @@ class Pretraining:
     def made(self, folder: Path) -> bool:
         """Whether ``folder`` holds the encoder of this pretraining."""
         return (folder / SUMS).is_file() and Pretraining.from_canonical(read_json(folder / RECORD)["pretraining"]) == self
+
+
+class Training(Protocol):
+    """What defines an encoder, such as a :class:`Pretraining`."""
+
+    threads: int
+
+    def made(self, folder: Path) -> bool:
+        """Whether ``folder`` holds the encoder of this training."""
+
+
+def train_once(what: Training, folder: Path, train: Callable[[Path], None], report: Callable[[str], None]) -> Path:
+    """Train an encoder into ``folder``, unless it is there already.
+
+    An unfinished training lies beside it in ``<folder>.partial``, and the next call goes on from there. Two processes that want
+    the same encoder wait for each other. Their lock, ``.<folder>.lock``, stays (:func:`rtxlib.runs.store.lock`). ``train`` takes
+    the checkpoint's file and writes the folder.
+
+    Raises InputError when the folder holds something else, when several processes train together, or when the disk is full.
+    """
+    if parallel.processes() > 1:
+        raise InputError("This encoder is trained in one process; start without torchrun.")
+    partial = folder.with_name(f"{folder.name}{store.PARTIAL}")
+    checkpoint = partial / "checkpoint.safetensors"
+    try:
+        with store.hold(folder.parent, folder.name, -1, report):
+            try:
+                if not folder.exists():
+                    partial.mkdir(exist_ok=True)
+                    with training_threads(what.threads):
+                        train(checkpoint)
+                    checkpoint.unlink(missing_ok=True)
+            finally:  # under the lock, so that a process that only waited removes nothing of the one that trains
+                if not checkpoint.exists():  # there is nothing to go on from
+                    shutil.rmtree(partial, ignore_errors=True)
+    except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
+        if disk_full(error) and not isinstance(error, InputError):
+            raise InputError(
+                f"The disk is full while training into {folder}; free some space and give the same command again."
+            ) from error
+        raise
+    if not what.made(folder):
+        raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
+    return folder
 
 
 def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = lambda line: None) -> Path:

@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 
 from rtxlib import paths
-from rtxlib.data import prepared
-from rtxlib.data.prepared import Prepared
+from rtxlib.data import prepare
 from rtxlib.data.rows import INVISIBLE, Text, texts_of
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
@@ -30,12 +29,7 @@ SPLITS = ("train", "validation")  # a text in both counts as a training text
 _OUTER = "`" + "".join(c for c in map(chr, range(1 << 16)) if unicodedata.category(c)[0] in "PZ")  # punctuation and spaces
 
 
-def write(folder: Path, data: Prepared) -> None:
-    """Write the hashes of the cleaned training and validation texts into a run's folder."""
-    write_texts(folder, [data.texts(split) for split in SPLITS])
-
-
-def write_texts(folder: Path, texts: Sequence[Sequence[Text]]) -> None:
+def write(folder: Path, texts: Sequence[Sequence[Text]]) -> None:
     """Write the hashes of the cleaned texts of each of :data:`SPLITS` into a folder."""
     store.write_table(folder / FILE, _table(texts))
 
@@ -68,7 +62,7 @@ def _prepared_folder(run: Run) -> Path | None:
             record = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        if record.get("fingerprint") == run.metrics.get("fingerprint", "") and prepared.intact(file.parent):
+        if record.get("fingerprint") == run.metrics.get("fingerprint", "") and prepare.intact(file.parent):
             return file.parent
     return None
 

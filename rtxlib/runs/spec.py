@@ -13,8 +13,8 @@ from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.config import OF_DATA, ModelConfig, check_names
 from rtxlib.models.presets import CHECKPOINTS, preset
-from rtxlib.runs.keys import GENERATION, changed, hashed
 from rtxlib.runs.pretraining import Pretraining
+from rtxlib.runs.store import GENERATION, changed, hashed
 from rtxlib.training.recipe import FOR_PRETRAINED, Recipe
 
 LARGEST_SEED = 2**63 - 1

@@ -1,4 +1,5 @@
-"""The run store: one folder per run, named by its key. A folder counts as a run only when it is complete.
+"""The run store: one folder per run, named by its key, a hash of what defines the run. A folder counts as a run only when it is
+complete.
 
 complete.json is written last. It has the SHA-256 of every file, so that damage is noticed (:mod:`rtxlib.checksums`).
 """
@@ -6,25 +7,25 @@ complete.json is written last. It has the SHA-256 of every file, so that damage 
 from __future__ import annotations
 
 import contextlib
-import functools
+import dataclasses
+import hashlib
 import itertools
 import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from rtxlib import atomic, checksums
+from rtxlib import checksums
 from rtxlib.atomic import replacing
 from rtxlib.checksums import MARK
-from rtxlib.errors import READ_ONLY, InputError, disk_full, fact, nearest
+from rtxlib.errors import READ_ONLY, InputError, disk_full, fact
 
 _KEY = re.compile("[0-9a-f]{16}")  # of a run
 PARTIAL = ".partial"  # the end of the name of a folder in which a run is being trained
@@ -33,31 +34,32 @@ RECORDS = {"spec.json": ("model", "data", "recipe", "seed", "label_names"), "met
 CARD = "README.md"  # for people, who may edit it
 CLASSIFIER = "classifier.json"  # in the folder of a model of `rtx compare` that is no network
 PROGRESS = "progress.txt"  # the last line that a training reported, in its partial folder
-TABLES = (
-    "curves",
-    "predictions",
-    "evaluations",
-    "gradients",
-    "parameter_gradients",
-    "state_gradients",
-    "states",
-    "exits",
-    "exit_predictions",
-    "bounded_exits",
-    "bounded_exit_predictions",
-    "further_passes",
-    "small_vocabulary",
-    "window_passes",
-    "deployed",
-    "deployed_predictions",
-    "deployed_times",
-    "rounding",
-    "longer_texts",
-)  # the tables that a run's folder may hold
+SAFETENSORS = ".tmp??????"  # the name under which safetensors writes a file before it renames it
+
+# Raise this when a change of the code changes the result of a spec. Runs and pretrainings of earlier generations then no longer
+# count.
+GENERATION = 1
 
 
-WRITTEN_TO = ("data/*", "data/runs/*", "data/results/*", "figures/*", "reports/*", "reports/*/notebooks")  # under RTX_HOME
-_SAFETENSORS = ".tmp??????"  # the name under which safetensors writes a file before it renames it
+def changed(settings: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults; dataclasses inside it likewise.
+
+    A key is made of these, so that a new setting with a default does not change the keys of what was trained before. A field
+    whose metadata say "in_key" is always among them.
+    """
+    values = {field: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    return {field.name: _values(value) for field, value in values.items() if value != field.default or "in_key" in field.metadata}
+
+
+def _values(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_values(part) for part in value]
+    return changed(value) if dataclasses.is_dataclass(value) else value
+
+
+def hashed(record: Mapping[str, Any]) -> str:
+    """Sixteen hex digits: the hash of a record's JSON."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -109,35 +111,13 @@ def hold(runs: Path, key: str, patience: float, report: Callable[[str], None]) -
     except OSError as error:
         if error.errno not in READ_ONLY:  # Timeout is an OSError too; other errors pass through
             raise
-        raise _unwritable(runs) from error
+        raise unwritable(runs) from error
 
 
-def _unwritable(folder: Path) -> InputError:
+def unwritable(folder: Path) -> InputError:
     return InputError(
         f"{folder} cannot be written; ask its owner for write permission, or set RTX_HOME to a folder of your own."
     )
-
-
-def taken(file: Path) -> bool:
-    """Whether a process on any machine holds the lock of this file now."""
-    try:
-        with FileLock(file).acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
-
-
-def sweep(root: Path) -> None:
-    """Remove the temporary files that killed processes left under ``root``, which is RTX_HOME.
-
-    The partial folder of a run stays, because the next training resumes from its checkpoint.
-    """
-    for folders in WRITTEN_TO:
-        atomic.sweep(*root.glob(folders))
-    for file in root.glob(f"data/runs/*/{_SAFETENSORS}"):
-        key = file.parent.name.removesuffix(PARTIAL)
-        with contextlib.suppress(OSError), lock(root / "data" / "runs", key).acquire(timeout=0):  # nobody trains it
-            file.unlink()
 
 
 def load(runs: Path, key: str) -> Run | None:
@@ -181,15 +161,6 @@ def verify(run: Run, chosen: Callable[[str], bool]) -> None:
         raise InputError(f"A table of run {run.key} is damaged ({fact(what)}): delete it, then repeat what wrote it.")
 
 
-def lost(run: Run) -> str | None:
-    """Which file of a run is missing, in a sentence; None if none is. The files that are there are not read."""
-    try:
-        verify(run, lambda name: name != CARD and not (run.path / name).is_file())
-    except InputError as error:
-        return str(error)
-    return None
-
-
 def measured_later(name: str) -> bool:
     """Whether a file is a table that was measured after the training, so that it can be measured again."""
     return name.endswith(".parquet") and name not in ("curves.parquet", "predictions.parquet", "seen_texts.parquet")
@@ -206,52 +177,6 @@ def _record(file: Path, needed: Iterable[str]) -> dict[str, Any]:
     if lacking:
         raise ValueError(f"{file.name} lacks {', '.join(lacking)}")
     return record
-
-
-def find(runs: Path, name: str) -> Run:
-    """The run of a key, of the start of a key, or of a folder. Raises InputError when no run or several runs match."""
-    folder = Path(name)
-    if (folder / MARK).exists():
-        return load(folder.resolve().parent, folder.resolve().name)  # type: ignore[return-value]
-    known = sorted(mark.parent.name for mark in _marks(runs))
-    matching = [key for key in known if key.startswith(name)] if name else []
-    if len(matching) == 1:
-        return load(runs, matching[0])  # type: ignore[return-value]
-    if matching:
-        raise InputError(
-            f"'{name}' is the start of {len(matching)} runs ({', '.join(matching[:4])}{' …' * (len(matching) > 4)}); "
-            "write more of it."
-        )
-    if partial(runs, name).is_dir() or (folder.suffix == PARTIAL and folder.is_dir()):
-        raise InputError(f"'{name}' is no finished run ({MARK} is missing); train it again and it will go on.")
-    if folder.is_dir():
-        raise InputError(f"{name} is a folder without {MARK}, so it is no run; `rtx results` lists the runs there are.")
-    if folder.is_file():
-        whose = f", here {folder.parent}" if (folder.parent / MARK).exists() else ""
-        raise InputError(f"{name} is a file, and a run is named by its key or its folder{whose}.")
-    raise InputError(
-        f"There is no run '{name}' in {runs}; `rtx results` lists the {len(known)} there are.{nearest(name, known)}"
-    )
-
-
-def every(runs: Path, report: Callable[[str], None] = warnings.warn) -> list[Run]:
-    """All finished runs of the store, oldest first. Runs that cannot be read are left out and reported."""
-    runs_here = []
-    for mark in sorted(_marks(runs), key=lambda mark: mark.stat().st_mtime):
-        try:
-            runs_here.append(load(runs, mark.parent.name))
-        except InputError as error:
-            report(f"Left out: {error}")
-    return [run for run in runs_here if run]
-
-
-def _marks(runs: Path) -> list[Path]:
-    """The marks of the runs of the store.
-
-    A hidden folder is no run. A partial folder has a mark if its process was killed before it renamed the folder.
-    """
-    marks = runs.glob(f"*/{MARK}")
-    return [mark for mark in marks if mark.parent.suffix != PARTIAL and not mark.parent.name.startswith(".")]
 
 
 def partial(runs: Path, key: str) -> Path:
@@ -271,8 +196,8 @@ def writing(runs: Path, key: str, report: Callable[[str], None] = warnings.warn)
     with contextlib.suppress(PermissionError):
         folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
-        raise _unwritable(folder)
-    for half_written in (*folder.glob(_SAFETENSORS), *folder.glob(".*.tmp")):  # left by a killed process, on any machine
+        raise unwritable(folder)
+    for half_written in (*folder.glob(SAFETENSORS), *folder.glob(".*.tmp")):  # left by a killed process, on any machine
         half_written.unlink(missing_ok=True)
     for path in filter(Path.exists, folder.iterdir()):
         checksums.regular(path)  # writing into a FIFO would wait for ever
@@ -293,35 +218,6 @@ def writing(runs: Path, key: str, report: Callable[[str], None] = warnings.warn)
             ) from error
         raise
     os.replace(folder, final)
-
-
-@contextlib.contextmanager
-def changing(run: Run) -> Iterator[None]:
-    """Hold the lock of a finished run while its files are changed by :func:`put`. Raises InputError when they cannot be."""
-    try:
-        with lock(run.path.parent, run.key):
-            yield
-    except OSError as error:
-        if error.errno not in READ_ONLY:
-            raise
-        raise _unwritable(run.path) from error
-
-
-def put(run: Run, name: str, write: Callable[[Path], object]) -> None:
-    """Add a file to a finished run, or replace it, with its checksum. The caller holds the run's lock (:func:`changing`).
-
-    write: writes the file under the name that it is given. The mark accepts the old and the new file while the file is replaced,
-    so the run is undamaged whenever the process is killed. A file that was added may be deleted again. A run that an earlier
-    version stored stays without checksums.
-    """
-    with replacing(run.path / name) as temporary:
-        write(temporary)
-        sums, new = checksums.recorded(run.path), checksums.sha256(temporary)
-        if sums is not None:
-            old = sums.get(name, [None])  # None: there may be no such file
-            write_json(run.path / MARK, {"key": run.key, "files": sums | {name: [*old, new]}})
-    if sums is not None:
-        write_json(run.path / MARK, {"key": run.key, "files": sums | {name: [None, new] if None in old else [new]}})
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -353,29 +249,3 @@ def read_table(path: Path, **chosen: Any) -> pd.DataFrame:
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     """One row per run: its key and its metrics."""
     return pd.DataFrame([{"key": run.key, **run.metrics} for run in runs])
-
-
-@functools.lru_cache(maxsize=8)
-def _by_key(file: Path, written: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """A published table and the rows of each key. It is read once: a study asks it for hundreds of runs.
-
-    written: when the file was written, in nanoseconds, so that a new one is read again.
-    """
-    table = read_table(file)
-    return table, dict(table.groupby("key", sort=False).indices)
-
-
-def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
-    """A table of one run ("curves", "predictions", …), from its folder or from the committed results.
-
-    Raises InputError when neither holds the table, or when it is not as it was written.
-    """
-    if run.path is not None and (run.path / f"{name}.parquet").is_file():
-        verify(run, f"{name}.parquet".__eq__)
-        return read_table(run.path / f"{name}.parquet")
-    file = results / f"{name}.parquet" if results is not None else None
-    if file is not None and file.is_file():
-        table, places = _by_key(file, file.stat().st_mtime_ns)
-        if run.key in places:
-            return table.iloc[places[run.key]].reset_index(drop=True)
-    raise InputError(f"The {name} of run {run.key} are not here; train it again, or fetch data/results.")

@@ -18,16 +18,15 @@ from scipy.special import softmax
 
 from rtxlib import paths
 from rtxlib.data.clean import switches
-from rtxlib.data.prepare import prepare
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.tokenization import load_tokenizer, special_ids
 from rtxlib.errors import InputError
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.convert import loop_config, to_loop
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.pretrained import load, with_head
-from rtxlib.models.size import parameter_count, require_room
-from rtxlib.runs import cost, seen, store
+from rtxlib.models.size import MATRICES, forward_flops, parameter_count, parameters, require_room, size_mb
+from rtxlib.runs import seen, store
 from rtxlib.runs.card import model_card
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.pretraining import pretrain, reached
@@ -35,8 +34,9 @@ from rtxlib.runs.spec import RunSpec, check_weights, data_label
 from rtxlib.runs.store import Run
 from rtxlib.runs.trained import open_run, probabilities
 from rtxlib.training import parallel
-from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
+from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision, training_threads
 from rtxlib.training.predict import cross_entropy, predict_logits
+from rtxlib.training.recipe import Recipe
 from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trained, Trainer
 
@@ -112,7 +112,9 @@ def train_run(
         _take_lock(held, runs, key, patience, report)
         if run := _finished(runs, key):  # the process that held the lock before has trained it
             return run
-        with _folder_of_training(runs, key, report) as folder:
+        # Process 0 makes the folder in which the run is trained, and then makes it the run.
+        place = store.writing(runs, key, report) if first else contextlib.nullcontext(store.partial(runs, key))
+        with place as folder:
 
             def note(line: str) -> None:
                 if first:
@@ -123,6 +125,20 @@ def train_run(
                 _train_into(folder, key, spec, data, note)
         parallel.barrier()  # process 0 has written the run
         return store.load(runs, key)  # type: ignore[return-value]
+
+
+def training_bytes(config: ModelConfig, recipe: Recipe, tokens: int, precision: str) -> tuple[int, int]:
+    """Bytes of memory that a training needs at least: per parameter, and for the activations of a micro-batch of ``tokens``.
+
+    A parameter takes 8 bytes, for its weight and for the best weights so far. If it is trained it takes 12 more, for its
+    gradient and AdamW's two moments. A layer keeps for each token at least its input, both norms' output, queries, keys, values
+    and the attended values (7d numbers), and what its feed-forward holds inside (km, see
+    :func:`rtxlib.models.size.forward_flops`).
+    """
+    if recipe.freeze_encoder:
+        return 8, 0
+    layer = 7 * config.hidden_size + MATRICES[config.feedforward] * config.resolved_intermediate_size
+    return 20, tokens * config.effective_depth * layer * DTYPES[precision].itemsize
 
 
 def _require_room(spec: RunSpec, data: Prepared) -> None:
@@ -146,7 +162,7 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
             f"The longest text has {longest} tokens and the model {config.max_position_embeddings} positions; give it "
             f"max_position_embeddings={longest}, or cut the texts with --max-length (max_length in Python)."
         )
-    each, activations = cost.training_bytes(config, spec.recipe, tokens, pick_precision(spec.recipe.precision, device))
+    each, activations = training_bytes(config, spec.recipe, tokens, pick_precision(spec.recipe.precision, device))
     advice = "take a smaller model"
     if activations > each * parameter_count(config)["total"]:
         advice += f", or smaller batches (batch_rows, batch_tokens) than of {tokens:,} tokens"
@@ -167,13 +183,6 @@ def _finished(runs: Path, key: str) -> Run | None:
         return True
 
     return store.load(runs, key) if parallel.agree(stored) else None
-
-
-def _folder_of_training(
-    runs: Path, key: str, report: Callable[[str], None]
-) -> contextlib.AbstractContextManager[Path]:
-    """A context that gives the folder in which the run is trained. Process 0 makes it, and then makes it the run."""
-    return store.writing(runs, key, report) if parallel.rank() == 0 else contextlib.nullcontext(store.partial(runs, key))
 
 
 def _take_lock(
@@ -250,7 +259,7 @@ def _metrics(
     device: torch.device,
 ) -> dict[str, Any]:
     """What a run is called, what it reached on the test split, and what it cost. logits: (test rows, labels)."""
-    test, config, count = data.splits["test"], model.config, cost.parameters(model)
+    test, config, count = data.splits["test"], model.config, parameters(model)
     scores = classification_report(test.labels, logits.argmax(axis=1), data.label_names)
     best_row = trained.curve[trained.curve["epoch"] == trained.best_epoch].iloc[-1]
     metrics = {
@@ -276,8 +285,8 @@ def _metrics(
         "parameters": count["total"],
         "embedding_parameters": count["embedding"],
         "non_embedding_parameters": count["non_embedding"],
-        "size_mb": cost.size_mb(model),
-        "forward_flops": cost.forward_flops(config, max(1, round(float(test.lengths.mean())))),
+        "size_mb": size_mb(model),
+        "forward_flops": forward_flops(config, max(1, round(float(test.lengths.mean())))),
         "train_seconds": trained.seconds,
         "train_cpu_seconds": trained.cpu_seconds,
         "rows_per_second": trained.rows_per_second,
@@ -323,7 +332,7 @@ def _write(
     p = pd.DataFrame(softmax(logits, axis=1), columns=[f"p_{name}" for name in data.label_names])
     named = pd.DataFrame(identity, predictions.index)
     store.write_table(folder / "predictions.parquet", pd.concat([predictions, p, named], axis=1))
-    seen.write(folder, data)
+    seen.write(folder, [data.texts(split) for split in seen.SPLITS])
     store.write_json(folder / "spec.json", spec.canonical() | {"label_names": data.label_names})
     store.write_json(folder / "metrics.json", metrics)
     mode = (folder / "metrics.json").stat().st_mode  # safetensors writes mode 600; use the mode of the other files

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rtxlib.errors import InputError
-from rtxlib.process import release_freed_memory
+from rtxlib.memory import release_freed_memory
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

@@ -10,10 +10,9 @@ import torch
 from torch import nn
 
 from rtxlib.data.batching import Tokens, batches, collate
-from rtxlib.models.kernels.linear import prepacked
+from rtxlib.models.kernels import prepacked
 from rtxlib.training.device import autocast, moved
 
-EVALUATION_TOKENS = 8192  # padded tokens of a full batch; the widest model here then needs less than a gigabyte
 # Padded tokens of a batch when nothing is learned. A CPU is fastest with few: the output of a layer then stays in its cache,
 # and few texts are nearly of one length. A GPU needs many; its value is not tuned. The measurements are in LOG.md.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 16_384}

@@ -189,28 +189,12 @@ RECIPES: dict[str, Recipe] = {
             keep="last",
         ),
         # For a pretrained encoder that stays as it is: only the head is trained.
-        Recipe(
-            name="frozen",
-            learning_rate=5e-3,
-            epochs=3,
-            batch_rows=32,
-            schedule="linear",
-            warmup=0.1,
-            freeze_encoder=True,
-        ),
+        Recipe("frozen", learning_rate=5e-3, epochs=3, batch_rows=32, schedule="linear", warmup=0.1, freeze_encoder=True),
     )
 }
 
 
 FOR_PRETRAINED = ("finetune", "frozen")  # the recipes for a model that starts from pretrained weights
-BY_ROWS = {2_000: "few", 10_000: "small", 40_000: "medium"}  # fewer training rows than this -> recipe (LOG.md)
-
-
-def fitting(rows: int, pretrained: bool) -> str:
-    """The name of the recipe for a model on so many training rows. pretrained: whether it starts from pretrained weights."""
-    if pretrained:
-        return "finetune"
-    return next((name for limit, name in BY_ROWS.items() if rows < limit), "default")
 
 
 def recipe(name: str, /, **changes: float | str | None) -> Recipe:

@@ -1,8 +1,8 @@
 """The commands that this package adds to ``rtx``, through the entry points of pyproject.toml."""
 
 from rtx.doctor import packages
+from rtx.process import NOTEBOOK_MEMORY, require_limits
 from rtxlib.errors import InputError
-from rtxlib.process import NOTEBOOK_MEMORY, require_limits
 
 
 def need_extra(command: str) -> None:

@@ -101,7 +101,7 @@ def _ended_early(outcome: Outcome, page: Path) -> InputError:
 
 def _run(source: Path, parameters: dict[str, Any], folder: Path) -> Outcome:
     """Execute the notebook. The first Ctrl-C asks the race to end, the second ends everything, and so does SIGTERM."""
-    from rtxlib.process import Terminated, exit_status, signals_as_interrupts
+    from rtx.process import Terminated, exit_status, signals_as_interrupts
     from rtxstudy.questions.your_texts.comparison import KEPT
     from rtxstudy.report.execution import Kernel, execute
     from rtxstudy.report.progress import Progress

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rtx.cli.output import write_whole
+from rtx.process import Terminated
 from rtxlib.errors import InputError, visible
-from rtxlib.process import Terminated
 from rtxstudy.commands import need_extra
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def _files(run: str | None) -> dict[str, str]:
     cards = static.cards()
     files = {f"{name}.html": static.page(name) for name in static.PAGES}
     if run is not None:
+        from rtx import archive
         from rtxlib import paths
-        from rtxlib.runs import store
         from rtxstudy.pages.weights import packed
 
-        trained_run = store.find(paths.runs_dir(), run)
+        trained_run = archive.find(paths.runs_dir(), run)
         name = f"transformer-{trained_run.key}.html"
         files[name] = static.page("transformer", {"run": packed(trained_run)})
         title = f"The weights of {trained_run.metrics['model']}, seed {trained_run.metrics['seed']}"

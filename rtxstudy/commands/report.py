@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from rtxlib.errors import InputError, nearest, shortened, visible
+from rtxstudy import folders
 from rtxstudy.commands import need_notebooks
 
 TITLE = "Recurrent or standard? Transformers for text classification"
@@ -38,24 +39,24 @@ def _run_notebooks(
     names: list[str] | None, profile: str, parameters: tuple[str, ...], training: bool, executor: str
 ) -> None:
     """Run notebooks, make the page of all executed ones, say where it is, and exit with 1 when a notebook failed."""
+    from rtx import archive
     from rtx.executors import ray as executors
     from rtxlib import paths
-    from rtxlib.runs import store
     from rtxstudy.report import notebooks
 
-    out, values = paths.reports_dir(profile), notebooks.pairs(parameters)
+    out, values = folders.reports_dir(profile), notebooks.pairs(parameters)
     executor = executors.known(executor)
     _check_profile(profile)
-    store.sweep(paths.root())
+    archive.sweep(paths.root())
     outcomes = notebooks.run(names, profile, values, out, training=training, executor=executor)
     from rtxstudy import names, published
     from rtxstudy.report import html
 
-    names.know(published.names(paths.results_dir(profile)))
+    names.know(published.names(folders.results_dir(profile)))
     executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
     if executed:
         page = html.build(executed, out / "report.html", TITLE, outcomes)
-        places = {"report": page, "figures": paths.figures_dir(profile), "results": paths.results_dir(profile)}
+        places = {"report": page, "figures": folders.figures_dir(profile), "results": folders.results_dir(profile)}
         click.echo("\n".join(f"{what:8} {visible(str(path))}" for what, path in places.items()))
     failed = [outcome for outcome in outcomes if outcome.status != "done"]
     for outcome in failed:
@@ -66,10 +67,9 @@ def _run_notebooks(
 
 def _train_only(profile: str, fields: list[str]) -> None:
     """Train the runs of these fields, which the report lists as not run. Notebooks show them once the profile has the field."""
-    from rtxlib import paths
     from rtxstudy import not_run, profiles
 
-    not_run.train(profiles.load(profile), fields, paths.results_dir(profile), click.echo)
+    not_run.train(profiles.load(profile), fields, folders.results_dir(profile), click.echo)
 
 
 @click.command()

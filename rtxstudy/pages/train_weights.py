@@ -26,8 +26,8 @@ from rtxlib.atomic import replacing
 from rtxlib.data import synthetic
 from rtxlib.models import EncoderDecoder, EncoderForSequenceClassification, ModelConfig
 from rtxlib.models.encoder import EncoderBase
-from rtxlib.models.seq2seq import decode
 from rtxstudy.pages import static, weights
+from rtxstudy.pages.beam_search import decode
 
 COMMAND = "python -m rtxstudy.pages.train_weights"
 FILE = static.HERE / "transformer" / "trained.js"

@@ -79,11 +79,11 @@ class TransformerExplorer(_Explorer):
         """
         weights = None
         if run is not None:
+            from rtx import archive
             from rtxlib import paths
-            from rtxlib.runs import store
             from rtxstudy.pages.weights import packed
 
-            weights = packed(store.find(paths.runs_dir(), run))
+            weights = packed(archive.find(paths.runs_dir(), run))
         super().__init__(settings, run=weights)
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rtxlib.training.recipe import BY_ROWS, RECIPES, Recipe
+from rtx.training import BY_ROWS
+from rtxlib.training.recipe import RECIPES, Recipe
 from rtxstudy.readme.blocks import lines
 
 CHOSEN = {  # recipe → what it trains, and how it was chosen (LOG.md)

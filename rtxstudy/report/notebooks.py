@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from rtx.process import cores, exit_status, signals_as_interrupts
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest, shortened
-from rtxlib.process import cores, exit_status, signals_as_interrupts
 from rtxstudy.report.execution import Kernel, RunningInterpreter, execute
 from rtxstudy.report.outcomes import Outcome, read_outcomes, save_outcomes
 from rtxstudy.report.parameters import Parameter, check, pairs, read_parameters

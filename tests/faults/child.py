@@ -45,7 +45,7 @@ TIMES = re.compile(r"second|^ms_|finished|time|date|^latency_|^files$")  # colum
 DRAWN = {".html", ".ipynb", ".svg", ".pdf", ".png", ".md", ".lock"}  # they show times, so only their presence is compared
 _PRELOADED = [
     *("rtx.cli", "rtx.cli.commands", "rtx.doctor", "rtxlib.runs.train", "rtx.use", "rtx.executors.execute"),
-    *("rtxlib.data.prepare", "rtxlib.data.synthetic", "rtxlib.training.embed", "rtxlib.models.pretrained", "torch"),
+    *("rtxlib.data.prepare", "rtxlib.data.synthetic", "rtx.embedding", "rtxlib.models.pretrained", "torch"),
     *("torch._dynamo", "tqdm", "pyarrow.parquet", "sklearn.linear_model", "rtxstudy.commands.report", "rtxstudy.profiles"),
     *("rtxstudy.report.notebooks", "rtxstudy.commands.compare", "rtxstudy.questions.your_texts.comparison"),
     "rtxstudy.questions.your_texts.texts",

@@ -115,7 +115,7 @@ def sharing_title(differences: pd.DataFrame) -> Claim:
 
 
 def confusion_title(counts: pd.DataFrame) -> Claim:
-    """``counts``: of :func:`rtxlib.runs.metrics.confusion_counts`, of one encoder and two labels."""
+    """``counts``: of :func:`rtxstudy.confusion.confusion_counts`, of one encoder and two labels."""
     wrong = counts[counts["truth"] != counts["prediction"]]
     shares = wrong["rows"] / counts.groupby(["model", "truth"])["rows"].transform("sum")[wrong.index]
     return claim(

@@ -184,7 +184,7 @@ def confusion(
     """One matrix per model: the share of each true class (rows) predicted as each class (columns), and the count.
 
     ``table``: ``truth``, ``prediction``, ``rows`` (counts over all seeds) and optionally ``model``, as
-    :func:`rtxlib.runs.metrics.confusion_counts` gives them. Raises ``InputError`` for a missing column, an
+    :func:`rtxstudy.confusion.confusion_counts` gives them. Raises ``InputError`` for a missing column, an
     empty table, or a pair of classes that occurs twice.
     """
     require(table, ("truth", "prediction", "rows"), "confusion")

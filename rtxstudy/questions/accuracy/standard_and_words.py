@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxlib.runs.metrics import confusion_counts
 from rtxlib.runs.spec import RunSpec
 from rtxstudy import comparisons
+from rtxstudy.confusion import confusion_counts
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures, training_figures

@@ -14,7 +14,7 @@ from rtxlib.models.encoder import Encoder
 from rtxlib.models.layers import EncoderLayer
 from rtxlib.models.presets import preset
 from rtxlib.models.references import REFERENCES
-from rtxlib.runs.cost import parameters
+from rtxlib.models.size import parameters
 
 _ACTIVATIONS: dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = {  # name -> formula, as text and as code
     "GELU": ("x·Φ(x), exact", lambda x: x * torch.special.ndtr(x)),

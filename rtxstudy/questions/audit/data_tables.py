@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 
 Sets = Mapping[str, Prepared]  # by their label
 

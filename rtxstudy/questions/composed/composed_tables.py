@@ -13,7 +13,7 @@ import pandas as pd
 
 from rtx.baselines.counting_words import NAME, baseline
 from rtxlib.data.datasets import SENTIMENTS, read_phrases
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import SPLITS
 from rtxstudy.comparisons import correct
 from rtxstudy.finished import Runs

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import encode
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.store import Run

@@ -21,15 +21,15 @@ import torch
 from onnxruntime import InferenceSession
 from torch import nn
 
+from rtx import archive
 from rtx.export import folder, quantize
 from rtx.export.held_out import HeldOut
 from rtx.export.onnx_model import to_onnx
 from rtx.export.standalone import Exported
+from rtx.latency import Batch, inputs
 from rtxlib.data.batching import Tokens, collate
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs import store
-from rtxlib.runs.cost import Batch, inputs
 from rtxlib.runs.store import Run
 from rtxlib.training.device import autocast, device_name, training_threads
 from rtxlib.training.predict import predict_logits
@@ -87,7 +87,7 @@ def times(run: Run, data: Prepared | None, results: Path | None = None) -> pd.Da
     """
 
     def measure(_: EncoderForSequenceClassification) -> pd.DataFrame:
-        source, towards = folder.of_run(run), store.part(run, "deployed", results)["towards_weights"].iloc[0]
+        source, towards = folder.of_run(run), archive.part(run, "deployed", results)["towards_weights"].iloc[0]
         model, pad = source.model.eval(), data.tokenizer.pad_token_id
         calibration = quantize.Calibration(_largest(model, data), towards)
         graphs = [_session(to_onnx(model, source.pairs, how)) for how in (None, calibration)]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from rtx.latency import latency
 from rtxlib.data.batching import collate
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs.cost import latency
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import model_config
 from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision, training_threads

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.prepared import Prepared
+from rtx import archive
+from rtx.vocabulary import with_vocabulary_of
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import sides
-from rtxlib.models.convert import with_vocabulary_of
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs import store
 from rtxlib.runs.store import Run
 from rtxstudy.comparisons import correct, require_same_seeds
 from rtxstudy.finished import Runs
@@ -53,9 +53,9 @@ def against_whole(loop: Runs, deep: Runs) -> dict[str, Any]:
     Raises InputError when the arms differ in their seeds or in their test texts.
     """
     require_same_seeds(loop, deep)
-    tables = [store.part(run, "small_vocabulary", loop.results).sort_values("row") for run in loop]
+    tables = [archive.part(run, "small_vocabulary", loop.results).sort_values("row") for run in loop]
     small = np.stack([(table["prediction"] == table["label"]).to_numpy() for table in tables])
-    whole = np.stack([store.part(run, "predictions", loop.results).sort_values("row")["prediction"] for run in loop])
+    whole = np.stack([archive.part(run, "predictions", loop.results).sort_values("row")["prediction"] for run in loop])
     right = correct(loop + deep)
     difference = paired_difference(small, right[len(loop) :])
     return {

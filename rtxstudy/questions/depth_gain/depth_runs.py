@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from rtx.distillation import Distillation
 from rtxlib.data.spec import DataSpec
-from rtxlib.runs.distillation import Distillation
 from rtxlib.runs.pretraining import Pretraining
 from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import Recipe

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from rtx.baselines.classical import Fit, Fitted, Labelled, record, share_right
 from rtx.baselines.counting_words import majority, tf_idf
 from rtxlib.data.clean import UNIFORM_WORDS, letters_alone, uniform
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import SPLITS
 from rtxstudy.statistics import mean_interval, paired_difference
 

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from rtx.latency import Batch, inputs, synchroniser
 from rtxlib.errors import InputError
 from rtxlib.models.early_exit import CRITERIA, EarlyExit, Settling
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs.cost import Batch, inputs, synchroniser
 from rtxstudy.statistics import paired_difference
 
 CANDIDATES = 400  # thresholds tried at most

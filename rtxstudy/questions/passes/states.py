@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from rtx.latency import Batch
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs.cost import Batch
 
 MEASURES = ("norm", "cosine", "distance", "token_correlation", "accuracy", "loss", "changed", "entropy")
 

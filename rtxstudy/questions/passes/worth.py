@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rtxlib.data.prepared import Prepared
+from rtx import archive
+from rtxlib.data.prepare import Prepared
 from rtxlib.errors import InputError, nearest
 from rtxlib.runs import store
 from rtxlib.runs.store import Run
@@ -116,7 +117,7 @@ def by_composition(runs: Sequence[Run], data: Prepared, results: Path | None = N
     composed = data.rows("test")["depth"]
     parts = []
     for run in runs:
-        predictions = store.part(run, "predictions", results).sort_values("row")
+        predictions = archive.part(run, "predictions", results).sort_values("row")
         right = (predictions["label"] == predictions["prediction"]).groupby(composed.to_numpy()[predictions["row"]])
         part = right.agg(accuracy="mean", n="size").rename_axis("depth").reset_index()
         m = run.metrics

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from rtx.latency import Batch
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
-from rtxlib.runs.cost import Batch
 
 
 @contextmanager

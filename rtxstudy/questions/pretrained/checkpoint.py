@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rtxlib.models import pretrained
+from rtxstudy import checkpoints
 from rtxstudy.absent import Absent
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def checkpoint(study: Study) -> str | Absent:
     """The name of the checkpoint. A redraw needs no weights."""
-    missing = "" if study.redraws else pretrained.out_of_reach(study.profile.pretrained)
+    missing = "" if study.redraws else checkpoints.out_of_reach(study.profile.pretrained)
     if missing:
         return Absent(f"It needs pretrained weights, which are not here. {missing}")
     return study.profile.pretrained

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pandas as pd
 
-from rtxlib.data.prepared import Prepared
+from rtx.distillation import Distillation, distil
+from rtxlib.data.prepare import Prepared
 from rtxlib.models import pretrained
-from rtxlib.runs.distillation import Distillation, distil
 from rtxlib.runs.spec import conversion_words
 from rtxstudy.questions.pretrained import retrieval
 from rtxstudy.questions.pretrained.similar_texts import Embedder, representations

@@ -9,12 +9,13 @@ import pandas as pd
 import torch
 from huggingface_hub import try_to_load_from_cache
 
+from rtx.latency import Batch, latency
 from rtxlib.data.batching import Tokens, collate
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.models.checkpoint_files import WEIGHTS
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import CHECKPOINTS, preset
-from rtxlib.runs import cost
+from rtxlib.models.size import parameters, size_mb
 from rtxlib.training.device import device_name
 from rtxstudy.questions.pretrained.similar_texts import Embedder, neighbours
 
@@ -43,7 +44,7 @@ def sizes_and_speed(data: Prepared, presets: Mapping[str, str] = GUIDED) -> pd.D
     for name, of_preset in presets.items():
         config = preset(of_preset)
         encoder = Encoder(config).eval()
-        timing = cost.latency(
+        timing = latency(
             encoder,
             [_batch(test, np.array([row]), config.vocab_size) for row in single],
             [_batch(test, together, config.vocab_size)],
@@ -55,8 +56,8 @@ def sizes_and_speed(data: Prepared, presets: Mapping[str, str] = GUIDED) -> pd.D
                 "model": name,
                 "layers": config.num_hidden_layers,
                 "width": config.hidden_size,
-                "parameters": cost.parameters(encoder)["total"],
-                "mb": cost.size_mb(encoder),
+                "parameters": parameters(encoder)["total"],
+                "mb": size_mb(encoder),
                 **timing,
                 "tokens": float(test.lengths[single].mean()),
                 "device": device_name(torch.device("cpu")),
@@ -67,7 +68,7 @@ def sizes_and_speed(data: Prepared, presets: Mapping[str, str] = GUIDED) -> pd.D
     return pd.DataFrame(rows)
 
 
-def _batch(test: Tokens, index: np.ndarray, vocabulary: int) -> cost.Batch:
+def _batch(test: Tokens, index: np.ndarray, vocabulary: int) -> Batch:
     """One padded batch; ids that the encoder does not have become others, which takes it the same time."""
     batch = collate(test, index, 0)
     return batch | {"input_ids": batch["input_ids"] % vocabulary}

@@ -9,8 +9,8 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from rtxlib.models import Encoder, preset
-from rtxlib.models.pretrained import out_of_reach
 from rtxstudy.absent import Absent
+from rtxstudy.checkpoints import out_of_reach
 from rtxstudy.figures.save import Drawing
 from rtxstudy.questions.anatomy import anatomy, blueprint_figures, blueprints
 from rtxstudy.questions.pretrained import (

@@ -19,14 +19,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from transformers import PreTrainedTokenizerBase
 
+from rtx.latency import EVALUATION_TOKENS
 from rtxlib.data.batching import Tokens, batches, collate
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.runs.store import Run
 from rtxlib.runs.trained import open_run
-from rtxlib.training.predict import EVALUATION_TOKENS
 from rtxstudy.questions.pretrained.behaviour import reading
 from rtxstudy.questions.pretrained.similar_texts import Embedder
 from rtxstudy.statistics import error_of_share

@@ -12,13 +12,14 @@ from scipy.sparse import spmatrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from transformers import PreTrainedTokenizerBase
 
+from rtx.embedding import embed, similarity
 from rtxlib.data.batching import batches, collate
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import pretrained_tokenizer
 from rtxlib.models import pretrained
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.presets import preset
-from rtxlib.training.embed import embed, similarity
+from rtxstudy import checkpoints
 from rtxstudy.questions.pretrained import behaviour, heads, retrieval
 
 
@@ -32,7 +33,7 @@ class Embedder(NamedTuple):
     @classmethod
     def load(cls, name: str) -> Embedder | None:
         """The pretrained encoder of this Hub id or folder; None when its weights are out of reach."""
-        if pretrained.out_of_reach(name):
+        if checkpoints.out_of_reach(name):
             return None
         return cls(name.rsplit("/", 1)[-1], pretrained.load(name), pretrained_tokenizer(pretrained.find(name)))
 

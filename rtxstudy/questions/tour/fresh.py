@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rtx.latency import Batch
 from rtxlib.data.batching import collate
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared
 from rtxlib.models.presets import build
-from rtxlib.runs.cost import Batch
 from rtxstudy.questions.forms.loop_tables import by_layer
 from rtxstudy.questions.gradients.gradients import gradients_by_parameter
 from rtxstudy.questions.tour import tour

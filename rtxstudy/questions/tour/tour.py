@@ -14,13 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rtx.latency import Batch
 from rtxlib.models.attention import alibi_slopes, rotary_angles
 from rtxlib.models.config import CHOICES, ModelConfig
 from rtxlib.models.encoder import Encoder
-from rtxlib.models.kernels.elementwise import rotate
+from rtxlib.models.kernels import rotate
 from rtxlib.models.layers import FeedForward, make_norm
 from rtxlib.models.presets import build
-from rtxlib.runs.cost import Batch
 from rtxstudy.questions.gradients.gradients import pass_gradients
 
 SPREAD = "RoPE, over all pairs"

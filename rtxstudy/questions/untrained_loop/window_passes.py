@@ -6,14 +6,16 @@ repetition hurts there. Its models normalise before each part of a layer. MiniLM
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rtxlib.data.prepared import Prepared
-from rtxlib.models.convert import repeat_window
+from rtxlib.data.prepare import Prepared
+from rtxlib.errors import InputError
+from rtxlib.models.encoder import Encoder, without_weights
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.store import Run
 from rtxstudy.reread import labels_of
@@ -26,12 +28,49 @@ PLACE = ["first", "layers", "passes"]  # the columns that name a window and its 
 
 
 class Way(NamedTuple):
-    """One way to pass a window again: the arguments of :func:`rtxlib.models.convert.repeat_window`."""
+    """One way to pass a window again: the arguments of :func:`repeat_window`."""
 
     first: int  # index of the window's first layer, from 0
     layers: int
     passes: int
     damped: bool
+
+
+def repeat_window(source: Encoder, first: int, layers: int, passes: int, damped: bool) -> Encoder:
+    """The encoder with a window of its layers passed several times, and nothing trained.
+
+    The layers before the window and after it run once. With ``damped`` a pass is a step of 1/K towards the window's output,
+    h ← h + (F(h) − h) / K for K ``passes`` (arXiv 2605.23872); otherwise the window is repeated, h ← F(h). One pass is the
+    encoder itself.
+
+    Args:
+        source: an encoder without a loop; it stays as it is
+        first: index of the window's first layer, from 0
+        layers: how many layers the window has
+
+    Raises:
+        InputError: the source has a loop, or the window does not lie inside it.
+    """
+    theirs = list(source.stack.blocks[0])
+    if source.config.recurrent_depth > 1 or source.config.prelude_layers or source.config.coda_layers:
+        raise InputError("This encoder has a loop already; name one with a plain stack of layers.")
+    if not (first >= 0 and 1 <= layers <= len(theirs) - first):
+        raise InputError(f"The layers {first + 1} to {first + layers} are not all among the {len(theirs)} of this encoder.")
+    config = copy.deepcopy(source.config)
+    config.prelude_layers, config.num_hidden_layers, config.coda_layers = first, layers, len(theirs) - first - layers
+    config.recurrent_depth, config.residual, config.residual_scale = passes, "none", 1.0
+    if damped and passes > 1:
+        config.residual, config.residual_scale = "damped", 1 / passes
+    config.check()
+    with without_weights():
+        looped = Encoder(config)
+    state = {name: x for name, x in source.state_dict().items() if not name.startswith("stack.")}
+    places = [f"prelude.{i}" for i in range(first)] + [f"blocks.0.{i}" for i in range(layers)]
+    places += [f"coda.{i}" for i in range(config.coda_layers)]
+    for layer, place in zip(theirs, places, strict=True):
+        state |= {f"stack.{place}.{name}": x for name, x in layer.state_dict().items()}
+    looped.load_state_dict(state, assign=True)
+    return looped.eval()
 
 
 ONCE = Way(0, 1, 1, damped=False)  # the encoder itself

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from rtxlib.process import end_workers, workers
+from rtx.process import end_workers, workers
 from rtxstudy.questions.your_texts.clock import Clock, OutOfTime
 from rtxstudy.questions.your_texts.fitted import FIT
 from rtxstudy.questions.your_texts.state import Found, Race

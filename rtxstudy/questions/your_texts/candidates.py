@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from rtx.training import fitting
 from rtxlib.models.presets import CHECKPOINTS
-from rtxlib.training.recipe import Recipe, fitting
+from rtxlib.training.recipe import Recipe
 from rtxlib.training.recipe import recipe as named_recipe
 
 MINILM = CHECKPOINTS["minilm-l6"]

@@ -25,11 +25,11 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from rtx.executors import ray as executors
+from rtx.process import tune
 from rtxlib import paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError, disk_full, visible
-from rtxlib.process import tune
-from rtxstudy import provenance
+from rtxstudy import checkpoints, provenance
 from rtxstudy.questions.your_texts.answer import Answer, plain
 from rtxstudy.questions.your_texts.busy import Waiting
 from rtxstudy.questions.your_texts.limits import Limits
@@ -136,10 +136,9 @@ class Comparison:
     @cached_property
     def minilm(self) -> bool:
         """Whether MiniLM is within reach."""
-        from rtxlib.models import pretrained
         from rtxstudy.questions.your_texts.candidates import MINILM
 
-        return pretrained.out_of_reach(MINILM) is None
+        return checkpoints.out_of_reach(MINILM) is None
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:

@@ -16,7 +16,7 @@ from rtx.classifiers import folder as classifiers
 from rtx.classifiers.folder import Classifier
 from rtx.classifiers.network import Network, megabytes
 from rtxlib.atomic import replacing, replacing_folder
-from rtxlib.runs.keys import hashed
+from rtxlib.runs.store import hashed
 from rtxstudy.questions.your_texts.candidates import Plan
 
 GENERATION = 3  # raise it when a change of the code changes a candidate

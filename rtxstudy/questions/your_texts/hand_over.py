@@ -21,7 +21,7 @@ from rtxlib.atomic import replacing_folder
 from rtxlib.errors import visible
 from rtxlib.runs import seen, store
 from rtxlib.runs.card import plain
-from rtxlib.runs.keys import hashed
+from rtxlib.runs.store import hashed
 from rtxstudy.numbers import megabytes
 from rtxstudy.questions.your_texts.candidates import MAX_LENGTH, WHAT
 from rtxstudy.questions.your_texts.rows import CLEANING
@@ -51,9 +51,10 @@ rtx predict {folder} --file more.csv {options} --out labelled.csv
 
 ```python
 from pathlib import Path
+from rtx import archive
 from rtxlib.runs import store
 from rtx import use
-print(use.predict(store.find(Path(), {place}), [{pasted}]))
+print(use.predict(archive.find(Path(), {place}), [{pasted}]))
 ```
 {plain_transformers}
 The first two clean a text as the training texts were cleaned: {cleaning}. `seen_texts.parquet` holds a hash of each training
@@ -103,7 +104,7 @@ def hand_over(texts: Texts, chosen: Chosen, out: Path, rows_file: Path, place: s
     with replacing_folder(out) as aside:
         if run is None:
             classifiers.save(chosen.classifier, aside)
-            seen.write_texts(aside, [texts.texts(texts.rows("train")), texts.texts(texts.rows("validation"))])
+            seen.write(aside, [texts.texts(texts.rows("train")), texts.texts(texts.rows("validation"))])
             _records(aside, texts, name, row)
         else:
             shutil.copytree(run, aside, dirs_exist_ok=True)

@@ -360,7 +360,7 @@ def use(folder: str, how: Mapping[str, str]) -> str:
         f"The model is in `{place}`, with its tokenizer, labels, cleaning and a card.\n\n"
         f"```\nrtx predict {place} {how['typed']}\n"
         f"rtx predict {place} --file more.csv {how['options']} --out labelled.csv\n```\n\n"
-        "```python\nfrom pathlib import Path\nfrom rtx import use\nfrom rtxlib.runs import store\n"
-        f"print(use.predict(store.find(Path(), {json.dumps(folder)}), [{how['pasted']}]))\n```\n\n"
+        "```python\nfrom pathlib import Path\nfrom rtx import archive, use\n"
+        f"print(use.predict(archive.find(Path(), {json.dumps(folder)}), [{how['pasted']}]))\n```\n\n"
         "All columns of `more.csv` stay in `labelled.csv`."
     )

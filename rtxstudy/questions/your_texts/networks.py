@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rtx import archive
 from rtx.classifiers.network import Network
-from rtxlib.data import audit, prepared, tokenization
+from rtxlib.data import audit, tokenization
 from rtxlib.data.datasets import File
-from rtxlib.data.prepared import Prepared
+from rtxlib.data.prepare import Prepared, read, write
 from rtxlib.data.rows import Rows
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
-from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
@@ -47,7 +47,7 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_lengt
     )
     named = repr([spec, texts.fingerprint, *((name, part.tolist()) for name, part in rows.items())])
     place = folder / hashlib.sha256(named.encode()).hexdigest()[:16]
-    if (prepared_data := prepared.read(place, spec)) is not None:
+    if (prepared_data := read(place, spec)) is not None:
         return prepared_data
     parts = [
         texts.table.iloc[index][[*texts.text_columns, "label"]].assign(domain="", split=name) for name, index in rows.items()
@@ -62,8 +62,8 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_lengt
         chosen = tokenization.train(learnt, spec.vocab_size, spec.lowercase)
     arrays = tokenization.tokenise(data, spec, chosen)
     provenance = {"source": texts.name, "revision": texts.fingerprint, "tokenizer": tokenizer, "notes": [], "revisions": {}}
-    prepared.write(place, spec, data, arrays, chosen, provenance, pd.DataFrame(columns=audit.COLUMNS))
-    prepared_data = prepared.read(place, spec)
+    write(place, spec, data, arrays, chosen, provenance, pd.DataFrame(columns=audit.COLUMNS))
+    prepared_data = read(place, spec)
     assert prepared_data is not None
     return prepared_data
 
@@ -132,7 +132,7 @@ def train(training: Training, report: Callable[[str], None]) -> Learnt:
     report: is called with lines of progress, and may raise to stop the training, which can then go on.
     """
     begun = time.monotonic()
-    data = prepared.read(training.data, training.spec.data)
+    data = read(training.data, training.spec.data)
     if data is None:
         raise InputError(f"The prepared data in {training.data} are not whole; delete the folder and start again.")
     run = train_run(training.spec, training.runs, report, data=data)
@@ -148,4 +148,4 @@ def train(training: Training, report: Callable[[str], None]) -> Learnt:
 
 def _test_answers(run: Run, label_names: list[str]) -> np.ndarray:
     """The probabilities (test rows, labels) that a run has answered to its test texts when it was trained."""
-    return store.part(run, "predictions")[[f"p_{name}" for name in label_names]].to_numpy()
+    return archive.part(run, "predictions")[[f"p_{name}" for name in label_names]].to_numpy()

@@ -19,7 +19,7 @@ import torch
 from rtx.executors import cluster
 from rtx.executors import ray as executors
 from rtxlib import atomic
-from rtxlib.data import prepared
+from rtxlib.data import prepare
 from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxstudy.questions.your_texts import networks
@@ -136,7 +136,7 @@ def _train_on_node(training: Training, mark: Path, on_gpu: bool) -> Learnt:
     """In a worker: train a network and let it answer."""
     cluster.check_node(training.runs, mark, on_gpu, MOVE)
     deadline = time.monotonic() + cluster.SHOWN_SECONDS
-    while not prepared.intact(training.data) and time.monotonic() < deadline:
+    while not prepare.intact(training.data) and time.monotonic() < deadline:
         time.sleep(1)
     return networks.train(training, lambda line: None)
 

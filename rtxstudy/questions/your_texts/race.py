@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from rtxlib.errors import InputError, fact
-from rtxlib.models import pretrained
+from rtxstudy import checkpoints
 from rtxstudy.questions.your_texts import finished_candidates, networks, plans, prior
 from rtxstudy.questions.your_texts.beside import Beside, beside
 from rtxstudy.questions.your_texts.candidates import (
@@ -111,7 +111,7 @@ class Turns:
         FIT[MAJORITY](self.race)
         fits = 2 + len(self.race.folds)  # with the learning curve
         self.other.fit(WORDS, WORD_SECONDS * int(self.texts.words.sum()) * fits)
-        if why := pretrained.out_of_reach(MINILM):
+        if why := checkpoints.out_of_reach(MINILM):
             for candidate in CANDIDATES:
                 if candidate.pretrained:
                     self.race.leave_out(candidate.name, f"{fact(why)}.")

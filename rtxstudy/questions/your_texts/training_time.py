@@ -15,12 +15,13 @@ from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
 from rtxlib.models import pretrained
 from rtxlib.models.convert import loop_config
 from rtxlib.models.presets import preset
-from rtxlib.runs import cost
-from rtxlib.training.contrastive import TUNING
+from rtxlib.models.size import forward_flops
 from rtxlib.training.device import pick_device, training_threads
 from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trainer
+from rtxstudy import checkpoints
 from rtxstudy.questions.your_texts.candidates import FINE_TUNED, LOOP, MAX_LENGTH, MINILM, NAMED, Candidate, Plan
+from rtxstudy.questions.your_texts.contrastive import TUNING
 from rtxstudy.questions.your_texts.texts import Texts
 
 GUESSED_SPEED = 2e10  # floating-point operations a second and thread, before anything was measured
@@ -43,7 +44,7 @@ class Estimate:
         self.speed = GUESSED_SPEED * torch.get_num_threads()
         self.speeds: dict[str, float] = {}  # of each network; until it was trained, that of another of its origin
         self.trained: set[str] = set()
-        self.has_minilm = pretrained.out_of_reach(MINILM) is None
+        self.has_minilm = checkpoints.out_of_reach(MINILM) is None
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -89,7 +90,7 @@ class Estimate:
                     pieces = next(stream)
                     trainer.step(pieces)
                     lengths = data.lengths[np.concatenate(pieces)]
-                    flops += 3 * len(lengths) * cost.forward_flops(model.config, round(lengths.mean()))
+                    flops += 3 * len(lengths) * forward_flops(model.config, round(lengths.mean()))
                 trainer.read_losses()  # waits for a GPU
                 speeds[number] = flops / (time.monotonic() - begun)
         best = max(speeds, key=speeds.__getitem__)
@@ -103,7 +104,7 @@ class Estimate:
         else:
             config = pretrained.read_config(candidate.model or MINILM)
             config = loop_config(config, **candidate.conversion) if candidate.conversion else config
-        return cost.forward_flops(config, max(1, round(self.tokens(max_length))))
+        return forward_flops(config, max(1, round(self.tokens(max_length))))
 
     def seconds(self, candidate: Candidate, plan: Plan, trainings: int = 1) -> float:
         """Estimated seconds of the trainings of a candidate, of which all but one are for the folds of a cross-validation.

@@ -12,9 +12,9 @@ from rtx.classifiers.linear import Linear
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
 from rtxlib.models import pretrained
-from rtxlib.training.contrastive import TUNING, tune
 from rtxlib.training.device import pick_device
 from rtxstudy.questions.your_texts.candidates import MINILM, NAMED, TUNED, Plan
+from rtxstudy.questions.your_texts.contrastive import TUNING, tune
 from rtxstudy.questions.your_texts.fitted import fitted
 from rtxstudy.questions.your_texts.state import Race
 

@@ -14,7 +14,7 @@ from rtxlib.data.batching import Tokens, collate
 from rtxlib.data.tokenization import cut_texts, encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
-from rtxlib.models.kernels.linear import prepacked
+from rtxlib.models.kernels import prepacked
 from rtxlib.training.device import moved, pick_device
 from rtxlib.training.predict import fitting_batches
 

@@ -1,4 +1,4 @@
-"""How a process that computes treats its threads, its freed memory, signals, limits and closed streams.
+"""How a process of a command treats its threads, its freed memory, its workers, signals, limits and closed streams.
 
 LOG.md has the measurements behind the settings of threads and memory.
 """
@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -118,71 +117,6 @@ def _keep_freed_memory() -> None:
     mallopt(_M_TRIM_THRESHOLD, _KEPT)
     if not mallopt(_M_MMAP_THRESHOLD, _KEPT):
         mallopt(_M_MMAP_THRESHOLD, 1 << 25)  # the largest value that older versions accept
-
-
-def release_freed_memory() -> None:
-    """Return the freed memory that glibc keeps to the system, as between two trainings in one process."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
-
-
-def available_memory() -> int:
-    """Bytes of memory that this process can still take: the least of what the machine has and of what limits leave.
-
-    On Linux it is the least of free memory and swap (/proc/meminfo), RLIMIT_AS (`ulimit -v`) and the limits of the process's
-    control groups. Elsewhere it is the machine's memory, or sys.maxsize where that is unknown. :func:`short_of_memory` names
-    what leaves the least.
-    """
-    return max(0, min(_rooms())[0])
-
-
-def short_of_memory() -> str:
-    """What leaves this process the least memory, as the subject of a sentence: the machine, its container or its shell."""
-    return min(_rooms())[1]
-
-
-def _rooms() -> list[tuple[int, str]]:
-    """Bytes of memory that the machine and each limit leave, and what leaves them."""
-    if sys.platform != "linux":
-        names = getattr(os, "sysconf_names", {})
-        known = "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names
-        return [(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else sys.maxsize, "this machine")]
-    import resource  # not on Windows
-
-    meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    rooms = [(sum(int(meminfo[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree")), "this machine")]
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft != resource.RLIM_INFINITY:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])  # of address space that is taken
-        rooms.append((soft - pages * resource.getpagesize(), "this shell (`ulimit -v`)"))
-    return rooms + [(room, "this container") for room in _rooms_of_groups()]
-
-
-def _rooms_of_groups() -> list[int]:
-    """Bytes that each control group of this process leaves: its limit less its use. Its file cache can be freed and is no use."""
-    rooms = []
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0":
-            mount, limit, use, cache = "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
-        elif "memory" in controllers.split(","):
-            mount, limit, use = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
-            cache = "total_inactive_file"
-        else:
-            continue
-        inside = Path(mount, path.strip("/"))
-        for group in (inside, *inside.parents):  # a container sees its own group as the mount, and no path below it
-            if not group.is_relative_to(mount):
-                break
-            try:
-                most = (group / limit).read_text().strip()
-                stat = dict(entry.split() for entry in (group / "memory.stat").read_text().splitlines())
-                if most != "max":
-                    rooms.append(int(most) - int((group / use).read_text()) + int(stat.get(cache, 0)))
-            except (OSError, ValueError):  # a group that may not be read; the root of version 2 has no limit
-                continue
-    return rooms
 
 
 class Terminated(KeyboardInterrupt):

@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from rtx.distillation import SentenceEncoder
 from rtxlib.data.batching import Tokens
 from rtxlib.models.encoder import Encoder
 from rtxlib.training.device import autocast
-from rtxlib.training.embedding_distiller import SentenceEncoder
 from rtxlib.training.recipe import Recipe, recipe
 from rtxlib.training.trainer import Trainer
 
