@@ -12,8 +12,8 @@ from transformers import PreTrainedTokenizerFast
 
 from rtx.baselines.classical import Labelled, record
 from rtx.baselines.counting_words import FITS
-from rtxlib.data.prepared import Prepared
-from rtxlib.runs.keys import changed
+from rtxlib.data.prepare import Prepared
+from rtxlib.runs.store import changed
 
 if TYPE_CHECKING:
     from rtxstudy import Study

@@ -39,7 +39,7 @@ RULES = [
     ("rtx/baselines", OURS, ("rtx.baselines", "rtxlib")),
     ("rtx/classifiers", OURS, ("rtx.classifiers", "rtx.embedding", "rtxlib")),
     (
-        "rtx/archive.py rtx/distillation.py rtx/embedding.py rtx/errors.py rtx/latency.py rtx/vocabulary.py",
+        "rtx/archive.py rtx/beam_search.py rtx/distillation.py rtx/embedding.py rtx/errors.py rtx/latency.py rtx/vocabulary.py",
         OURS,
         ("rtx.embedding", "rtxlib"),
     ),

@@ -12,12 +12,12 @@ from near import assert_near
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSeq2SeqLM
 
+from rtx.beam_search import Hypothesis, decode, penalty
 from rtxlib.errors import InputError
 from rtxlib.models import Encoder, EncoderDecoder, ModelConfig, preset
 from rtxlib.models.attention import sinusoidal_table
 from rtxlib.models.kernels import Dropout
 from rtxlib.models.layers import Trace
-from rtxstudy.pages.beam_search import Hypothesis, decode, penalty
 
 EXACTLY = 1e-10  # of two ways to compute one number in float64
 PAD, BOS, EOS = 0, 1, 2

@@ -22,12 +22,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rtx.beam_search import decode
 from rtxlib.atomic import replacing
 from rtxlib.data import synthetic
 from rtxlib.models import EncoderDecoder, EncoderForSequenceClassification, ModelConfig
 from rtxlib.models.encoder import EncoderBase
 from rtxstudy.pages import static, weights
-from rtxstudy.pages.beam_search import decode
 
 COMMAND = "python -m rtxstudy.pages.train_weights"
 FILE = static.HERE / "transformer" / "trained.js"

@@ -30,8 +30,7 @@ def reached(differences: pd.DataFrame, models: pd.DataFrame) -> Claim:
     standard = row(differences, comparison=f"{MINILM} − standard-6x384", data="sst2")
     minilm = row(models, model=MINILM)
     return claim(
-        "**Pretraining decides:** MiniLM reaches {reached:percent} on SST-2, {gain:points} points above an encoder of its depth "
-        "and width from nothing.",
+        "**Pretraining decides:** on SST-2 MiniLM reaches {reached:percent}, six layers from nothing {gain:points} points less.",
         holds=standard.low > 0.05,
         reached=minilm.mean,
         gain=standard.difference,
