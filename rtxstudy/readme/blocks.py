@@ -133,6 +133,7 @@ def tasks() -> str:
     sources = every.loc[table("depth_gains")["data"].drop_duplicates()].reset_index()
     counts = {f"{split} texts": sources[f"{split} rows"].map("{:,}".format) for split in ("train", "validation", "test")}
     origin = sources["source"].str.removesuffix(", from a mirror of the Hub")
+    origin = origin.str.replace(r"\w+\.parquet", "a file of pairs", regex=True)
     return markdown(pd.DataFrame({"task": sources["data"], "source": origin, "labels": sources["labels"], **counts}))
 
 

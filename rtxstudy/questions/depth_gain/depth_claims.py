@@ -65,8 +65,8 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
     return [
         first(
             claim(
-                "**Depth pays on {paying:word} of {all:word} tasks** ({comparisons} comparisons, corrected): {generated}, and with "
-                "MiniLM's layers {layers}.",
+                "**Depth pays on {paying:word} of {all:word} tasks** ({comparisons} comparisons, corrected): {generated}, and "
+                "with MiniLM's layers {layers}.",
                 holds=counts["paying"] > 0 and len(generated) + len(layers) == len(pays),
                 paying=counts["paying"],
                 all=counts["tasks"],

@@ -9,7 +9,7 @@ from rtxstudy.names import short
 from rtxstudy.numbers import between
 
 NOT_RUN = {  # field of a profile → the experiment that it switches on
-    "search": "the search for each encoder's recipe: its second round",
+    "search": "the second round of the search for each encoder's recipe",
     "unified": "domain and sentiment of the pooled texts, at full size",
     "least_steps": "parts of the data, with as many steps on each",
     "component_seeds": "one component changed at a time",
