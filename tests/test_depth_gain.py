@@ -94,6 +94,7 @@ def gains(**changes) -> dict:
         ({"loop_low": -0.001}, "not settled"),  # the shallow encoder may be as good, and it takes less time
         ({"sharing_low_without": -0.011}, "not settled"),  # the answer depends on one seed
         ({"sharing_low": -0.03, "sharing_high": -0.012}, "loses"),
+        ({"sharing_low": -0.03, "sharing_high": -0.001}, "below"),  # it is less accurate, and by how much is open
         ({"depth_p": 0.2, "depth_low": -0.01}, "nothing to replace"),
         ({"depth_gain": -0.04, "depth_low": -0.05, "depth_high": -0.03}, "nothing to replace"),
         ({"n_seeds": 2}, "few seeds"),
