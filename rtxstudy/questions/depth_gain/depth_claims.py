@@ -387,8 +387,8 @@ def flat_tasks(gains: pd.DataFrame) -> list[Claim]:
 def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     """Which of the three encoders to take on each task, or none of them.
 
-    A task with several ways of training stands where depth pays, and else with its most accurate deep encoder; of equals, with the
-    most accurate loop.
+    A task with several ways of training stands where depth pays, and else with its most accurate deep encoder. Of equals the one
+    with the most accurate loop is taken.
     """
     table = shown(gains)
     judged_rows = table[table["depth_holm"].notna()]
