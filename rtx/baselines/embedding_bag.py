@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from rtx.baselines.classical import WORDS, Fitted, Labelled, Terms, share_right
 from rtxlib.data.rows import Text
+from rtxlib.training.device import training_threads
 
 NAME = "bag of embeddings"
 BUCKETS = 2**20  # rows of the table of vectors for a text; words and word pairs are hashed into them
@@ -36,7 +37,8 @@ def fit(train: Labelled, validation: Labelled, classes: int) -> Fitted:
     start = torch.empty(counts.shape[1], WIDTH).uniform_(-1 / WIDTH, 1 / WIDTH, generator=generator)  # (buckets, width)
     best = None
     for epochs, rate in TRIALS:
-        model = _train(_Bag(start.clone(), classes), counts, labels, rate, epochs)
+        with training_threads(1):  # a step is too small to be divided
+            model = _train(_Bag(start.clone(), classes), counts, labels, rate, epochs)
         right = share_right(_labels(model, unseen), validation.labels)
         if best is None or right > best[0]:
             best = right, model, {"learning_rate": rate, "epochs": epochs}

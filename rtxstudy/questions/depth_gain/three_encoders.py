@@ -101,7 +101,8 @@ def draw(study: Study, compared: ThreeEncoders) -> Drawing:
         compared.verdicts,
         alt="A row for each task and way of training: what the deep encoder and the loop gain over the "
         "shallow one, with intervals.",
-        caption="Paired by seed and by test text; the intervals cover new seeds and new texts.",
+        caption="Paired by seed and by test text; the intervals cover new seeds and new texts. TF-IDF reads whole texts, also "
+        "where the encoders read their beginning.",
     )
 
 

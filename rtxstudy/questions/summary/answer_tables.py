@@ -83,6 +83,7 @@ def draw_depth(study: Study, tables: AnswerTables) -> Drawing:
         alt="A row for each task and way of training, sorted by depth gain: what the deep encoder and "
         "the loop gain over the shallow one, with intervals; loop − deep, the share kept, and "
         "loop − counting words as columns.",
+        caption="TF-IDF reads whole texts, also where the encoders read their beginning.",
     )
 
 
