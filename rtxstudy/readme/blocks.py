@@ -71,16 +71,16 @@ def drawing() -> str:
 
 
 def finding_claims() -> list[Claim]:
-    """The claims of the README: the verdict, counting words on Yelp, pretraining, what to use, and what was not run."""
+    """The claims of the README: the verdict, what a loop saves, counting words on Yelp, pretraining, and what was not run."""
     gains, tables = findings()["depth_gains"], findings()
     verdict = depth_claims.verdict(gains)
     return [
         *verdict[:2],
         depth_claims.one_seed_less(gains),
+        cost_claims.saves(models()),
         *verdict[2:],
         depth_claims.yelp(gains, table("same_tokens")),
         pretraining_claims.reached(tables["comparisons"], models()),
-        cost_claims.use(models(), validation_rows())[0],
         *limit_claims.missing(left_to_run()),
     ]
 

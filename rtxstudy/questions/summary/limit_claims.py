@@ -102,11 +102,9 @@ def missing(table: pd.DataFrame) -> list[Claim]:
         return []
     return [
         claim(
-            "**Not run:** {runs:,} trainings, {hours:,.0f} core-hours "
-            "([which](docs/findings.md#what-was-not-run)).",
+            "**Not run:** {runs:,} trainings ([which](docs/findings.md#what-was-not-run)).",
             holds=table["runs"].sum() > 0,
             runs=int(table["runs"].sum()),
-            hours=table["core_hours"].sum(),
         )
     ]
 
