@@ -932,7 +932,7 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
 
 def test_ctrl_c_gives_the_answer_of_what_is_finished_with_the_same_fields(csv, tmp_path: Path) -> None:
     environment = os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "empty"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "rtx", "compare", str(csv(told(4000))), "--minutes", "9", "--out", "out", "--json"]
+    command = [sys.executable, "-m", "rtx", "compare", str(csv(told(4000))), "--minutes", "9", "--all", "--out", "out", "--json"]
     started = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

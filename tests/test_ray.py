@@ -581,12 +581,12 @@ def test_workers_are_tuned(home: Path, nodes, hooked: Callable, monkeypatch: pyt
 
     for name in process.SETTINGS:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "77")
+    monkeypatch.setenv("GOMP_SPINCOUNT", "77")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))  # to find test_process
     hooked(hook)
     cluster.train_all({str(spec.seed): spec for spec in seeds(0, 1)}, paths.runs_dir(), lambda line: None)
     for told in metrics_of(paths.runs_dir(), ("0", "1")):
-        assert told["at_start"] == process.SETTINGS | {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "77"} and told["released"] < 10
+        assert told["at_start"] == process.SETTINGS | {"GOMP_SPINCOUNT": "77"} and told["released"] < 10
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
