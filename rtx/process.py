@@ -25,6 +25,10 @@ SETTINGS = {
     # that are not scheduled. Threads that sleep at once are slow to wake for the next product, so they spin 3,000 times first.
     "OMP_WAIT_POLICY": "PASSIVE",
     "GOMP_SPINCOUNT": "3000",
+    # oneDNN compiles a matrix product for each shape and keeps 1,024 of them by default. Batches without padding have a shape
+    # for every length of text. More products are faster for them; but each is held with its buffers, and a training that mixes
+    # lengths has new shapes at every step (LOG.md).
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1536",
     "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime would report its use to its makers, and leave a file in TMPDIR
 }
 LEAST_FILES = 64  # that a process must be allowed to have open

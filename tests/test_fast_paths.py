@@ -49,7 +49,7 @@ NO_CHANCE = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropou
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "3000"}),
+        ({}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "3000", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1536"}),
         ({"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}),
         ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": None}),
     ],
