@@ -39,8 +39,10 @@ def same_tokens(study: Study) -> pd.DataFrame:
 
 
 def on_cut_texts(data: Prepared) -> pd.DataFrame:
-    """The rows of :func:`same_tokens` for one task; none where fewer than :data:`LEAST_CUT` of the test texts are "
-    "cut, or of pairs."""
+    """The rows of :func:`same_tokens` for one task.
+
+    There are none where fewer than :data:`LEAST_CUT` of the test texts are cut, and none of pairs.
+    """
     limit = data.spec.max_length
     share = float((data.rows("test")["tokens"] > limit).mean())
     if share < LEAST_CUT or data.splits["test"].separator is not None:

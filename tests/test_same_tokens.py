@@ -49,11 +49,11 @@ def test_texts_within_the_limit_are_not_counted_again(late: Prepared, monkeypatc
 
 
 def test_the_sentences_follow_the_table() -> None:
-    row = {"data": "Yelp", "way": "MiniLM, 4 layers", "cut": 0.4, "limit": 128, "words": 0.92, "cut_words": 0.88}
-    ends = {f"{arm}_{end}": value for arm in ("deep", "loop") for end, value in (("gain", 0.03), ("low", 0.01), ("high", 0.05))}
+    row = {"data": "Yelp", "way": "MiniLM, 4 layers", "cut": 0.4, "limit": 128, "whole_words": 0.92, "words": 0.88}
+    ends = {f"{arm}_words_{end}": x for arm in ("deep", "loop") for end, x in (("gain", 0.03), ("low", 0.01), ("high", 0.05))}
     said = " ".join(sentences(depth_claims.equal_reading(pd.DataFrame([row | ends]))))
     assert "88.0\xa0% instead of 92.0\xa0% on Yelp" in said and "are more accurate than TF-IDF" in said
-    said = " ".join(sentences(depth_claims.equal_reading(pd.DataFrame([row | ends | {"loop_low": -0.01}]))))
+    said = " ".join(sentences(depth_claims.equal_reading(pd.DataFrame([row | ends | {"loop_words_low": -0.01}]))))
     assert "On Yelp that is not shown for both." in said and "are more accurate" not in said
     assert equal_reading.readable(pd.DataFrame([row | ends]))["test texts cut"].item() == "40 % at 128 tokens"
     other = pd.DataFrame([{"limit": 128, "cut": 0.88, "whole": 0.93, "low": -0.05, "high": -0.01}] * 2)

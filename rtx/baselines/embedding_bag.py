@@ -36,12 +36,12 @@ def fit(train: Labelled, validation: Labelled, classes: int) -> Fitted:
     generator = torch.Generator().manual_seed(SEED)
     start = torch.empty(counts.shape[1], WIDTH).uniform_(-1 / WIDTH, 1 / WIDTH, generator=generator)  # (buckets, width)
     best = None
-    for epochs, rate in TRIALS:
-        with training_threads(1):  # a step is too small to be divided
+    with training_threads(1):  # a step is too small to be divided
+        for epochs, rate in TRIALS:
             model = _train(_Bag(start.clone(), classes), counts, labels, rate, epochs)
-        right = share_right(_labels(model, unseen), validation.labels)
-        if best is None or right > best[0]:
-            best = right, model, {"learning_rate": rate, "epochs": epochs}
+            right = share_right(_labels(model, unseen), validation.labels)
+            if best is None or right > best[0]:
+                best = right, model, {"learning_rate": rate, "epochs": epochs}
     right, model, chosen = best
 
     def predict(texts: Sequence[Text]) -> np.ndarray:

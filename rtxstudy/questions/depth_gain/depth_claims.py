@@ -50,6 +50,11 @@ def tasks(table: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(table["data"]))
 
 
+def _on(text: str, rows: pd.DataFrame) -> Claim:
+    """A sentence about the tasks of some rows, which it names; without rows it has no data."""
+    return claim(text, named=listed(tasks(rows)) or None)
+
+
 # ------------------------------------------------------------------------------------------- the summary
 
 
@@ -144,9 +149,7 @@ def one_seed_less(gains: pd.DataFrame) -> Claim:
     table = shown(gains)
     replaced = table[table["verdict"] == "replaces"]
     shaky = replaced[replaced[["depth_low_without", "loop_low_without"]].min(axis=1) <= 0]
-    return claim(
-        "On {named} one seed less leaves the answer open.", holds=len(shaky) > 0, named=listed(tasks(shaky)) or None
-    )
+    return _on("On {named} one seed less leaves the answer open.", shaky)
 
 
 def open_questions(gains: pd.DataFrame) -> list[Claim]:
@@ -154,16 +157,8 @@ def open_questions(gains: pd.DataFrame) -> list[Claim]:
     table = shown(gains)
     unsettled = table[table["verdict"].isin(["not settled", "below"])]
     return [
-        claim(
-            "**Open:** whether a loop loses more than a point to the deep encoder on {named}.",
-            holds=len(unsettled) > 0,
-            named=listed(tasks(unsettled)) or None,
-        ),
-        claim(
-            "The loop is shown to be less accurate on {named}.",
-            holds=bool((unsettled["verdict"] == "below").any()),
-            named=listed(tasks(unsettled[unsettled["verdict"] == "below"])) or None,
-        ),
+        _on("**Open:** whether a loop loses more than a point to the deep encoder on {named}.", unsettled),
+        _on("The loop is shown to be less accurate on {named}.", unsettled[unsettled["verdict"] == "below"]),
         one_seed_less(gains),
     ]
 
@@ -332,8 +327,8 @@ def equal_reading(table: pd.DataFrame) -> list[Claim]:
     ``table``: of :func:`rtxstudy.questions.depth_gain.equal_reading.beside`.
     """
     once = table.drop_duplicates("data")
-    instead = [f"{percent(one.cut_words)} instead of {percent(one.words)} on {one.data}" for one in once.itertuples()]
-    both = table[(table["deep_low"] > 0) & (table["loop_low"] > 0)]
+    instead = [f"{percent(one.words)} instead of {percent(one.whole_words)} on {one.data}" for one in once.itertuples()]
+    both = table[(table["deep_words_low"] > 0) & (table["loop_words_low"] > 0)]
     rest = table.drop(both.index)
     return [
         claim(
@@ -342,16 +337,8 @@ def equal_reading(table: pd.DataFrame) -> list[Claim]:
             holds=True,
             instead=listed(instead) or None,
         ),
-        claim(
-            "The deep encoder and the loop are more accurate than TF-IDF on the same tokens on {named}.",
-            holds=len(both) > 0,
-            named=listed(tasks(both)) or None,
-        ),
-        claim(
-            "On {named} that is not shown for both.",
-            holds=len(rest) > 0,
-            named=listed(tasks(rest)) or None,
-        ),
+        _on("The deep encoder and the loop are more accurate than TF-IDF on the same tokens on {named}.", both),
+        _on("On {named} that is not shown for both.", rest),
     ]
 
 
@@ -364,11 +351,7 @@ def flat_tasks(gains: pd.DataFrame) -> list[Claim]:
     beaten = flat[flat["depth_high"] < 0]
     inference = row(table, id="snli", regime="made from a pretrained encoder")
     return [
-        claim(
-            "**Depth is not shown to pay, in any way of training, on** {named}: there is nothing to replace.",
-            holds=len(never) > 0,
-            named=listed(tasks(never)) or None,
-        ),
+        _on("**Depth is not shown to pay, in any way of training, on** {named}: there is nothing to replace.", never),
         claim(
             "From nothing on {named} the deep encoder is less accurate than the shallow one ({interval}).",
             holds=len(beaten) == 1,

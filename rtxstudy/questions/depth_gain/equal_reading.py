@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtx.baselines.counting_words import NAME
 from rtxstudy import names
 from rtxstudy.absent import Absent
-from rtxstudy.comparisons import against_fit
 from rtxstudy.numbers import percent, with_ends
+from rtxstudy.questions.depth_gain import gains
 from rtxstudy.questions.depth_gain.depth_claims import way
 from rtxstudy.questions.depth_gain.three_encoders import ThreeEncoders
 from rtxstudy.same_tokens import same_tokens
@@ -22,21 +21,16 @@ if TYPE_CHECKING:
 def beside(study: Study, compared: ThreeEncoders) -> pd.DataFrame | Absent:
     """Deep encoder and loop minus TF-IDF on the same tokens, a row for each comparison of a task that is cut.
 
-    Columns: ``data``, ``way``, ``cut``, ``limit``, ``words`` (accuracy of TF-IDF on whole texts), ``cut_words`` (on the same
-    tokens), and for ``deep`` and ``loop`` ``…_gain``, ``…_low`` and ``…_high``.
+    Columns: ``data``, ``way``, ``cut`` and ``limit`` as in :func:`rtxstudy.same_tokens.same_tokens`, ``whole_words`` (accuracy of
+    TF-IDF on whole texts), and those of :func:`rtxstudy.questions.depth_gain.gains.beside_words` on the same tokens.
     """
     table = study.ask(same_tokens)
-    fits = {} if table.empty else {fit["data"]: fit for fit in table[table["model"] == NAME].to_dict("records")}
+    fits = {} if table.empty else dict(iter(table.groupby("data")))
     rows = []
     for trio, (deep, _, loop), gain in zip(compared.trios, compared.arms, compared.gains.to_dict("records"), strict=False):
-        if (fit := fits.get(gain["data"])) is None:
-            continue
-        row = {"data": names.short(gain["data"]), "way": way(trio.regime), "cut": fit["cut"], "limit": fit["limit"]}
-        row |= {"words": gain["words"], "cut_words": fit["accuracy"]}
-        for arm, runs in (("deep", deep), ("loop", loop)):
-            difference = against_fit(runs, pd.Series(fit))
-            row |= {f"{arm}_gain": difference["difference"], f"{arm}_low": difference["low"], f"{arm}_high": difference["high"]}
-        rows.append(row)
+        if (of_task := fits.get(gain["data"])) is not None:
+            row = {"data": names.short(gain["data"]), "way": way(trio.regime), "whole_words": gain["words"]}
+            rows.append(row | of_task[["cut", "limit"]].iloc[0].to_dict() | gains.beside_words(deep, loop, of_task))
     return pd.DataFrame(rows) if rows else Absent("The texts of this profile's tasks are not cut, or were not counted again.")
 
 
@@ -48,10 +42,10 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
                 "task": one["data"],
                 "trained": one["way"],
                 "test texts cut": f"{100 * one['cut']:.0f} % at {one['limit']:.0f} tokens",
-                "TF-IDF, whole texts": percent(one["words"]),
-                "TF-IDF, same tokens": percent(one["cut_words"]),
-                "deep − TF-IDF, same tokens": with_ends(one["deep_gain"], one["deep_low"], one["deep_high"]),
-                "loop − TF-IDF, same tokens": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
+                "TF-IDF, whole texts": percent(one["whole_words"]),
+                "TF-IDF, same tokens": percent(one["words"]),
+                "deep − TF-IDF, same tokens": with_ends(*(one[f"deep_words_{end}"] for end in ("gain", "low", "high"))),
+                "loop − TF-IDF, same tokens": with_ends(*(one[f"loop_words_{end}"] for end in ("gain", "low", "high"))),
             }
             for one in table.to_dict("records")
         ]

@@ -46,7 +46,7 @@ def saves(glance: pd.DataFrame) -> Claim:
     loop, deep = row(glance, model=MINILM_LOOP), row(glance, model=MINILM)
     return claim(
         "**A loop saves memory and no time:** MiniLM's has {loop:.0f} MB instead of {deep:.0f}.",
-        holds=bool(loop) and 0.8 < loop.ms_in_batch / deep.ms_in_batch < 1.25 and loop.megabytes < deep.megabytes,
+        holds=0.8 < loop.ms_in_batch / deep.ms_in_batch < 1.25 and loop.megabytes < deep.megabytes,
         loop=loop.megabytes,
         deep=deep.megabytes,
     )
