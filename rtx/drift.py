@@ -1,6 +1,7 @@
 """Whether later texts are still like those that a model was tested on: their length, their words, and the model's certainty.
 
-What is kept of the earlier texts are numbers and hashes of words, and no text.
+A model of `rtx compare` keeps numbers and hashes of words of the earlier texts, and no text. A run of `rtx train` keeps nothing
+of them, so its prepared data are read, where they are on this machine.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import numpy as np
 import pandas as pd
 from safetensors.numpy import load_file, save_file
 
+from rtx import archive
 from rtx.classifiers.words import WORD
-from rtxlib.data.rows import Text, sides
+from rtxlib.data.rows import Text, sides, texts_of
+from rtxlib.runs import seen
+from rtxlib.runs.store import Run
 
 FILE = "earlier_texts.safetensors"
 MOST_WORDS = 50_000  # the most frequent words of the training texts that count as known
@@ -49,26 +53,41 @@ def _numbers(texts: Sequence[Text], p: np.ndarray, known: np.ndarray) -> dict[st
     }
 
 
-def write(folder: Path, training: Sequence[Text], texts: Sequence[Text], p: np.ndarray) -> None:
-    """Keep what later texts are compared with. texts: cleaned, not trained on; p: (texts, labels) what the model answers."""
+def _earlier(training: Sequence[Text], texts: Sequence[Text], p: np.ndarray) -> dict[str, np.ndarray]:
+    """What later texts are compared with: the known words, and the numbers of some texts that were not trained on."""
     counts = Counter(word for text in training for word in _words(text))
     known = np.unique(_hashes([word for word, _ in counts.most_common(MOST_WORDS)]))
-    numbers = _numbers(texts[:MOST_TEXTS], p[:MOST_TEXTS], known)
-    save_file({"known": known, **numbers}, folder / FILE)
+    return {"known": known, **_numbers(texts[:MOST_TEXTS], p[:MOST_TEXTS], known)}
 
 
-def compare(folder: Path, texts: Sequence[Text], p: np.ndarray) -> dict[str, Any] | None:
-    """How later texts differ from the earlier ones; None where nothing was kept, or the texts are fewer than :data:`FEWEST`.
+def write(folder: Path, training: Sequence[Text], texts: Sequence[Text], p: np.ndarray) -> None:
+    """Keep what later texts are compared with. texts: cleaned, not trained on; p: (texts, labels) what the model answers."""
+    save_file(_earlier(training, texts, p), folder / FILE)
+
+
+def _read(run: Run) -> dict[str, np.ndarray] | None:
+    """What is kept of a run's earlier texts, or found in its prepared data; None where this machine has neither."""
+    if (run.path / FILE).is_file():
+        return load_file(run.path / FILE)
+    if (folder := seen.prepared_folder(run)) is None or not (run.path / "predictions.parquet").is_file():
+        return None
+    training, tested = (texts_of(pd.read_parquet(folder / f"{split}.parquet")) for split in ("train", "test"))
+    answers = archive.part(run, "predictions")
+    return _earlier(training, tested, answers[[f"p_{name}" for name in run.spec["label_names"]]].to_numpy())
+
+
+def compare(run: Run, texts: Sequence[Text], p: np.ndarray) -> dict[str, Any] | None:
+    """How later texts differ from those that a run was tested on; None where this machine does not have them, or the later texts
+    are fewer than :data:`FEWEST`.
 
     texts: cleaned; p: (texts, labels) what the model answers. Returns ``drifted``, and for ``length`` (words of a text, the
     median), ``unknown`` (share of words, the mean) and ``certainty`` (largest probability, the mean) a dictionary of ``before``,
     ``now``, ``statistic`` (Kolmogorov-Smirnov) and ``shifted``.
     """
-    if not (folder / FILE).is_file() or len(texts) < FEWEST:
+    if len(texts) < FEWEST or run.path is None or (earlier := _read(run)) is None:
         return None
     from scipy.stats import ks_2samp  # here, because it takes a second to import
 
-    earlier = load_file(folder / FILE)
     later, changes = _numbers(texts, p, earlier["known"]), {}
     for name, middle in (("length", np.median), ("unknown", np.mean), ("certainty", np.mean)):
         test = ks_2samp(earlier[name], later[name])

@@ -71,7 +71,7 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
     ``in_validation``, the numbers of texts that it was trained on and chosen on; and of these ``n_seen`` texts the same scores
     under names that end in ``_seen``. Scores of no texts are left out. ``overlap_checked`` is False when it is not known which
     texts the run has seen; then all texts count as unseen. ``drift`` (:func:`rtx.drift.compare`) says how the unseen
-    texts differ from those that the run was tested on; models of `rtx compare` have it.
+    texts differ from those that the run was tested on, where these are known on this machine.
 
     Raises InputError when there is no text, when the numbers of texts and labels differ, or for a label that the run does not
     know.
@@ -95,7 +95,7 @@ def evaluate(run: Run, texts: Sequence[Text], labels: Sequence[str]) -> dict[str
         of_seen = classification_report(numbers[~unseen], guesses[~unseen], names) | {"n": int((~unseen).sum())}
         scores |= {f"{name}_seen": score for name, score in of_seen.items()}
     new = np.flatnonzero(unseen)
-    if run.path is not None and (shift := drift.compare(run.path, [cleaned[row] for row in new], p[new])) is not None:
+    if (shift := drift.compare(run, [cleaned[row] for row in new], p[new])) is not None:
         scores["drift"] = shift
     return scores
 

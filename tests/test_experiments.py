@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from test_cli import SMALL
 
-from rtx import archive, use
+from rtx import archive, drift, use
 from rtx.baselines import counting_words as classical
 from rtx.executors import execute, local
 from rtxlib import paths
@@ -143,6 +143,15 @@ def test_evaluate_scores_by_label_name_and_refuses_a_stranger(run) -> None:
     assert scores["accuracy"] == pytest.approx(run.metrics["accuracy"]) and scores["n"] == len(data)
     with pytest.raises(InputError, match="'meh'"):
         use.evaluate(run, ["a film"], ["meh"])
+
+
+def test_texts_that_drift_from_the_prepared_data_of_a_run_are_told(run) -> None:
+    data = prepare(DATA, paths.prepared_dir()).rows("test")
+    texts, labels = data["text"].tolist(), data["label_name"].tolist()
+    assert len(texts) >= drift.FEWEST and use.evaluate(run, texts, labels)["drift"]["drifted"] is False
+    changed = use.evaluate(run, [f"quite another story {text} and then some more" for text in texts], labels)["drift"]
+    assert changed["length"]["shifted"] and changed["length"]["now"] == changed["length"]["before"] + 7
+    assert "they are longer" in drift.sentence(changed)
 
 
 def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> None:

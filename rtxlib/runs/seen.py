@@ -47,7 +47,7 @@ def splits_of(run: Run, cleaned: Sequence[Text]) -> np.ndarray | None:
         kinds = {name: str(kind) for name, kind in table.dtypes.items()}
         if kinds.get(column) != "uint64" or not set(table.get("split", [""])) <= {*SPLITS} or table[column].duplicated().any():
             raise store.damaged(run.key, run.path, f"{FILE} is no table of hashes and splits")
-    elif (folder := _prepared_folder(run)) is not None:
+    elif (folder := prepared_folder(run)) is not None:
         table = _table([texts_of(pd.read_parquet(folder / f"{split}.parquet")) for split in SPLITS])
     else:
         return None
@@ -55,7 +55,7 @@ def splits_of(run: Run, cleaned: Sequence[Text]) -> np.ndarray | None:
     return hashes.map(table.set_index(column)["split"].astype(str)).fillna("").to_numpy(dtype=object)
 
 
-def _prepared_folder(run: Run) -> Path | None:
+def prepared_folder(run: Run) -> Path | None:
     """The prepared data that a run was trained on, known by their fingerprint, if they are here and undamaged."""
     for file in paths.prepared_dir().glob("*/data.json"):
         try:
