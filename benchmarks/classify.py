@@ -4,8 +4,8 @@
 
 Each tool is used as its own documentation tells. The files have the columns text and label. WORK is a folder for whatever the
 tool writes. The last line of output is JSON: accuracy, seconds (from start to the trained model), peak_mb (memory of this
-process), mb (the model's files), texts_per_second (of labelling the test texts), versions, settings. Only the tool's own
-libraries are imported, because none of ours is in its environment.
+process), mb (the model's files), texts_per_second (of labelling the test texts), versions, settings; of ours also eight_bits.
+Only the tool's own libraries are imported, because none of ours is in its environment.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -66,7 +67,7 @@ def fasttext(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
         answers, _ = model.predict([" ".join(text.lower().split()) for text in given])
         return [names[int(answer[0].removeprefix("__label__"))] for answer in answers]
 
-    return predict, (work / "model.bin").stat().st_size / 1e6, f"autotune for {minutes:g} minutes on a fifth of the rows"
+    return predict, (work / "model.bin").stat().st_size / 1e6, "autotune by a fifth of the rows"
 
 
 def model2vec(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
@@ -88,6 +89,47 @@ def model2vec(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     return lambda given: [str(label) for label in model.predict(given)], megabytes(work / "model"), f"vectors: {vectors}"
 
 
+def autogluon(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
+    """AutoGluon's predictor for texts, which fine-tunes MiniLM here as all others do, in the given time."""
+    import pandas as pd
+
+    declare_image_operators()
+    from autogluon.multimodal import MultiModalPredictor
+
+    model = MultiModalPredictor(label="label", path=str(work / "model"), verbosity=1)
+    model.fit(
+        pd.DataFrame({"text": train[0], "label": train[1]}),
+        time_limit=60 * minutes,
+        hyperparameters={"model.hf_text.checkpoint_name": MINILM},
+    )
+
+    def predict(given: list[str]) -> list[str]:
+        return [str(label) for label in model.predict(pd.DataFrame({"text": given}), as_pandas=False)]
+
+    return predict, megabytes(work / "model"), "MiniLM fine-tuned"
+
+
+def declare_image_operators() -> None:
+    """Let torchvision be imported beside a CPU build of torch, where its wheel's operators on images cannot be loaded.
+
+    AutoGluon imports it and calls none of them for texts.
+    """
+    import re
+    from importlib.util import find_spec
+
+    import torch
+
+    package = Path(find_spec("torchvision").submodule_search_locations[0])
+    try:
+        torch.ops.load_library(str(package / "_C.so"))
+    except OSError:
+        named = re.findall(r'(?:register_meta\("|torchvision::)(\w+)"', (package / "_meta_registrations.py").read_text())
+        torchvision = torch.library.Library("torchvision", "DEF")
+        for name in sorted(set(named)):
+            torchvision.define(f"{name}(Tensor images) -> Tensor")
+        torch.torchvision_operators = torchvision  # they are gone when the library object is
+
+
 def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     """``rtx compare --test`` without its notebook and report: what it takes, trained and chosen in the same minutes.
 
@@ -104,14 +146,16 @@ def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     comparison = Comparison.open(options)
     comparison.race()
     chosen = comparison.choose()
+    comparison.hand_over()
     name = chosen.taken or str(chosen.table["model"].iloc[0])
+    how = f"took {name}" if chosen.taken else f"found none that is shown to have learnt; first in its table is {name}"
     model, names = comparison.open_model(name), comparison.texts.label_names
     size = float(chosen.table.set_index("model")["mb"][name])
 
     def predict(given: list[str]) -> list[str]:
         return [names[number] for number in model.probabilities(clean_texts(given, **CLEANING)).argmax(axis=1)]
 
-    return predict, size, f"{minutes:g} minutes, took {name}"
+    return predict, size, how
 
 
 TOOLS: dict[str, tuple[Callable[[Rows, Path, float, Path], Learnt], tuple[str, ...]]] = {  # tool → function, its packages
@@ -119,6 +163,7 @@ TOOLS: dict[str, tuple[Callable[[Rows, Path, float, Path], Learnt], tuple[str, .
     "setfit": (setfit, ("setfit", "sentence-transformers", "transformers", "torch")),
     "fasttext": (fasttext, ("fasttext-wheel", "numpy")),  # its predict needs numpy below 2
     "model2vec": (model2vec, ("model2vec", "torch")),
+    "autogluon": (autogluon, ("autogluon.multimodal", "transformers", "torch")),
 }
 
 
@@ -149,29 +194,46 @@ def write(file: Path, rows: Rows) -> None:
 
 
 def measured(tool: str, train: Path, test: Path, minutes: float, work: Path) -> dict[str, Any]:
-    """Train a tool and label the test texts with it."""
+    """Train a tool and label the test texts with it. Of ours also what `rtx export --int8` writes is measured."""
     learn, packages = TOOLS[tool]
     work.mkdir(parents=True, exist_ok=True)
-    texts, labels = read(test)
+    rows = read(test)
     begun = time.perf_counter()
     predict, size, settings = learn(read(train), test, minutes, work)
     seconds = time.perf_counter() - begun
+    record = {
+        **tested(predict, *rows),
+        "n_test": len(rows[0]),
+        "seconds": seconds,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "mb": size,
+        "settings": settings,
+        "versions": ", ".join(f"{name} {version(name)}" for name in packages),
+    }
+    if tool == "ours" and (work / "out" / "model").is_dir():
+        record["eight_bits"] = eight_bits(work / "out" / "model", work / "eight", rows)
+    return record
+
+
+def tested(predict: Callable[[list[str]], list[str]], texts: list[str], labels: list[str]) -> dict[str, float]:
+    """How right the answers to the test texts are, and how fast they come."""
     predict(texts[:8])  # warm
     begun = time.perf_counter()
     answers = predict(texts)
     rate = len(texts) / (time.perf_counter() - begun)
     right = [a == b for a, b in zip(answers, labels, strict=True)]
-    return {
-        "accuracy": sum(right) / len(right),
-        "macro_f1": macro_f1(labels, answers),
-        "n_test": len(right),
-        "seconds": seconds,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "mb": size,
-        "texts_per_second": rate,
-        "settings": settings,
-        "versions": ", ".join(f"{name} {version(name)}" for name in packages),
-    }
+    return {"accuracy": sum(right) / len(right), "macro_f1": macro_f1(labels, answers), "texts_per_second": rate}
+
+
+def eight_bits(model: Path, out: Path, test: Rows) -> dict[str, float]:
+    """The same numbers of the model as `rtx export --int8` writes it, and its megabytes."""
+    from rtx.export import opened
+
+    subprocess.run([sys.executable, "-m", "rtx", "export", model, "--int8", "--out", out], check=True, stdout=sys.stderr)
+    exported = opened.Opened(out)
+    names = exported.spec["label_names"]
+    answers = tested(lambda given: [names[number] for number in exported.probabilities(given).argmax(axis=1)], *test)
+    return answers | {"mb": megabytes(out)}
 
 
 def macro_f1(labels: list[str], answers: list[str]) -> float:

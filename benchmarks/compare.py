@@ -1,6 +1,7 @@
-"""What a user would take instead of ``rtx compare``: SetFit, fastText with autotune, and model2vec's classifier.
+"""What a user would take instead of ``rtx compare``: SetFit, fastText with autotune, model2vec's classifier, and AutoGluon.
 
-    python -m benchmarks.compare [--minutes 5] [--data sst2-64 sms …] [--setfit PYTHON] [--fasttext PYTHON] [--model2vec PYTHON]
+    python -m benchmarks.compare [--minutes 5] [--data sst2-64 sms …] [--draws 0 1 2] [--tools ours setfit …]
+                                 [--setfit PYTHON] [--fasttext PYTHON] [--model2vec PYTHON] [--autogluon PYTHON]
 
 Each peer lives in an environment of its own, because its release may need other versions of the same libraries. PYTHON is the
 interpreter of that environment. A peer without one is named as not measured. How the environments are made:
@@ -8,17 +9,21 @@ interpreter of that environment. A peer without one is named as not measured. Ho
     python -m venv E && E/bin/pip install setfit                            # --setfit E/bin/python
     python -m venv E && E/bin/pip install fasttext-wheel "numpy<2"          # --fasttext E/bin/python
     python -m venv E && E/bin/pip install "model2vec[distill,quantization,train]"   # --model2vec E/bin/python
+    python -m venv E && E/bin/pip install autogluon.multimodal              # --autogluon E/bin/python
 
 All tools get the same training and test rows, the same minutes and the same number of threads, one after another. The rows of the
 table go to ``reports/benchmark_compare.json``; a call keeps those that it does not measure again. The machine must be quiet.
+``python -m benchmarks.scale --write`` puts the table into docs/speed.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,9 +38,12 @@ from rtxlib import paths
 from rtxlib.errors import InputError, nearest
 from rtxlib.runs import store
 
+FILE = paths.root() / "reports" / "benchmark_compare.json"
 PROGRAM = Path(__file__).with_name("classify.py")
 TEST_SHARE, MOST_TEST = 0.2, 5000
 LATE = 4.0  # times the minutes after which a tool is stopped
+AVERAGED = ("accuracy", "macro_f1", "seconds", "peak_mb", "mb", "texts_per_second")
+EIGHT = ("accuracy", "macro_f1", "mb", "texts_per_second")  # of our model in eight bits
 POINTS_BEHIND = 0.005  # that ours may be below the best of the others at equal minutes
 FEW_FASTER = 3.0  # times SetFit's texts a second
 
@@ -65,14 +73,19 @@ DATA = {
 }
 
 
-def rows_of(data: Data) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training and test rows, columns text and label. Raises InputError when the Hub does not answer."""
+def rows_of(data: Data, draw: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training and test rows, columns text and label. Raises InputError when the Hub does not answer.
+
+    draw: which training rows are drawn where there are more; the test rows are always the same.
+    """
     train = table_of(data.repo, data.train, data.text, data.label).sample(frac=1, random_state=0)
     if data.test is None:
         held = min(MOST_TEST, int(TEST_SHARE * len(train)))
         test, train = train.iloc[:held], train.iloc[held:]
     else:
         test = table_of(data.repo, data.test, data.text, data.label).head(MOST_TEST)
+    if draw:
+        train = train.sample(frac=1, random_state=draw)
     if data.each is not None:
         train = train.groupby("label").head(data.each)
     return train.head(data.rows or len(train)), test
@@ -95,9 +108,9 @@ def table_of(repo: str, split: str, text: str, label: str) -> pd.DataFrame:
     return pd.DataFrame({"text": table[text].astype(str), "label": table[label].astype(str)})
 
 
-def measured(python: str, tool: str, data: Data, minutes: float) -> dict[str, Any]:
+def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> dict[str, Any]:
     """The row of one tool on one data set. Where it could not be measured, the row says why."""
-    train, test = rows_of(data)
+    train, test = rows_of(data, draw)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         for name, table in (("train", train), ("test", test)):
@@ -123,8 +136,30 @@ def there(python: str | None, tool: str) -> str:
     return f"not measured: {tried.stderr.strip().splitlines()[-1]}" if tried.returncode else ""
 
 
+def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each data set, number of minutes and tool: numbers are means over the draws, ``n`` of them.
+
+    ``spread``: the standard deviation of the accuracy over the draws; None of a single one.
+    """
+    joined = []
+    for name, minutes, tool in dict.fromkeys((row["data"], row["minutes"], row["tool"]) for row in rows):
+        every = [row for row in rows if (row["data"], row["minutes"], row["tool"]) == (name, minutes, tool)]
+        same = [row for row in every if "accuracy" in row]
+        if not same:
+            joined.append(every[-1])
+            continue
+        numbers = {key: statistics.mean(row[key] for row in same) for key in AVERAGED}
+        spread = statistics.stdev(row["accuracy"] for row in same) if len(same) > 1 else None
+        eight = [row["eight_bits"] for row in same if "eight_bits" in row]
+        numbers["eight_bits"] = {key: statistics.mean(one[key] for one in eight) for key in EIGHT} if eight else None
+        took = ", ".join(dict.fromkeys(row["settings"] for row in same))
+        joined.append(same[0] | numbers | {"settings": took, "n": len(same), "spread": spread})
+    order = {name: place for place, name in enumerate((*DATA, *TOOLS))}
+    return sorted(joined, key=lambda row: (row["minutes"], order[row["data"]], order[row["tool"]]))
+
+
 def verdicts(rows: list[dict[str, Any]]) -> list[str]:
-    """Whether the aims are met, for each data set and number of minutes at which a peer was measured."""
+    """Whether the aims are met, for each data set and number of minutes at which a peer was measured. rows: of :func:`means`."""
     sentences = []
     for name, minutes in dict.fromkeys((row["data"], row["minutes"]) for row in rows):
         same = [row for row in rows if (row["data"], row["minutes"]) == (name, minutes) and "accuracy" in row]
@@ -139,8 +174,16 @@ def verdicts(rows: list[dict[str, Any]]) -> list[str]:
         sentences.append(f"{where}: {-100 * behind:+.1f} points beside {best}, the best of the others (aim {word}).")
         if "setfit" in by_tool:
             ours, setfit = by_tool["ours"], by_tool["setfit"]
-            ratio = ours["texts_per_second"] / setfit["texts_per_second"]
-            sentences.append(f"{where}: {ratio:.1f} times SetFit's texts a second (aim {FEW_FASTER:g}).")
+            for way, one in (("", ours), (" in eight bits", ours["eight_bits"])):
+                if one is None:
+                    continue
+                ratio = one["texts_per_second"] / setfit["texts_per_second"]
+                gain = 100 * (one["accuracy"] - setfit["accuracy"])
+                word = "met" if ratio >= FEW_FASTER and gain >= -100 * POINTS_BEHIND else "missed"
+                sentences.append(
+                    f"{where}{way}: {ratio:.1f} times SetFit's texts a second, {gain:+.1f} points beside it (aim {word}: "
+                    f"{FEW_FASTER:g} times within half a point)."
+                )
             if DATA[name].each is not None:
                 gain = 100 * (ours["accuracy"] - setfit["accuracy"])
                 word = "met" if gain >= 0 else "missed"
@@ -152,7 +195,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description="rtx compare beside its peers.")
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--data", nargs="+", default=list(DATA), help=", ".join(DATA))
-    parser.add_argument("--out", type=Path, default=paths.root() / "reports" / "benchmark_compare.json")
+    parser.add_argument("--draws", nargs="+", type=int, default=[0], help="which draws of the training rows")
+    parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS)
+    parser.add_argument("--out", type=Path, default=FILE)
     for tool in TOOLS:
         if tool != "ours":
             parser.add_argument(f"--{tool}", metavar="PYTHON", help=f"the Python of {tool}'s environment")
@@ -161,22 +206,24 @@ def main() -> None:
         if name not in DATA:
             raise InputError(f"There are no data '{name}'; there are {', '.join(DATA)}.{nearest(name, DATA)}")
     pythons = {tool: sys.executable if tool == "ours" else getattr(arguments, tool) for tool in TOOLS}
-    missing = {tool: why for tool in TOOLS if tool != "ours" and (why := there(pythons[tool], tool))}
+    missing = {tool: why for tool in arguments.tools if tool != "ours" and (why := there(pythons[tool], tool))}
     rows = json.loads(arguments.out.read_text())["rows"] if arguments.out.is_file() else []
-    for name in arguments.data:
-        for tool in TOOLS:
-            absent = missing.get(tool)
-            result = {"why": absent} if absent else measured(pythons[tool], tool, DATA[name], arguments.minutes)
-            row = {"data": name, "tool": tool, "minutes": arguments.minutes, "measured": f"{datetime.date.today()}", **result}
-            same = (name, tool, arguments.minutes)
-            rows = [old for old in rows if (old["data"], old["tool"], old["minutes"]) != same] + [row]
-            arguments.out.parent.mkdir(parents=True, exist_ok=True)
-            store.write_json(arguments.out, {"machine": f"{machine()}, {os.cpu_count()} threads", "rows": rows})
-            print(line(row), flush=True)
-    print("\n".join(verdicts(rows)))
+    for name, draw, tool in itertools.product(arguments.data, arguments.draws, arguments.tools):
+        absent = missing.get(tool)
+        result = {"why": absent} if absent else measured(pythons[tool], tool, DATA[name], draw, arguments.minutes)
+        what = {"data": name, "draw": draw, "tool": tool, "minutes": arguments.minutes}
+        row = what | {"measured": f"{datetime.date.today()}", **result}
+        earlier = [old for old in rows if what.items() <= old.items()]
+        if not (absent and earlier):
+            rows = [old for old in rows if old not in earlier] + [row]
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        store.write_json(arguments.out, {"machine": f"{machine()}, {os.cpu_count()} threads", "rows": rows})
+        print(line(row), flush=True)
+    print("\n".join(verdicts(means(rows))))
 
 
 def line(row: dict[str, Any]) -> str:
+    """A row as a line of the output."""
     if "accuracy" not in row:
         return f"{row['data']:13} {row['tool']:10} {row['why']}"
     return (

@@ -1,4 +1,4 @@
-"""The generated tables of docs/: every comparison, and the cost of 10,000 runs and of 10⁹ texts, computed from them.
+"""The generated tables of docs/: every comparison, the peers of ``rtx compare``, and the cost of 10,000 runs and of 10⁹ texts.
 
 python -m benchmarks.scale            # prints them
 python -m benchmarks.scale --write    # puts them into the pages
@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks import compare
 from benchmarks.measure import verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,6 +110,30 @@ def comparisons() -> str:
     return "\n".join(lines)
 
 
+def instead() -> str:
+    """``rtx compare`` beside what a user would take instead of it, as Markdown, and whether the aims are met."""
+    rows = compare.means(json.loads(compare.FILE.read_text())["rows"])
+    columns = ("data, training rows", "minutes", "tool", "accuracy", "macro-F1", "minutes taken", "memory, MB", "model, MB")
+    lines = [f"| {' | '.join((*columns, 'texts/s', 'how'))} |", "| --- " * (len(columns) + 2) + "|"]
+    for row in rows:
+        given = f"{row['minutes']:g} | {row['tool']}"
+        if "accuracy" not in row:
+            lines.append(f"| {row['data']} | {given} | – | – | – | – | – | – | {row['why']} |")
+            continue
+        spread = f" ± {row['spread']:.3f} (n = {row['n']})" if row["spread"] is not None else ""
+        lines.append(
+            f"| {row['data']}, {row['train_rows']:,} | {given} | {row['accuracy']:.3f}{spread} | {row['macro_f1']:.3f} | "
+            f"{row['seconds'] / 60:.1f} | {row['peak_mb']:,.0f} | {row['mb']:.0f} | {row['texts_per_second']:,.0f} | "
+            f"{row['settings']} |"
+        )
+        if one := row["eight_bits"]:
+            lines.append(
+                f"| {row['data']}, {row['train_rows']:,} | {row['minutes']:g} | the same in eight bits | {one['accuracy']:.3f} | "
+                f"{one['macro_f1']:.3f} | – | – | {one['mb']:.0f} | {one['texts_per_second']:,.0f} | `rtx export --int8` |"
+            )
+    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in compare.verdicts(rows))])
+
+
 def page_with(page: Path) -> str:
     """The text of a page with fresh tables between its marks."""
     text = page.read_text(encoding="utf-8")
@@ -120,7 +145,7 @@ def page_with(page: Path) -> str:
     return text
 
 
-COMPUTED = {"arithmetic": arithmetic, "comparisons": comparisons}
+COMPUTED = {"arithmetic": arithmetic, "comparisons": comparisons, "instead": instead}
 
 if __name__ == "__main__":
     for page in PAGES:

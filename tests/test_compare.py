@@ -28,6 +28,7 @@ from rtx.classifiers import linear, words
 from rtx.classifiers.encoders import Frozen, Static
 from rtx.classifiers.folder import Classifier
 from rtx.classifiers.linear import Linear
+from rtx.classifiers.network import Network
 from rtx.classifiers.simple import Cascade, Majority
 from rtx.export import opened as export_opened
 from rtxlib.data import tokenization
@@ -61,7 +62,7 @@ from rtxstudy.questions.your_texts import (
 )  # fmt: skip
 from rtxstudy.questions.your_texts import rows as compare_rows
 from rtxstudy.questions.your_texts.answer import Answer
-from rtxstudy.questions.your_texts.candidates import FINE_TUNED, MAJORITY, STATIC, TUNED, WORDS, Candidate, Plan
+from rtxstudy.questions.your_texts.candidates import FINE_TUNED, MAJORITY, NAMED, STATIC, TUNED, WORDS, Candidate, Plan
 from rtxstudy.questions.your_texts.choice import Joined, Limits
 from rtxstudy.questions.your_texts.comparison import Comparison, Options
 from rtxstudy.questions.your_texts.rows import MOST_ROWS, Columns
@@ -654,6 +655,12 @@ def test_no_minutes_still_compare_the_models_that_need_none(csv, tmp_path: Path,
     assert "neither from the Hub" in done.left_out[STATIC] and "minute" in done.left_out["standard-2x128"]
 
 
+def test_sixteen_rows_are_enough_where_the_test_rows_are_given(csv, tmp_path: Path, no_hub: None) -> None:
+    found = opened(csv, told(16), test=csv(told(200, seed=5), "test.csv"))
+    done = race.run(found, tmp_path / "kept", 0)
+    assert set(done.entries) == {MAJORITY, WORDS} and len(found.rows("test")) > 100 > 17 > len(found.rows("train"))
+
+
 def test_rows_by_which_models_are_chosen_were_not_seen(csv, tmp_path: Path, no_hub: None) -> None:
     """In cross-validation a text that only one label ever has is no help: its fold has not seen it."""
     table = told(200)
@@ -688,17 +695,27 @@ def classifier_of(kind: str, texts: Texts) -> Classifier:
     return made.with_linear(linear.fit(made.vectors(texts.texts(rows)), texts.numbers(rows), labels))
 
 
+def network_of(texts: Texts, folder: Path) -> tuple[Classifier, Path]:
+    """A network that is trained for one epoch, and the folder of its run."""
+    rows = {split: texts.rows(split) for split in ("train", "test")}
+    rows["validation"] = rows["train"][:50] if texts.cross_validated else texts.rows("validation")
+    whole = networks.training(NAMED["standard-2x128"], Plan(len(rows["train"])), texts, rows, ("test",), folder)
+    spec = dataclasses.replace(whole.spec, recipe=recipe(whole.spec.recipe.name, epochs=1))
+    learnt = networks.train(dataclasses.replace(whole, spec=spec), print)
+    return Network.load(learnt.run, **learnt.settings), learnt.run
+
+
 @pytest.mark.parametrize("paired", [False, True], ids=["texts", "pairs"])
-@pytest.mark.parametrize("kind", ["majority", "words", "static", "frozen", "cascade"])
+@pytest.mark.parametrize("kind", ["majority", "words", "static", "frozen", "network", "cascade"])
 def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, paired: bool, csv, tmp_path: Path) -> None:
     """The folder answers as the model does, in the command and in its own script."""
     named = {"text_column": "one", "text_pair_column": "two"} if paired else {}
     found = opened(csv, pairs(600) if paired else told(600), **named)
-    made = classifier_of(kind, found)
+    made, run = network_of(found, tmp_path) if kind == "network" else (classifier_of(kind, found), None)
     test = found.rows("test")
     p = made.probabilities(found.texts(test))
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
-    chosen = hand_over.Chosen("MiniLM frozen", made, None, p, row, 3)
+    chosen = hand_over.Chosen("MiniLM frozen", made, run, p, row, 3)
     model = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
     done = rtx("export", model, "--int8", "--out", tmp_path / "small", "--json")
     assert done.returncode == 0, done.stderr

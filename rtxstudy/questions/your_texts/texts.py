@@ -18,7 +18,7 @@ from rtxlib.errors import InputError, few
 from rtxstudy.questions.your_texts import columns, near_duplicates, reading, rows, splitting
 from rtxstudy.questions.your_texts.rows import RAW, Columns
 
-FEWEST = 40  # rows, of all labels together
+FEWEST = 40  # rows of all labels together, where some of them are held out for the test
 UNBALANCED = 0.5  # a label with less than this share of an equal part makes the labels unbalanced
 MOST_STARS = 11  # numbers that may be a scale, such as stars or half stars
 
@@ -147,8 +147,12 @@ def open_texts(
     sentences += columns.check_labels(data["name"], label_column, name) + doubtful_labels(data["name"])
     every = set(data["name"])
     data = rows.without_rare(rows.drawn(data, sentences), sentences)
-    if (count := int((data["given"] != "test").sum())) < FEWEST:
-        raise InputError(f"{name} has {count} rows with a text and a label; at least {FEWEST} are needed.")
+    tested = test is not None or bool((data["given"] == "test").any())
+    if not tested and len(data) < FEWEST:
+        raise InputError(
+            f"{name} has {len(data)} rows with a text and a label; at least {FEWEST} are needed, or rows of their own to test on "
+            "(--test)."
+        )
     if test is not None:
         data = rows.drawn(rows.with_test(data, every - set(data["name"]), test, named, sentences), sentences)
     other = table.drop(columns=[text_column, label_column, *([text_pair_column] if text_pair_column else [])])
