@@ -699,7 +699,7 @@ def network_of(texts: Texts, folder: Path) -> tuple[Classifier, Path]:
     """A network that is trained for one epoch, and the folder of its run."""
     rows = {split: texts.rows(split) for split in ("train", "test")}
     rows["validation"] = rows["train"][:50] if texts.cross_validated else texts.rows("validation")
-    whole = networks.training(NAMED["standard-2x128"], Plan(len(rows["train"])), texts, rows, ("test",), folder)
+    whole = networks.training(NAMED["standard-2x128"], Plan(len(rows["train"]), threads=1), texts, rows, ("test",), folder)
     spec = dataclasses.replace(whole.spec, recipe=recipe(whole.spec.recipe.name, epochs=1))
     learnt = networks.train(dataclasses.replace(whole, spec=spec), print)
     return Network.load(learnt.run, **learnt.settings), learnt.run
