@@ -23,24 +23,35 @@ from typing import Any
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 POTION = "minishlab/potion-base-32M"  # the word vectors of model2vec's documentation
-FEW = 64  # rows of a label that SetFit learns from, because its pairs grow with the square of the rows
+FEW = 64  # rows of a label; with more, SetFit learns from some pairs of each row, because all are the square of the rows
+ITERATIONS = 20  # of SetFit's paper: each row is in so many pairs of one label, and in so many of two
 
 Rows = tuple[list[str], list[str]]  # texts and labels
 Learnt = tuple[Callable[[list[str]], list[str]], float, str]  # texts → labels, megabytes, settings in words
 
 
 def setfit(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
-    """Sentence pairs through MiniLM, then logistic regression (Tunstall et al. 2022)."""
+    """Sentence pairs through MiniLM, then logistic regression (Tunstall et al. 2022). The pairs end with the minutes."""
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
+    from transformers import TrainerCallback
+
+    end = time.perf_counter() + 60 * minutes
+
+    class Minutes(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            control.should_training_stop |= time.perf_counter() > end
 
     names = sorted(set(train[1]))
-    texts, labels = first_of_each(train, FEW)
     model = SetFitModel.from_pretrained(MINILM, labels=names)
-    rows = Dataset.from_dict({"text": texts, "label": [names.index(label) for label in labels]})
-    Trainer(model=model, args=TrainingArguments(output_dir=str(work), num_epochs=1), train_dataset=rows).train()
+    rows = Dataset.from_dict({"text": train[0], "label": [names.index(label) for label in train[1]]})
+    few = max(map(train[1].count, names)) <= FEW
+    pairs = {} if few else {"num_iterations": ITERATIONS}
+    arguments = TrainingArguments(output_dir=str(work), num_epochs=1, **pairs)
+    Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[Minutes()]).train()
     model.save_pretrained(str(work / "model"))
-    recipe = f"MiniLM, 1 epoch of pairs of {len(texts):,} rows, at most {FEW} a label"
+    recipe = f"MiniLM, {'all pairs' if few else f'{2 * ITERATIONS} pairs of each row'}"
+    recipe += ", ended with the minutes" * (time.perf_counter() > end)
     return lambda given: [str(label) for label in model.predict(given)], megabytes(work / "model"), recipe
 
 
@@ -165,17 +176,6 @@ TOOLS: dict[str, tuple[Callable[[Rows, Path, float, Path], Learnt], tuple[str, .
     "model2vec": (model2vec, ("model2vec", "torch")),
     "autogluon": (autogluon, ("autogluon.multimodal", "transformers", "torch")),
 }
-
-
-def first_of_each(rows: Rows, most: int) -> Rows:
-    """At most so many rows of each label, in their order."""
-    count: dict[str, int] = {}
-    chosen = []
-    for text, label in zip(*rows, strict=True):
-        count[label] = count.get(label, 0) + 1
-        if count[label] <= most:
-            chosen.append((text, label))
-    return [text for text, _ in chosen], [label for _, label in chosen]
 
 
 def megabytes(folder: Path) -> float:

@@ -123,6 +123,8 @@ def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> d
             done = subprocess.run(command, capture_output=True, text=True, timeout=60 * LATE * max(1.0, minutes))
         except subprocess.TimeoutExpired:
             return {"why": f"stopped after {LATE:g} times the minutes"}
+    if done.returncode < 0:
+        return {"why": f"it was ended by signal {-done.returncode}, most likely because memory ran out"}
     if done.returncode:
         return {"why": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]}
     return json.loads(done.stdout.strip().splitlines()[-1]) | {"train_rows": len(train)}
