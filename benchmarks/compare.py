@@ -170,10 +170,10 @@ def verdicts(rows: list[dict[str, Any]]) -> list[str]:
         if "ours" not in by_tool or not peers:
             continue
         best = max(peers, key=lambda tool: peers[tool]["accuracy"])
-        behind = peers[best]["accuracy"] - by_tool["ours"]["accuracy"]
-        word = "met" if behind <= POINTS_BEHIND else "missed"
+        ahead = by_tool["ours"]["accuracy"] - peers[best]["accuracy"]
+        word = "met" if ahead >= -POINTS_BEHIND else "missed"
         where = f"{name}, {minutes:g} minutes"
-        sentences.append(f"{where}: {-100 * behind:+.1f} points beside {best}, the best of the others (aim {word}).")
+        sentences.append(f"{where}: {100 * ahead:+.1f} points beside {best}, the best of the others (aim {word}).")
         if "setfit" in by_tool:
             ours, setfit = by_tool["ours"], by_tool["setfit"]
             for way, one in (("", ours), (" in eight bits", ours["eight_bits"])):

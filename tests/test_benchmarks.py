@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from near import assert_near
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
-from benchmarks import measure, scale
+from benchmarks import compare, measure, scale
 from benchmarks.__main__ import ROOMS
 from benchmarks.peers import Peer
 from rtx.process import SETTINGS
@@ -79,6 +79,28 @@ def test_a_peer_runs_by_itself_with_nothing_of_ours_set(tmp_path: Path, monkeypa
         alone = model(torch.tensor([[2, 5, 7, 3]])).logits.numpy()
     assert seconds > 0 and logits.shape == (3, 2)
     assert_near(logits[:1], alone)
+
+
+def of_tool(tool: str, draw: int, accuracy: float, rate: float, **more: object) -> dict[str, object]:
+    row = {"data": "sst2-64", "draw": draw, "tool": tool, "minutes": 8.0, "settings": "as it comes", "train_rows": 128}
+    return row | {field: 1.0 for field in compare.AVERAGED} | {"accuracy": accuracy, "texts_per_second": rate} | more
+
+
+def test_tools_are_compared_by_their_means_over_the_draws() -> None:
+    eight = {"accuracy": 0.8, "macro_f1": 0.8, "mb": 20.0, "texts_per_second": 350.0}
+    rows = [of_tool("setfit", 0, 0.785, 100), of_tool("ours", 0, 0.80, 200, eight_bits=eight), of_tool("ours", 1, 0.78, 200)]
+    rows.append({"data": "sst2-64", "draw": 0, "tool": "fasttext", "minutes": 8.0, "why": "not measured: no environment"})
+    ours, setfit, fasttext = compare.means(rows)
+    assert (ours["accuracy"], ours["n"], ours["eight_bits"]) == (pytest.approx(0.79), 2, eight)
+    assert ours["spread"] == pytest.approx(0.0141, abs=1e-4) and setfit["spread"] is None and "why" in fasttext
+    said = compare.verdicts([ours, setfit, fasttext])
+    assert said == [
+        "sst2-64, 8 minutes: +0.5 points beside setfit, the best of the others (aim met).",
+        "sst2-64, 8 minutes: 2.0 times SetFit's texts a second, +0.5 points beside it (aim missed: 3 times within half a point).",
+        "sst2-64, 8 minutes in eight bits: 3.5 times SetFit's texts a second, +1.5 points beside it (aim met: 3 times within "
+        "half a point).",
+        "sst2-64, 8 minutes: +0.5 points beside SetFit with few labels (aim met).",
+    ]
 
 
 @pytest.mark.parametrize("page", scale.PAGES, ids=lambda page: page.stem)
