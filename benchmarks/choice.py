@@ -30,36 +30,37 @@ MEGABYTES = {  # about, of a file of two labels; only their order matters
 }  # fmt: skip
 MARGIN = 0.01
 
-Rule = Callable[[np.ndarray, np.ndarray, np.ndarray], int]  # right (models, texts), expected gains, megabytes → the chosen one
+Rule = Callable[[np.ndarray, pd.DataFrame], int]  # right (models, texts); of each model expected gain, doubt, mb → the chosen one
 
 
-def highest(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
+def highest(right: np.ndarray, models: pd.DataFrame) -> int:
     return int(right.mean(axis=1).argmax())
 
 
-def believed(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
+def believed(right: np.ndarray, models: pd.DataFrame) -> int:
     """The highest score after the prior (:func:`rtxstudy.questions.your_texts.choice.believed`)."""
-    error = (right - right.mean(axis=0)).std(axis=1) / np.sqrt(right.shape[1])
-    return int(choice.believed(right.mean(axis=1), error, expected).argmax())
+    sampled = np.cov(right) / right.shape[1]
+    scores = choice.believed(right.mean(axis=1), sampled, models["expected"].to_numpy(), models["doubt"].to_numpy())
+    return int(scores.argmax())
 
 
-def one_standard_error(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
+def one_standard_error(right: np.ndarray, models: pd.DataFrame) -> int:
     """The smallest model within one standard error of the paired difference to the highest score."""
-    best = highest(right, expected, mb)
+    best = highest(right, models)
     behind = right[best] - right
     error = behind.std(axis=1) / np.sqrt(right.shape[1])
-    return int(np.where(behind.mean(axis=1) <= error, mb, np.inf).argmin())
+    return int(np.where(behind.mean(axis=1) <= error, models["mb"], np.inf).argmin())
 
 
 def smallest(first: Rule) -> Rule:
     """The smallest model that is shown to be less than the margin behind the choice of another rule, as `rtx compare` does."""
 
-    def rule(right: np.ndarray, expected: np.ndarray, mb: np.ndarray) -> int:
-        best = first(right, expected, mb)
+    def rule(right: np.ndarray, models: pd.DataFrame) -> int:
+        best = first(right, models)
         behind = right - right[best]
         low = behind.mean(axis=1) - 1.96 * behind.std(axis=1) / np.sqrt(right.shape[1])
         close = (low > -MARGIN) & (np.arange(len(right)) != best)
-        return int(np.where(close | (np.arange(len(right)) == best), mb, np.inf).argmin())
+        return int(np.where(close | (np.arange(len(right)) == best), models["mb"], np.inf).argmin())
 
     return rule
 
@@ -75,7 +76,7 @@ RULES: dict[str, Rule] = {
 
 def losses(draws: int) -> pd.DataFrame:
     """Columns data, rows, texts (that choose), rule, loss (points, on average over the draws)."""
-    measured, results = prior.table(), []
+    measured, doubts, results = prior.table(), prior.doubts(), []
     for (data, rows), part in measured.groupby(["data", "rows"]):
         file = next((f for f in ANSWERS.glob(f"{data}-*.safetensors") if _rows(f, part)), None)
         if file is None:
@@ -86,15 +87,16 @@ def losses(draws: int) -> pd.DataFrame:
         right = np.array([answers[name].argmax(axis=1) == numbers for name in names], float)
         others = measured[measured["data"] != data]
         gains = prior.expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], others)
-        expected = np.array([gains.get(name, np.nan) for name in names])
-        mb, rng = np.array([MEGABYTES[name] for name in names]), np.random.default_rng(0)
+        of_model = {"expected": gains, "doubt": doubts, "mb": MEGABYTES}
+        models = pd.DataFrame({column: [found.get(name, np.nan) for name in names] for column, found in of_model.items()})
+        models, rng = models.fillna({"doubt": choice.DOUBT}), np.random.default_rng(0)
         for many in VALIDATION:
             lost = {rule: 0.0 for rule in RULES}
             for _ in range(draws):
                 order = rng.permutation(len(numbers))
                 judged, test = right[:, order[:many]], right[:, order[many:]].mean(axis=1)
                 for rule, choose in RULES.items():
-                    lost[rule] += 100 * (test.max() - test[choose(judged, expected, mb)]) / draws
+                    lost[rule] += 100 * (test.max() - test[choose(judged, models)]) / draws
             results += [(data, rows, many, rule, points) for rule, points in lost.items()]
     return pd.DataFrame(results, columns=["data", "rows", "texts", "rule", "loss"])
 

@@ -371,6 +371,26 @@ def test_few_texts_are_believed_less_than_many() -> None:
         assert believed["MiniLM"] - believed["words"] < 0.08 and believed["words"] < 0.86
 
 
+def test_a_doubtful_expectation_moves_a_score_less_than_a_sure_one() -> None:
+    """Three models measured alike; the second is expected to be worse, once with little doubt and once with much."""
+    measured, sampled, gains = np.array([0.8, 0.8, 0.8]), np.diag([0.0009] * 3), np.array([0.0, -0.1, np.nan])
+    sure, doubtful = (choice.believed(measured, sampled, gains, np.array([0.01, doubt, 0.01])) for doubt in (0.01, 0.1))
+    assert 0.8 == sure[2] == doubtful[2] and sure[0] - sure[1] > 0.08 > 0.02 > doubtful[0] - doubtful[1] > 0
+    assert abs(sure[:2].mean() - 0.8) < 0.001  # what all models reach is not moved
+    assert choice.believed(measured, sampled, np.full(3, np.nan), gains) is measured
+
+
+def test_what_is_expected_of_a_model_is_its_difference_to_minilm_in_the_same_settings(monkeypatch) -> None:
+    """The second file is easy for counting words; a model that was measured on the first alone is not taken for better there."""
+    measured = pd.DataFrame(
+        [("a", 100, 0.2, 0.21), ("b", 100, 0.0, np.nan)], columns=["data", "rows", FINE_TUNED, TUNED]
+    ).melt(["data", "rows"], var_name="model", value_name="gain").dropna().assign(labels=2, tokens=20.0)
+    monkeypatch.setattr(prior, "table", lambda: measured)
+    found = prior.expected(100, 2, 20)
+    assert found[FINE_TUNED] == pytest.approx(0.1) and found[TUNED] == pytest.approx(0.11)
+    assert prior.expected(100_000, 2, 20) == {}
+
+
 def test_with_few_texts_nothing_is_settled_and_the_needed_texts_are_named() -> None:
     found = judged({"small": 0.06, "large": 0.05}, 200, Limits(margin=0.02))
     assert found.taken == "large" and found.why == "best"

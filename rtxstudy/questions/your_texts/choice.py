@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from rtx.classifiers.simple import Cascade
+from rtxstudy.questions.your_texts import prior
 from rtxstudy.questions.your_texts.candidates import CASCADE, MAJORITY, STATIC, WORDS
 from rtxstudy.questions.your_texts.finished_candidates import Entry
 from rtxstudy.questions.your_texts.limits import Limits
@@ -21,7 +22,8 @@ from rtxstudy.questions.your_texts.texts import Texts
 from rtxstudy.statistics import CONFIDENCE, by_cluster, mean_difference
 
 DRAWS = 500  # of the bootstrap of macro-F1
-DOUBT = 0.03  # standard deviation of what a file gains from a model, around what public files of its size gain
+DOUBT = 0.03  # standard deviation of a model's gain around what is expected, where public files do not tell it
+LEVEL = 1.0  # standard deviation of what all models reach on a file: nothing is known of it
 CHEAP = (WORDS, STATIC)  # the first member of a cascade
 
 
@@ -77,42 +79,41 @@ def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> 
     return float(d.mean()), interval.low, interval.high
 
 
-def errors(texts: Texts, guesses: Mapping[str, np.ndarray], rows: np.ndarray) -> dict[str, float]:
-    """The standard error of each model's score minus the mean score of all models. guesses: (rows,) each.
+def covariance(texts: Texts, guesses: Mapping[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """The covariance of the sampling errors of the models' scores, (models, models). guesses: (rows,) each.
 
-    Groups of texts count as one draw each: in a bootstrap of macro-F1, and in the sum of squares of accuracy.
+    Groups of texts count as one draw each: in a bootstrap of macro-F1, and in the sums of products of accuracy.
     """
     numbers, labels = texts.numbers(rows), len(texts.label_names)
     group = texts.table["group"].to_numpy()[rows]
     if texts.unbalanced:
         weights = _draws(group)
-        draws = np.array([macro_f1(numbers, guess, labels, weights) for guess in guesses.values()])
-        error = (draws - draws.mean(axis=0)).std(axis=1)
-    else:
-        right = np.array([guess == numbers for guess in guesses.values()], float)
-        apart = right - right.mean(axis=0)
-        apart -= apart.mean(axis=1, keepdims=True)
-        _, place = np.unique(group, return_inverse=True)
-        sums = np.array([np.bincount(place, of_model) for of_model in apart])  # (models, groups)
-        error = np.sqrt((sums**2).sum(axis=1)) / len(rows)
-    return dict(zip(guesses, error.tolist(), strict=True))
+        return np.atleast_2d(np.cov([macro_f1(numbers, guess, labels, weights) for guess in guesses.values()]))
+    right = np.array([guess == numbers for guess in guesses.values()], float)
+    apart = right - right.mean(axis=1, keepdims=True)
+    _, place = np.unique(group, return_inverse=True)
+    sums = np.array([np.bincount(place, of_model) for of_model in apart])  # (models, groups)
+    return sums @ sums.T / len(rows) ** 2
 
 
-def believed(measured: np.ndarray, error: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def believed(measured: np.ndarray, sampled: np.ndarray, expected: np.ndarray, doubt: np.ndarray) -> np.ndarray:
     """The scores (models,) that are believed: those on the texts that choose, drawn towards what public files let expect.
 
-    Of few texts the highest score is often chance. So the difference of each score from the mean of the models is averaged with
-    the difference that is expected, each with the inverse of its variance. A model of which nothing is expected keeps its own.
+    Of few texts the highest score is often chance. The result is the mean of the scores, given what was measured, if both are
+    normal (Rasmussen & Williams 2006, equation A.6): before, the scores have the mean ``expected`` and the standard deviations
+    ``doubt``, and a level that is the same for all models and not known. A model of which nothing is expected keeps its score.
 
-    measured: (models,) scores; error: (models,) standard errors of their differences from the mean; expected: (models,) gains of
-    :func:`rtxstudy.questions.your_texts.prior.expected`, or NaN. Their standard error is :data:`DOUBT`.
+    measured: (models,) scores; sampled: (models, models) of :func:`covariance`; expected: (models,) gains of
+    :func:`rtxstudy.questions.your_texts.prior.expected`, or NaN; doubt: (models,) of
+    :func:`rtxstudy.questions.your_texts.prior.doubts`.
     """
     finite = np.isfinite(expected)
     if finite.sum() < 2:
         return measured
-    centre, gains = measured[finite].mean(), expected - expected[finite].mean()
-    weight = DOUBT**2 / (DOUBT**2 + error**2)  # of what was measured
-    return np.where(finite, centre + weight * (measured - centre) + (1 - weight) * gains, measured)
+    before = np.diag(doubt[finite] ** 2) + LEVEL**2
+    scores_of, surprise = measured.copy(), (measured - expected)[finite]
+    scores_of[finite] = expected[finite] + before @ np.linalg.solve(before + sampled[np.ix_(finite, finite)], surprise)
+    return scores_of
 
 
 def scores(texts: Texts, p: np.ndarray, rows: np.ndarray) -> dict[str, float]:
@@ -213,13 +214,17 @@ def compare(
     table = pd.DataFrame(rows)
     guesses = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
     models = [name for name in entries if name not in (MAJORITY, CASCADE)]
-    error = errors(texts, {name: guesses[name] for name in models}, judged)
     gains = np.array([(expected or {}).get(name, np.nan) for name in models])
+    doubt = np.array([prior.doubts().get(name, DOUBT) for name in models])
     measured = table.set_index("model")["score"]
-    table["believed"] = measured.to_numpy()
+    scores_of = measured.copy()
     if models:
-        scores_of = believed(measured[models].to_numpy(), np.array([error[name] for name in models]), gains)
-        table["believed"] = table["model"].map(dict(zip(models, scores_of, strict=True))).fillna(table["score"])
+        sampled = covariance(texts, {name: guesses[name] for name in models}, judged)
+        scores_of[models] = believed(measured[models].to_numpy(), sampled, gains, doubt)
+    for name, entry in entries.items():
+        if isinstance(entry, Joined):
+            scores_of[name] = scores_of[entry.second] + measured[name] - measured[entry.second]
+    table["believed"] = scores_of.to_numpy()
     table = table.sort_values(["believed", "mb"], ascending=[False, True], ignore_index=True)
     table["rows"] = table["rows"].astype(int)
     table["learned"] = [

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxstudy.questions.your_texts.candidates import FROM_NOTHING, MAJORITY, NAMED, WORDS
+from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROM_NOTHING, MAJORITY, NAMED, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
 NEAREST = 4  # settings that an expectation is averaged over
 FARTHEST = 3.0  # doublings of rows, labels and tokens together; a setting that is farther away says nothing
+LEAST_DOUBT = 0.01  # of one seed and a thousand test texts
 WITHIN = 0.02  # of the best expected score; what is expected further behind is not trained
 
 
@@ -38,17 +39,40 @@ def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | Non
     measured: rows of :func:`table`; None: all.
 
     The distance of two settings is that of the logarithms (base 2) of their rows, labels and tokens. A setting counts by
-    2 to the power of minus its distance, and not at all beyond :data:`FARTHEST`. Of a model without such a setting nothing is
-    expected.
+    2 to the power of minus its distance, and not at all beyond :data:`FARTHEST`. Not every model was measured in every setting,
+    so what is averaged is a model's difference to fine-tuned MiniLM in the same setting. Of a model without such a setting
+    nothing is expected.
     """
     measured = table() if measured is None else measured
+    setting = ["data", "rows"]
+    reference = measured[measured["model"] == FINE_TUNED].set_index(setting)["gain"]
+    apart = measured["gain"] - reference.reindex(pd.MultiIndex.from_frame(measured[setting])).to_numpy()
     place = np.log2(measured[["rows", "labels", "tokens"]].to_numpy(float))
     distance = np.abs(place - [math.log2(rows), math.log2(labels), math.log2(tokens)]).sum(axis=1)
-    means = {}
-    for model, part in measured.assign(distance=distance)[distance <= FARTHEST].groupby("model"):
-        near = part.nsmallest(NEAREST, "distance")
-        means[str(model)] = float(np.average(near["gain"], weights=2.0 ** -near["distance"]))
-    return means
+    near = measured.assign(distance=distance, apart=apart)[distance <= FARTHEST].dropna(subset=["apart"])
+
+    def mean(model: str, column: str) -> float:
+        nearest = near[near["model"] == model].nsmallest(NEAREST, "distance")
+        return float(np.average(nearest[column], weights=2.0 ** -nearest["distance"]))
+
+    if near.empty:
+        return {}
+    level = mean(FINE_TUNED, "gain")
+    return {str(model): level + mean(model, "apart") for model in near["model"].unique()}
+
+
+@cache
+def doubts() -> dict[str, float]:
+    """Model → the standard deviation of its difference to fine-tuned MiniLM around what the other files let expect of it."""
+    every = table()
+    missed: dict[str, list[float]] = {}
+    for (data, rows), part in every.groupby(["data", "rows"]):
+        guess = expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], every[every["data"] != data])
+        gains = part.set_index("model")["gain"]
+        for model in guess.keys() & set(gains.index):
+            difference = (gains[model] - gains[FINE_TUNED]) - (guess[model] - guess[FINE_TUNED])
+            missed.setdefault(model, []).append(difference)
+    return {model: max(LEAST_DOUBT, float(np.sqrt(np.mean(np.square(all_of))))) for model, all_of in missed.items()}
 
 
 def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list[str], dict[str, str]]:
