@@ -153,7 +153,8 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         numbers = {key: statistics.mean(row[key] for row in same) for key in AVERAGED}
         spread = statistics.stdev(row["accuracy"] for row in same) if len(same) > 1 else None
         eight = [row["eight_bits"] for row in same if "eight_bits" in row]
-        numbers["eight_bits"] = {key: statistics.mean(one[key] for one in eight) for key in EIGHT} if len(eight) == len(same) else None
+        in_all = len(eight) == len(same)
+        numbers["eight_bits"] = {key: statistics.mean(one[key] for one in eight) for key in EIGHT} if in_all else None
         took = ", ".join(dict.fromkeys(row["settings"] for row in same))
         joined.append(same[0] | numbers | {"settings": took, "n": len(same), "spread": spread})
     order = {name: place for place, name in enumerate((*DATA, *TOOLS))}
