@@ -129,7 +129,7 @@ def instead() -> str:
         if one := row["eight_bits"]:
             lines.append(
                 f"| {row['data']}, {row['train_rows']:,} | {row['minutes']:g} | the same in eight bits | {one['accuracy']:.3f} | "
-                f"{one['macro_f1']:.3f} | – | – | {one['mb']:.0f} | {one['texts_per_second']:,.0f} | `rtx export --int8` |"
+                f"{one['macro_f1']:.3f} | – | – | {one['mb']:.0f} | {one['texts_per_second']:,.0f} | `rtx export … --int8` |"
             )
     return "\n".join([*lines, "", *(f"- {sentence}" for sentence in compare.verdicts(rows))])
 

@@ -9,6 +9,7 @@ import atexit
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +24,9 @@ from typing import Any
 import pytest
 
 from rtx import process
+
+# A shell lets its background jobs ignore Ctrl-C. The commands that tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ROOT = Path(__file__).resolve().parents[1]
 SHARED = _ROOT.parent / "shared"
