@@ -76,7 +76,7 @@ RULES: dict[str, Rule] = {
 
 def losses(draws: int) -> pd.DataFrame:
     """Columns data, rows, texts (that choose), rule, loss (points, on average over the draws)."""
-    measured, doubts, results = prior.table(), prior.doubts(), []
+    measured, results = prior.table(), []
     for (data, rows), part in measured.groupby(["data", "rows"]):
         file = next((f for f in ANSWERS.glob(f"{data}-*.safetensors") if _rows(f, part)), None)
         if file is None:
@@ -87,7 +87,7 @@ def losses(draws: int) -> pd.DataFrame:
         right = np.array([answers[name].argmax(axis=1) == numbers for name in names], float)
         others = measured[measured["data"] != data]
         gains = prior.expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], others)
-        of_model = {"expected": gains, "doubt": doubts, "mb": MEGABYTES}
+        of_model = {"expected": gains, "doubt": prior.doubts(others), "mb": MEGABYTES}
         models = pd.DataFrame({column: [found.get(name, np.nan) for name in names] for column, found in of_model.items()})
         models, rng = models.fillna({"doubt": choice.DOUBT}), np.random.default_rng(0)
         for many in VALIDATION:

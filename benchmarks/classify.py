@@ -135,10 +135,8 @@ def declare_image_operators() -> None:
         torch.ops.load_library(str(package / "_C.so"))
     except OSError:
         named = re.findall(r'(?:register_meta\("|torchvision::)(\w+)"', (package / "_meta_registrations.py").read_text())
-        torchvision = torch.library.Library("torchvision", "DEF")
         for name in sorted(set(named)):
-            torchvision.define(f"{name}(Tensor images) -> Tensor")
-        torch.torchvision_operators = torchvision  # they are gone when the library object is
+            torch.library.define(f"torchvision::{name}", "(Tensor images) -> Tensor")
 
 
 def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:

@@ -106,6 +106,11 @@ def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
     raise InputError(f"The {name} of run {run.key} are not here; train it again, or fetch data/results.")
 
 
+def answers(run: Run) -> np.ndarray:
+    """The probabilities (test rows, labels) that a run gave its test texts when it was trained. Raises as :func:`part` does."""
+    return part(run, "predictions")[[f"p_{name}" for name in run.spec["label_names"]]].to_numpy()
+
+
 @contextlib.contextmanager
 def changing(run: Run) -> Iterator[None]:
     """Hold the lock of a finished run while its files are changed by :func:`put`. Raises InputError when they cannot be."""

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from rtx import archive
 from rtx.classifiers.words import WORD
-from rtxlib.data.rows import Text, sides, texts_of
+from rtxlib.data.rows import Text, sides
 from rtxlib.runs import seen
 from rtxlib.runs.store import Run
 
@@ -69,16 +69,15 @@ def _read(run: Run) -> dict[str, np.ndarray] | None:
     """What is kept of a run's earlier texts, or found in its prepared data; None where this machine has neither."""
     if (run.path / FILE).is_file():
         return load_file(run.path / FILE)
-    if (folder := seen.prepared_folder(run)) is None or not (run.path / "predictions.parquet").is_file():
+    if not (run.path / "predictions.parquet").is_file() or (texts := seen.prepared_texts(run, ("train", "test"))) is None:
         return None
-    training, tested = (texts_of(pd.read_parquet(folder / f"{split}.parquet")) for split in ("train", "test"))
-    answers = archive.part(run, "predictions")
-    return _earlier(training, tested, answers[[f"p_{name}" for name in run.spec["label_names"]]].to_numpy())
+    return _earlier(*texts, archive.answers(run))
 
 
 def compare(run: Run, texts: Sequence[Text], p: np.ndarray) -> dict[str, Any] | None:
-    """How later texts differ from those that a run was tested on; None where this machine does not have them, or the later texts
-    are fewer than :data:`FEWEST`.
+    """How later texts differ from those that a run was tested on.
+
+    None where this machine does not have those, or the later texts are fewer than :data:`FEWEST`.
 
     texts: cleaned; p: (texts, labels) what the model answers. Returns ``drifted``, and for ``length`` (words of a text, the
     median), ``unknown`` (share of words, the mean) and ``certainty`` (largest probability, the mean) a dictionary of ``before``,

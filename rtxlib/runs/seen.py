@@ -47,23 +47,23 @@ def splits_of(run: Run, cleaned: Sequence[Text]) -> np.ndarray | None:
         kinds = {name: str(kind) for name, kind in table.dtypes.items()}
         if kinds.get(column) != "uint64" or not set(table.get("split", [""])) <= {*SPLITS} or table[column].duplicated().any():
             raise store.damaged(run.key, run.path, f"{FILE} is no table of hashes and splits")
-    elif (folder := prepared_folder(run)) is not None:
-        table = _table([texts_of(pd.read_parquet(folder / f"{split}.parquet")) for split in SPLITS])
+    elif (texts := prepared_texts(run, SPLITS)) is not None:
+        table = _table(texts)
     else:
         return None
     hashes = pd.Series(_hashes(cleaned if column == "hash" else map(_plain, cleaned)))
     return hashes.map(table.set_index(column)["split"].astype(str)).fillna("").to_numpy(dtype=object)
 
 
-def prepared_folder(run: Run) -> Path | None:
-    """The prepared data that a run was trained on, known by their fingerprint, if they are here and undamaged."""
+def prepared_texts(run: Run, splits: Sequence[str]) -> list[list[Text]] | None:
+    """The cleaned texts of some splits that a run was trained on, known by their fingerprint, if they are here and undamaged."""
     for file in paths.prepared_dir().glob("*/data.json"):
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if record.get("fingerprint") == run.metrics.get("fingerprint", "") and prepare.intact(file.parent):
-            return file.parent
+            return [texts_of(pd.read_parquet(file.parent / f"{split}.parquet")) for split in splits]
     return None
 
 

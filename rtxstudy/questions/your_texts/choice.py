@@ -215,7 +215,8 @@ def compare(
     guesses = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
     models = [name for name in entries if name not in (MAJORITY, CASCADE)]
     gains = np.array([(expected or {}).get(name, np.nan) for name in models])
-    doubt = np.array([prior.doubts().get(name, DOUBT) for name in models])
+    doubts = prior.doubts()
+    doubt = np.array([doubts.get(name, DOUBT) for name in models])
     measured = table.set_index("model")["score"]
     scores_of = measured.copy()
     if models:

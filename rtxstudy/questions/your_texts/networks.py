@@ -21,7 +21,6 @@ from rtxlib.data.rows import Rows
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.runs.spec import RunSpec
-from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
 from rtxlib.training.device import training_threads
 from rtxstudy.questions.your_texts.candidates import Candidate, Plan
@@ -139,13 +138,8 @@ def train(training: Training, report: Callable[[str], None]) -> Learnt:
     assert run.path is not None
     settings = {"max_length": training.spec.data.max_length, "precision": training.spec.recipe.precision}
     network, spent = Network.load(run.path, **settings), time.monotonic() - begun
-    answers = {"test": _test_answers(run, data.label_names)}
+    answers = {"test": archive.answers(run)}
     with training_threads(training.spec.threads):
         for split in set(training.answered) - {"test"}:
             answers[split] = network.probabilities(data.texts(split))
     return Learnt(run.path, settings, training.rows, answers, run.metrics["train_seconds"], spent)
-
-
-def _test_answers(run: Run, label_names: list[str]) -> np.ndarray:
-    """The probabilities (test rows, labels) that a run has answered to its test texts when it was trained."""
-    return archive.part(run, "predictions")[[f"p_{name}" for name in label_names]].to_numpy()

@@ -43,13 +43,10 @@ def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | Non
     so what is averaged is a model's difference to fine-tuned MiniLM in the same setting. Of a model without such a setting
     nothing is expected.
     """
-    measured = table() if measured is None else measured
-    setting = ["data", "rows"]
-    reference = measured[measured["model"] == FINE_TUNED].set_index(setting)["gain"]
-    apart = measured["gain"] - reference.reindex(pd.MultiIndex.from_frame(measured[setting])).to_numpy()
+    measured = _beside_minilm(table() if measured is None else measured)
     place = np.log2(measured[["rows", "labels", "tokens"]].to_numpy(float))
     distance = np.abs(place - [math.log2(rows), math.log2(labels), math.log2(tokens)]).sum(axis=1)
-    near = measured.assign(distance=distance, apart=apart)[distance <= FARTHEST].dropna(subset=["apart"])
+    near = measured.assign(distance=distance)[distance <= FARTHEST].dropna(subset=["apart"])
 
     def mean(model: str, column: str) -> float:
         nearest = near[near["model"] == model].nsmallest(NEAREST, "distance")
@@ -61,17 +58,25 @@ def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | Non
     return {str(model): level + mean(model, "apart") for model in near["model"].unique()}
 
 
-@cache
-def doubts() -> dict[str, float]:
-    """Model → the standard deviation of its difference to fine-tuned MiniLM around what the other files let expect of it."""
-    every = table()
+def _beside_minilm(measured: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the column apart: the gain minus that of fine-tuned MiniLM in the same setting, or NaN."""
+    setting = ["data", "rows"]
+    reference = measured[measured["model"] == FINE_TUNED].set_index(setting)["gain"]
+    return measured.assign(apart=measured["gain"] - reference.reindex(pd.MultiIndex.from_frame(measured[setting])).to_numpy())
+
+
+def doubts(measured: pd.DataFrame | None = None) -> dict[str, float]:
+    """Model → the standard deviation of its difference to fine-tuned MiniLM around what the other files let expect of it.
+
+    measured: rows of :func:`table`; None: all.
+    """
+    measured = _beside_minilm(table() if measured is None else measured)
     missed: dict[str, list[float]] = {}
-    for (data, rows), part in every.groupby(["data", "rows"]):
-        guess = expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], every[every["data"] != data])
-        gains = part.set_index("model")["gain"]
-        for model in guess.keys() & set(gains.index):
-            difference = (gains[model] - gains[FINE_TUNED]) - (guess[model] - guess[FINE_TUNED])
-            missed.setdefault(model, []).append(difference)
+    for (data, rows), part in measured.groupby(["data", "rows"]):
+        guess = expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], measured[measured["data"] != data])
+        apart = part.set_index("model")["apart"]
+        for model in guess.keys() & set(apart.index):
+            missed.setdefault(model, []).append(apart[model] - (guess[model] - guess[FINE_TUNED]))
     return {model: max(LEAST_DOUBT, float(np.sqrt(np.mean(np.square(all_of))))) for model, all_of in missed.items()}
 
 
