@@ -23,6 +23,7 @@ from typing import Any
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 POTION = "minishlab/potion-base-32M"  # the word vectors of model2vec's documentation
+TOKENS = 256  # of a text that MiniLM is made for
 FEW = 64  # rows of a label; with more, SetFit learns from some pairs of each row, because all are the square of the rows
 ITERATIONS = 20  # of SetFit's paper: each row is in so many pairs of one label, and in so many of two
 
@@ -120,6 +121,67 @@ def autogluon(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     return predict, megabytes(work / "model"), "MiniLM fine-tuned"
 
 
+def finetuned(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
+    """MiniLM fine-tuned by transformers' Trainer, three epochs at its own learning rate, ended with the minutes."""
+    import torch
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    end = time.perf_counter() + 60 * minutes
+
+    class Minutes(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            control.should_training_stop |= time.perf_counter() > end
+
+    names = sorted(set(train[1]))
+    model = AutoModelForSequenceClassification.from_pretrained(MINILM, num_labels=len(names))
+    tokenizer = AutoTokenizer.from_pretrained(MINILM)
+    ids = tokenizer(train[0], truncation=True, max_length=TOKENS)["input_ids"]
+    rows = [{"input_ids": text, "labels": names.index(label)} for text, label in zip(ids, train[1], strict=True)]
+    arguments = TrainingArguments(
+        output_dir=str(work),
+        num_train_epochs=3,
+        per_device_train_batch_size=16,
+        bf16=torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported(),
+        use_cpu=True,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+    )
+    collator = DataCollatorWithPadding(tokenizer)
+    trainer = Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator, callbacks=[Minutes()])
+    reached = trainer.train().metrics["epoch"]
+    model.save_pretrained(work / "model")
+
+    @torch.inference_mode()
+    def predict(given: list[str]) -> list[str]:
+        answers = []
+        for start in range(0, len(given), 32):
+            part = tokenizer(given[start : start + 32], truncation=True, max_length=TOKENS, padding=True, return_tensors="pt")
+            answers += model.eval()(**part).logits.argmax(dim=1).tolist()
+        return [names[number] for number in answers]
+
+    return predict, megabytes(work / "model"), f"MiniLM, {reached:.2g} of 3 epochs by transformers' Trainer"
+
+
+def words(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
+    """Words and pairs of words by TF-IDF, and logistic regression, as scikit-learn's documentation tells."""
+    import joblib
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(max_iter=1000)).fit(*train)
+    size = joblib.dump(model, work / "model")[0]
+    return lambda given: model.predict(given).tolist(), Path(size).stat().st_size / 1e6, "TF-IDF and logistic regression"
+
+
 def declare_image_operators() -> None:
     """Let torchvision be imported beside a CPU build of torch, where its wheel's operators on images cannot be loaded.
 
@@ -172,6 +234,8 @@ TOOLS: dict[str, tuple[Callable[[Rows, Path, float, Path], Learnt], tuple[str, .
     "setfit": (setfit, ("setfit", "sentence-transformers", "transformers", "torch")),
     "fasttext": (fasttext, ("fasttext-wheel", "numpy")),  # its predict needs numpy below 2
     "model2vec": (model2vec, ("model2vec", "torch")),
+    "finetuned": (finetuned, ("transformers", "accelerate", "torch")),
+    "words": (words, ("scikit-learn",)),
     "autogluon": (autogluon, ("autogluon.multimodal", "transformers", "torch")),
 }
 

@@ -1,10 +1,12 @@
-"""What a user would take instead of ``rtx compare``: SetFit, fastText with autotune, model2vec's classifier, and AutoGluon.
+"""What a user would take instead of ``rtx compare``: SetFit, fastText with autotune, model2vec's classifier, AutoGluon, MiniLM
+fine-tuned by transformers' Trainer, and counting words by scikit-learn.
 
     python -m benchmarks.compare [--minutes 5] [--data sst2-64 sms …] [--draws 0 1 2] [--tools ours setfit …]
                                  [--setfit PYTHON] [--fasttext PYTHON] [--model2vec PYTHON] [--autogluon PYTHON]
 
-Each peer lives in an environment of its own, because its release may need other versions of the same libraries. PYTHON is the
-interpreter of that environment. A peer without one is named as not measured. How the environments are made:
+The last two run in this environment. Each other peer lives in one of its own, because its release may need other versions of the
+same libraries. PYTHON is the interpreter of that environment. A peer without one is named as not measured. How the environments
+are made:
 
     python -m venv E && E/bin/pip install setfit                            # --setfit E/bin/python
     python -m venv E && E/bin/pip install fasttext-wheel "numpy<2"          # --fasttext E/bin/python
@@ -40,6 +42,7 @@ from rtxlib.runs import store
 
 FILE = paths.root() / "reports" / "benchmark_compare.json"
 PROGRAM = Path(__file__).with_name("classify.py")
+HERE = ("ours", "finetuned", "words")  # tools that this environment holds
 TEST_SHARE, MOST_TEST = 0.2, 5000
 LATE = 4.0  # times the minutes after which a tool is stopped
 AVERAGED = ("accuracy", "macro_f1", "seconds", "peak_mb", "mb", "texts_per_second")
@@ -202,14 +205,14 @@ def main() -> None:
     parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS)
     parser.add_argument("--out", type=Path, default=FILE)
     for tool in TOOLS:
-        if tool != "ours":
+        if tool not in HERE:
             parser.add_argument(f"--{tool}", metavar="PYTHON", help=f"the Python of {tool}'s environment")
     arguments = parser.parse_args()
     for name in arguments.data:
         if name not in DATA:
             raise InputError(f"There are no data '{name}'; there are {', '.join(DATA)}.{nearest(name, DATA)}")
-    pythons = {tool: sys.executable if tool == "ours" else getattr(arguments, tool) for tool in TOOLS}
-    missing = {tool: why for tool in arguments.tools if tool != "ours" and (why := there(pythons[tool], tool))}
+    pythons = {tool: sys.executable if tool in HERE else getattr(arguments, tool) for tool in TOOLS}
+    missing = {tool: why for tool in arguments.tools if tool not in HERE and (why := there(pythons[tool], tool))}
     rows = json.loads(arguments.out.read_text())["rows"] if arguments.out.is_file() else []
     for name, draw, tool in itertools.product(arguments.data, arguments.draws, arguments.tools):
         absent = missing.get(tool)

@@ -15,7 +15,7 @@ from rtxlib.data.tokenization import cut_texts, encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.kernels import prepacked
-from rtxlib.training.device import moved, pick_device
+from rtxlib.training.device import autocast, moved, pick_device
 from rtxlib.training.predict import fitting_batches
 
 
@@ -68,18 +68,20 @@ def embed_tokens(
     pad_id: int,
     device: torch.device,
     report: Callable[[int, int], object] | None = None,
+    precision: str = "fp32",
 ) -> np.ndarray:
     """Sentence embeddings (texts, hidden) in float32 of tokenised texts, in their order.
 
     The encoder is moved to ``device`` and stays there; its train/eval mode stays as it was. report: is called with (texts done,
-    all texts) after each batch.
+    all texts) after each batch. precision: of matrix products, a key of :data:`rtxlib.training.device.DTYPES`.
     """
     embeddings = np.empty((len(tokens), encoder.config.hidden_size), dtype=np.float32)
     training = [module for module in encoder.modules() if module.training]
     encoder.eval().to(device)  # moved here, because weights that are moved in inference mode cannot be trained later
     groups = fitting_batches(tokens.lengths, device)
     done = 0
-    with torch.inference_mode(), prepacked(encoder) if len(groups) > 1 else nullcontext():
+    packed = prepacked(encoder) if len(groups) > 1 else nullcontext()
+    with torch.inference_mode(), autocast(precision, device), packed:
         for index in reversed(groups):  # longest first, so that a batch too large for memory fails at once
             batch = moved(collate(tokens, index, pad_id), device)
             states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from near import assert_near
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
-from benchmarks import compare, measure, scale
+from benchmarks import classify, compare, measure, scale
 from benchmarks.__main__ import ROOMS
 from benchmarks.peers import Peer
 from rtx.process import SETTINGS
@@ -153,3 +153,12 @@ def test_an_unknown_room_is_told_in_a_sentence() -> None:
     )
     assert done.returncode == 1
     assert done.stderr.strip().endswith("Did you mean 'training'?") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("tool", ["words", "finetuned"])
+def test_a_plain_tool_learns_from_its_rows_and_says_what_it_took(tool: str, hub: str, tmp_path: Path) -> None:
+    good, bad = [f"a fine film number {i}" for i in range(24)], [f"what a dull film {i}" for i in range(24)]
+    classify.write(tmp_path / "rows.csv", (good + bad, ["good"] * 24 + ["bad"] * 24))
+    row = classify.measured(tool, tmp_path / "rows.csv", tmp_path / "rows.csv", 1.0, tmp_path / "work")
+    assert row["accuracy"] > 0.9 and row["n_test"] == 48 and row["mb"] > 0
+    assert all(version in row["versions"] for version in classify.TOOLS[tool][1])

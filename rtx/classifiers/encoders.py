@@ -21,7 +21,7 @@ from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.data.tokenization import encode, load_tokenizer, pretrained_tokenizer
 from rtxlib.models import pretrained
 from rtxlib.models.encoder import Encoder
-from rtxlib.training.device import pick_device
+from rtxlib.training.device import pick_device, pick_precision
 
 STATIC_TOKENS = 4096  # tokens of a text that are averaged; they cost next to nothing
 
@@ -54,7 +54,9 @@ class Frozen:
     def _embedded(self, texts: Sequence[str]) -> np.ndarray:
         ids, offsets = encode(texts, self.tokenizer, self.max_length)
         tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
-        return embed_tokens(tokens, self.encoder, self.tokenizer.pad_token_id, pick_device())
+        device = pick_device()
+        precision = pick_precision("auto", device)
+        return embed_tokens(tokens, self.encoder, self.tokenizer.pad_token_id, device, precision=precision)
 
     def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
         return self.linear.probabilities(self.vectors(texts))
