@@ -59,9 +59,10 @@ def line(row: dict[str, Any]) -> str:
     def number(value: float | None, width: int = 9) -> str:
         return f"{'–':>{width}}" if value is None else f"{value:{width}.{2 if abs(value) < 100 else 0}f}"
 
+    outcome = verdict(row["ratio"], row["aim"]) or ("no aim" if row["ratio"] else "not measured")
     return (
         f"{row['name']:72} {number(row['ours'])} {number(row['peer'])} {row['unit']:9} {number(row['ratio'], 6)} "
-        f"{number(row['aim'], 6)} {verdict(row['ratio'], row['aim']) or 'not measured':12} {row['n']:3}"
+        f"{number(row['aim'], 6)} {outcome:12} {row['n']:3}"
     )
 
 

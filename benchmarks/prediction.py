@@ -120,7 +120,7 @@ def alone(
     precision: str,
     rounds: int,
     theirs: Callable[[], list[float]],
-    aim: float,
+    aim: float | None,
     package: str,
     how: str = "",
 ) -> Row:

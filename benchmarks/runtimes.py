@@ -1,12 +1,17 @@
-"""Prediction by torch beside ONNX Runtime and OpenVINO, which a user with a CPU would take."""
+"""Prediction by torch, and of one text by the graph of `rtx export`, beside ONNX Runtime and OpenVINO.
+
+A user with a CPU would take these two. One text by torch has no aim: torch takes longer to start its hundreds of operations than
+to compute them. `rtx predict RUN` answers few texts by the graph instead.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import torch
@@ -15,7 +20,10 @@ from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_tu
 from benchmarks.peers import Peer
 from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, predicted, same_models
 from benchmarks.texts import prepared, texts
+from rtx.export import folder
+from rtx.export.held_out import HeldOut
 from rtx.export.onnx_model import to_onnx
+from rtx.export.opened import Opened
 from rtxlib.training.device import pick_device, pick_precision
 
 LEVEL, ALONE = 0.95, 1 / 1.1  # the aims: of the peer's texts a second, and of its time for one text
@@ -25,9 +33,10 @@ RUNTIMES = (("onnxruntime", "ONNX Runtime", ("fp32",)), ("openvino", "OpenVINO",
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
     precisions = dict.fromkeys(("fp32", pick_precision("auto", pick_device())))
-    with tempfile.TemporaryDirectory() as folder, Peer() as peer:
-        same = same_models(prepared("sst2")[1].tokenizer, Path(folder), peer)
-        (Path(folder) / "model.onnx").write_bytes(to_onnx(same.model.cpu()).SerializeToString())
+    with tempfile.TemporaryDirectory() as work, Peer() as peer:
+        same = same_models(prepared("sst2")[1].tokenizer, Path(work), peer)
+        (Path(work) / "model.onnx").write_bytes(to_onnx(same.model.cpu()).SerializeToString())
+        graph = _exported(same, Path(work) / "exported")
         same.model.to(pick_device())
         for kind, name, formats in RUNTIMES:
             if importlib.util.find_spec(kind) is None:
@@ -39,8 +48,38 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
                     yield _throughput(f"{len(some)} {kind_of_text}", some, same, (kind, name), precision, rounds)
                 kind_of_text, some = texts("sst2", SINGLE)
                 theirs = partial(peer, "runtime_alone", kind, same.folder, precision, torch.get_num_threads(), some, LENGTH)
-                kind_of_text, how = f"{kind_of_text}, {precision}, beside {name}", ", by torch and as the graph of `rtx export`"
-                yield alone(kind_of_text, some, same, precision, rounds, theirs, ALONE, kind, how)
+                beside = f"{kind_of_text}, {precision}, beside {name}"
+                how = ", by torch and as the graph of `rtx export`"
+                yield alone(beside, some, same, precision, rounds, partial(theirs, False), None, kind, how)
+                yield _by_graph(beside, some, graph, rounds, partial(theirs, True), kind)
+
+
+def _exported(same: Same, out: Path) -> Opened:
+    """What `rtx export` writes of the model, opened as `rtx predict` opens it."""
+    held = HeldOut([], texts("sst2", SINGLE)[1], None, "film phrases")
+    labels = list(same.model.config.id2label.values())
+    folder.export(folder.Source(same.model, same.tokenizer, "BERT 6×384", labels, False, {}, LENGTH), held, out, eight=False)
+    return Opened(out, torch.get_num_threads())
+
+
+def _by_graph(beside: str, some: list[str], graph: Opened, rounds: int, theirs: Callable[[], list[float]], package: str) -> Row:
+    def ours() -> float:
+        return 1000 * median(seconds(lambda text=text: graph.answers([text])) for text in some)
+
+    ours()
+    theirs()
+    times = take_turns({"ours": ours, "peer": lambda: median(theirs())}, rounds)
+    return row(
+        f"one text by the exported graph, {beside}",
+        times["ours"],
+        times["peer"],
+        "ms",
+        ALONE,
+        (package,),
+        f"{len(some)} texts one by one, tokenising included, the median of each round; ours is in fp32; BERT 6×384 with the same "
+        f"weights; {torch.get_num_threads()} threads",
+        less_is_better=True,
+    )
 
 
 def _throughput(kind_of_text: str, some: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:

@@ -56,7 +56,7 @@ def predict(run: Run, texts: Sequence[Text], **way: Any) -> pd.DataFrame:
     """One row per text: ``text`` (and ``text_pair``), ``label, p_<label name>…``. Arguments: :func:`probabilities`."""
     names = run.spec["label_names"]
     p = probabilities(run, texts, **way)
-    table = pd.DataFrame(list(texts), columns=["text", PAIR] if trained.reads_pairs(run) else ["text"])
+    table = pd.DataFrame(list(texts), columns=["text", PAIR] if run.pairs else ["text"])
     table["label"] = [names[i] for i in p.argmax(axis=1)]
     return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in names])], axis=1)
 

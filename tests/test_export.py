@@ -26,7 +26,7 @@ pytest.importorskip("onnxruntime")
 
 import onnxruntime
 
-from rtx.export import bert, check, folder, held_out, opened, quantize, standalone
+from rtx.export import bert, beside, check, folder, held_out, opened, quantize, standalone
 from rtx.export.onnx_model import to_onnx
 from rtxlib import checksums
 from rtxlib.data import clean
@@ -209,6 +209,31 @@ def test_rtx_predict_answers_from_the_folder_as_from_the_run(home: Path) -> None
     assert record["any_depth"] and record["difference"] <= 1e-4 and record["n_test"] > 20
 
 
+def test_a_run_answers_a_few_texts_by_the_graph_beside_it_without_torch(home: Path, tmp_path: Path) -> None:
+    run = tmp_path / "model"
+    shutil.copytree(home / "data" / "runs" / (home / "run").read_text(), run)
+    by_torch = [json.loads(line)["label"] for line in rtx("predict", run, *TEXTS, "--json").stdout.splitlines()]
+    done = rtx("export", run, home=home)
+    assert done.returncode == 0 and (tmp_path / "model.graph" / "model.onnx").is_file(), done.stderr
+    command = "import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); from rtx.cli import main; main()"
+    answered = subprocess.run(
+        [sys.executable, "-c", command, "predict", run, *TEXTS, "--json"], capture_output=True, text=True, check=True
+    )
+    *lines, imported = answered.stdout.splitlines()
+    assert [json.loads(line)["label"] for line in lines] == by_torch and imported == "False" and answered.stderr == ""
+    (tmp_path / "many.txt").write_text("a fine film\n" * (beside.MOST + 1))
+    with mock.patch.object(opened, "Opened", side_effect=AssertionError):  # more texts, or another way, are torch's
+        assert rtx("predict", run, "--file", tmp_path / "many.txt").returncode == 0
+        assert rtx("predict", run, *TEXTS, "--passes", "1").returncode == 0
+    other = rtx("export", run, home=home)
+    assert other.returncode == 2 and "exists already" in other.stderr
+    record = tmp_path / "model.graph" / "export.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"origin": "another"}))
+    checksums.write(tmp_path / "model.graph")
+    done = rtx("predict", run, *TEXTS, "--json")
+    assert [json.loads(line)["label"] for line in done.stdout.splitlines()] == by_torch and "other weights" in done.stderr
+
+
 def test_the_script_cleans_and_tokenises_as_training_does(home: Path) -> None:
     exported = opened.find(str(home / "graph")).exported
     rules = standalone.Exported.clean
@@ -275,6 +300,8 @@ def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypa
     ("words", "said"),
     [
         (["export", "{home}/encoder", "--out", "{home}"], "exists already"),
+        (["export", "{home}/encoder"], "Name a folder with --out"),
+        (["export", "{run}", "--int8"], "Name a folder with --out"),
         (["export", "nothing", "--out", "{home}/new"], "There is no run"),
         (["export", "{home}/encoder", "--out", "{home}/new", "--format", "pickle"], "--format is onnx or transformers"),
         (["export", "{run}", "--out", "{home}/new", "--data", "sst2"], "its own data"),

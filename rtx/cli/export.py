@@ -23,7 +23,12 @@ _GENERATED = 2000  # texts that check a model when no data are named
 
 @cli.command()
 @click.argument("source", metavar="RUN|MODEL")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write; it must not exist.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The folder to write; it must not exist. Without it the float32 graph of a RUN is written beside the run. There "
+    "`rtx predict RUN` finds it and answers up to 64 texts by it, without torch.",
+)
 @click.option("--int8", "eight", is_flag=True, help="Eight-bit weights; the card says what they cost on the test split.")
 @click.option(
     "--format",
@@ -40,7 +45,7 @@ _GENERATED = 2000  # texts that check a model when no data are named
 @json_option
 def export(
     source: str,
-    out: Path,
+    out: Path | None,
     eight: bool,
     kind: str,
     texts: str | None,
@@ -62,9 +67,15 @@ def export(
     """
     if kind not in FORMATS:
         raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")
+    is_model = _is_model(source)
+    if out is None:
+        if is_model or eight or kind == "transformers":
+            raise InputError("Name a folder with --out; without it the float32 graph of a RUN is written beside the run.")
+        from rtx.export import beside
+
+        out = beside.place(find_run(source))
     if os.path.lexists(out):  # reported before anything is fetched
         raise InputError(f"{out} exists already; name a new folder.")
-    is_model = _is_model(source)
     if not is_model and (data or label_column or (text_column and not texts)):
         raise InputError("A run is checked on its own data, or on --texts; leave --data and its columns out.")
     if texts and (is_model or kind == "transformers"):
@@ -133,9 +144,8 @@ def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair
     from rtx.export import held_out
     from rtxlib.data import clean
     from rtxlib.data.datasets import from_record
-    from rtxlib.runs import trained
 
-    pairs, switches = trained.reads_pairs(run), clean.switches(from_record(run.spec["data"]))
+    pairs, switches = run.pairs, clean.switches(from_record(run.spec["data"]))
     if texts is not None:
         _, rows = read_texts(texts, column, (pair_column or "text_pair") if pairs else None)
         return held_out.of_file(rows, Path(texts).name, switches)

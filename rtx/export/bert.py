@@ -19,6 +19,8 @@ from rtxlib.models.config import ModelConfig
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.references import REFERENCES, tensor_names, their_config
 
+transformers.utils.logging.disable_progress_bar()  # it draws a bar for the weights that are read back here
+
 
 def architecture(config: ModelConfig) -> str | None:
     """The class of transformers that computes the same logits; None if there is none.

@@ -24,7 +24,7 @@ from rtx.classifiers.linear import Linear
 from rtx.classifiers.network import Network
 from rtx.classifiers.simple import Cascade, Majority
 from rtx.classifiers.words import WORD, WordCounts
-from rtx.export import check, folder, standalone, standalone_classifier
+from rtx.export import beside, check, folder, standalone, standalone_classifier
 from rtx.export.card import classifier_card
 from rtx.export.held_out import HeldOut
 from rtx.export.opened import CARD, RECORD, SCRIPT, TOKENIZER
@@ -34,7 +34,6 @@ from rtxlib.data import clean
 from rtxlib.data.datasets import from_record
 from rtxlib.data.tokenization import LONGEST_TEXT
 from rtxlib.errors import InputError
-from rtxlib.runs import trained
 from rtxlib.runs.store import Run
 
 GRAPH_SCRIPT = "graph.py"
@@ -120,11 +119,12 @@ def export(
     classifier, spec = opened_classifiers.load(run.path), from_record(run.spec["data"])
     labels = run.spec["label_names"]
     name = f"{run.metrics['model']}, run {run.key}"
-    described = _Run(name, labels, trained.reads_pairs(run), texts)
+    described = _Run(name, labels, run.pairs, texts)
     answers = classifier.probabilities(texts.test)
     record = {
         "format": 1,
         "model": name,
+        "origin": beside.origin(run),
         "labels": labels,
         "pairs": described.pairs,
         "cleaning": folder.cleaning_rules(clean.switches(spec)),

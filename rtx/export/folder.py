@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, processors
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
-from rtx.export import bert, check, quantize, standalone
+from rtx.export import bert, beside, check, quantize, standalone
 from rtx.export.card import card
 from rtx.export.held_out import HeldOut
 from rtx.export.onnx_model import OUTPUT, any_depth, to_onnx
@@ -45,6 +45,7 @@ class Source:
     pairs: bool
     switches: Mapping[str, bool]  # of the cleaning
     max_length: int
+    origin: str = ""  # of a run, see rtx.export.beside
 
     @property
     def config(self) -> ModelConfig:
@@ -56,8 +57,8 @@ def of_run(run: Run) -> Source:
     model, tokenizer = trained.open_run(run)
     spec = from_record(run.spec["data"])
     name = f"{run.metrics['model']}, run {run.key}"
-    names = run.spec["label_names"]
-    return Source(model.to("cpu"), tokenizer, name, names, trained.reads_pairs(run), clean.switches(spec), spec.max_length)
+    names, origin = run.spec["label_names"], beside.origin(run)
+    return Source(model.to("cpu"), tokenizer, name, names, run.pairs, clean.switches(spec), spec.max_length, origin)
 
 
 def of_encoder(name: str, report: Callable[[str], None]) -> Source:
@@ -116,6 +117,7 @@ def _record(source: Source, n_test: int) -> dict[str, Any]:
     return {
         "format": 1,
         "model": source.name,
+        "origin": source.origin,
         "labels": source.labels,
         "pairs": source.pairs,
         "cleaning": cleaning_rules(source.switches),

@@ -25,6 +25,7 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 from rtxlib import checksums
 from rtxlib.atomic import replacing
 from rtxlib.checksums import MARK
+from rtxlib.data.datasets import from_record
 from rtxlib.errors import READ_ONLY, InputError, disk_full, fact
 
 _KEY = re.compile("[0-9a-f]{16}")  # of a run
@@ -73,6 +74,11 @@ class Run:
     spec: dict[str, Any]
     metrics: dict[str, Any]
     path: Path | None
+
+    @property
+    def pairs(self) -> bool:
+        """Whether it was trained on pairs of texts."""
+        return from_record(self.spec["data"]).pairs
 
 
 def lock(runs: Path, key: str) -> FileLock:

@@ -14,7 +14,6 @@ from transformers import PreTrainedTokenizerBase
 from rtxlib import checksums
 from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import STEPS, clean_texts
-from rtxlib.data.datasets import from_record
 from rtxlib.data.rows import Text
 from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
 from rtxlib.errors import InputError, fact, shown
@@ -85,11 +84,6 @@ def _unreadable(run: Run, part: str, error: Exception) -> InputError:
     return InputError(f"The {part} of run {run.key} cannot be read ({fact(error)}); delete {run.path} and train it again.")
 
 
-def reads_pairs(run: Run) -> bool:
-    """Whether a run was trained on pairs of texts."""
-    return from_record(run.spec["data"]).pairs
-
-
 def cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:
     """Texts, cleaned as the run's training texts were."""
     of_data = run.spec["data"]  # of an earlier version, it lacks later steps
@@ -101,7 +95,7 @@ def answerer(run: Run) -> Callable[..., np.ndarray]:
     model, tokenizer = open_run(run)
     device = pick_device()
     precision = pick_precision(run.spec["recipe"]["precision"], device)
-    separator = tokenizer.sep_token_id if reads_pairs(run) else None
+    separator = tokenizer.sep_token_id if run.pairs else None
 
     def answer(texts: list[Text], **way: Any) -> np.ndarray:
         if cut := cut_texts(texts):
