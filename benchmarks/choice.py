@@ -4,8 +4,7 @@
 
 The answers of finished candidates are those that ``python -m benchmarks.prior`` left in ``reports/prior/``. For each file some
 of the answered texts are drawn for validation and the others are the test, many times. Each rule chooses by the validation texts,
-and its loss is the best candidate's accuracy on the test texts minus that of the chosen one. What the prior expects of a file
-comes from the other files alone.
+and its loss is the accuracy on the test texts of the candidate that is best on all texts, minus that of the chosen one.
 """
 
 from __future__ import annotations
@@ -30,18 +29,19 @@ MEGABYTES = {  # about, of a file of two labels; only their order matters
 }  # fmt: skip
 MARGIN = 0.01
 
-Rule = Callable[[np.ndarray, pd.DataFrame], int]  # right (models, texts); of each model expected gain, doubt, mb → the chosen one
+Rule = Callable[[np.ndarray, pd.DataFrame], int]  # right (models, texts); of each model mb → the chosen one
 
 
 def highest(right: np.ndarray, models: pd.DataFrame) -> int:
     return int(right.mean(axis=1).argmax())
 
 
-def believed(right: np.ndarray, models: pd.DataFrame) -> int:
-    """The highest score after the prior (:func:`rtxstudy.questions.your_texts.choice.believed`)."""
-    sampled = np.cov(right) / right.shape[1]
-    scores = choice.believed(right.mean(axis=1), sampled, models["expected"].to_numpy(), models["doubt"].to_numpy())
-    return int(scores.argmax())
+def favourite(right: np.ndarray, models: pd.DataFrame) -> int:
+    """Fine-tuned MiniLM, unless another model leads by more than a standard error of the paired difference."""
+    best = highest(right, models)
+    ahead = right[best] - right[models.index.get_loc(FINE_TUNED)]
+    error = ahead.std() / np.sqrt(right.shape[1])
+    return best if ahead.mean() > choice.BEYOND_CHANCE * error else int(models.index.get_loc(FINE_TUNED))
 
 
 def one_standard_error(right: np.ndarray, models: pd.DataFrame) -> int:
@@ -67,9 +67,9 @@ def smallest(first: Rule) -> Rule:
 
 RULES: dict[str, Rule] = {
     "highest score": highest,
-    "highest score after the prior": believed,
+    "the favourite within a standard error": favourite,
     "smallest near the highest score": smallest(highest),
-    "smallest near the highest after the prior": smallest(believed),
+    "smallest near the favourite": smallest(favourite),
     "one standard error, towards the smaller": one_standard_error,
 }
 
@@ -85,18 +85,15 @@ def losses(draws: int) -> pd.DataFrame:
         numbers = answers.pop("labels")
         names = [name for name in answers if name != MAJORITY]
         right = np.array([answers[name].argmax(axis=1) == numbers for name in names], float)
-        others = measured[measured["data"] != data]
-        gains = prior.expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], others)
-        of_model = {"expected": gains, "doubt": prior.doubts(others), "mb": MEGABYTES}
-        models = pd.DataFrame({column: [found.get(name, np.nan) for name in names] for column, found in of_model.items()})
-        models, rng = models.fillna({"doubt": choice.DOUBT}), np.random.default_rng(0)
+        models = pd.DataFrame({"mb": [MEGABYTES[name] for name in names]}, index=names)
+        best, rng = highest(right, models), np.random.default_rng(0)
         for many in VALIDATION:
             lost = {rule: 0.0 for rule in RULES}
             for _ in range(draws):
                 order = rng.permutation(len(numbers))
                 judged, test = right[:, order[:many]], right[:, order[many:]].mean(axis=1)
                 for rule, choose in RULES.items():
-                    lost[rule] += 100 * (test.max() - test[choose(judged, models)]) / draws
+                    lost[rule] += 100 * (test[best] - test[choose(judged, models)]) / draws
             results += [(data, rows, many, rule, points) for rule, points in lost.items()]
     return pd.DataFrame(results, columns=["data", "rows", "texts", "rule", "loss"])
 

@@ -120,7 +120,7 @@ def export(
     labels = run.spec["label_names"]
     name = f"{run.metrics['model']}, run {run.key}"
     described = _Run(name, labels, run.pairs, texts)
-    answers = classifier.probabilities(texts.test)
+    answers = _exact(classifier).probabilities(texts.test)
     record = {
         "format": 1,
         "model": name,
@@ -155,6 +155,17 @@ def export(
         (aside / CARD).write_text(classifier_card(record), encoding="utf-8")
         checksums.write(aside)
     return record
+
+
+def _exact(classifier: Classifier) -> Classifier:
+    """The classifier with all its products in float32, as its graphs compute them."""
+    match classifier:
+        case Network() | Frozen():
+            return dataclasses.replace(classifier, precision="fp32")
+        case Cascade():
+            first, second = _exact(classifier.first), _exact(classifier.second)
+            return dataclasses.replace(classifier, first=first, second=second)
+    return classifier
 
 
 def _size(out: Path) -> int:

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
 from rtx.classifiers.simple import Cascade
-from rtxstudy.questions.your_texts import prior
-from rtxstudy.questions.your_texts.candidates import CASCADE, MAJORITY, STATIC, WORDS
+from rtxstudy.questions.your_texts.candidates import MAJORITY, STATIC, WORDS
 from rtxstudy.questions.your_texts.finished_candidates import Entry
 from rtxstudy.questions.your_texts.limits import Limits
 from rtxstudy.questions.your_texts.texts import Texts
 from rtxstudy.statistics import CONFIDENCE, by_cluster, mean_difference
 
 DRAWS = 500  # of the bootstrap of macro-F1
-DOUBT = 0.03  # standard deviation of a model's gain around what is expected, where public files do not tell it
-LEVEL = 1.0  # standard deviation of what all models reach on a file: nothing is known of it
+BEYOND_CHANCE = 1.0  # standard errors by which another model must lead, to be better than the favourite of public files
 CHEAP = (WORDS, STATIC)  # the first member of a cascade
 
 
@@ -77,43 +76,6 @@ def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> 
     d = ((a == numbers).astype(float) - (b == numbers))[None]
     interval = mean_difference(by_cluster(d, group))
     return float(d.mean()), interval.low, interval.high
-
-
-def covariance(texts: Texts, guesses: Mapping[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-    """The covariance of the sampling errors of the models' scores, (models, models). guesses: (rows,) each.
-
-    Groups of texts count as one draw each: in a bootstrap of macro-F1, and in the sums of products of accuracy.
-    """
-    numbers, labels = texts.numbers(rows), len(texts.label_names)
-    group = texts.table["group"].to_numpy()[rows]
-    if texts.unbalanced:
-        weights = _draws(group)
-        return np.atleast_2d(np.cov([macro_f1(numbers, guess, labels, weights) for guess in guesses.values()]))
-    right = np.array([guess == numbers for guess in guesses.values()], float)
-    apart = right - right.mean(axis=1, keepdims=True)
-    _, place = np.unique(group, return_inverse=True)
-    sums = np.array([np.bincount(place, of_model) for of_model in apart])  # (models, groups)
-    return sums @ sums.T / len(rows) ** 2
-
-
-def believed(measured: np.ndarray, sampled: np.ndarray, expected: np.ndarray, doubt: np.ndarray) -> np.ndarray:
-    """The scores (models,) that are believed: those on the texts that choose, drawn towards what public files let expect.
-
-    Of few texts the highest score is often chance. The result is the mean of the scores, given what was measured, if both are
-    normal (Rasmussen & Williams 2006, equation A.6): before, the scores have the mean ``expected`` and the standard deviations
-    ``doubt``, and a level that is the same for all models and not known. A model of which nothing is expected keeps its score.
-
-    measured: (models,) scores; sampled: (models, models) of :func:`covariance`; expected: (models,) gains of
-    :func:`rtxstudy.questions.your_texts.prior.expected`, or NaN; doubt: (models,) of
-    :func:`rtxstudy.questions.your_texts.prior.doubts`.
-    """
-    finite = np.isfinite(expected)
-    if finite.sum() < 2:
-        return measured
-    before = np.diag(doubt[finite] ** 2) + LEVEL**2
-    scores_of, surprise = measured.copy(), (measured - expected)[finite]
-    scores_of[finite] = expected[finite] + before @ np.linalg.solve(before + sampled[np.ix_(finite, finite)], surprise)
-    return scores_of
 
 
 def scores(texts: Texts, p: np.ndarray, rows: np.ndarray) -> dict[str, float]:
@@ -191,16 +153,15 @@ def compare(
     entries: Mapping[str, Entry | Joined],
     costs: pd.DataFrame,
     limits: Limits,
-    expected: Mapping[str, float] | None = None,
+    favourite: str = "",
 ) -> Choice:
-    """Apply the rule. costs: index model, columns ms, mb, rows, seconds. expected: gains of :func:`prior.expected`; None: none.
+    """Apply the rule. costs: index model, columns ms, mb, rows, seconds. favourite: of :class:`Race`; "": there is none.
 
     The table has a row per model, the best first:
 
     - ``model``, ``rows`` (that it learned from), ``seconds``, ``mb``, ``ms``
     - on the judged rows ``accuracy``, ``macro_f1``, ``mae``, ``score``, ``low``, ``high``; the same on the test rows, as
       ``test_score`` and so on
-    - ``believed``: the score by which the best is found (:func:`believed`)
     - ``behind``, ``behind_low`` and ``behind_high``: the score minus that of the best
     - ``learned``: better than the majority class beyond the interval
     - ``allowed``: within the limits; ``fits``: not worse than the best by more than the margin
@@ -213,20 +174,7 @@ def compare(
         rows.append({"model": name, **costs.loc[name], **scores(texts, entry.judged, judged), **of_test})
     table = pd.DataFrame(rows)
     guesses = {name: entry.judged.argmax(axis=1) for name, entry in entries.items()}
-    models = [name for name in entries if name not in (MAJORITY, CASCADE)]
-    gains = np.array([(expected or {}).get(name, np.nan) for name in models])
-    doubts = prior.doubts()
-    doubt = np.array([doubts.get(name, DOUBT) for name in models])
-    measured = table.set_index("model")["score"]
-    scores_of = measured.copy()
-    if models:
-        sampled = covariance(texts, {name: guesses[name] for name in models}, judged)
-        scores_of[models] = believed(measured[models].to_numpy(), sampled, gains, doubt)
-    for name, entry in entries.items():
-        if isinstance(entry, Joined):
-            scores_of[name] = scores_of[entry.second] + measured[name] - measured[entry.second]
-    table["believed"] = scores_of.to_numpy()
-    table = table.sort_values(["believed", "mb"], ascending=[False, True], ignore_index=True)
+    table = table.sort_values(["score", "mb"], ascending=[False, True], ignore_index=True)
     table["rows"] = table["rows"].astype(int)
     table["learned"] = [
         name != MAJORITY and difference(texts, guesses[name], guesses[MAJORITY], judged)[1] > 0 for name in table["model"]
@@ -238,6 +186,10 @@ def compare(
     stands = np.array([_stands(name, entries, guesses, texts, table) for name in table["model"]])
     able = table[table["learned"] & table["allowed"] & stands]
     best = None if able.empty else str(able.iloc[0]["model"])
+    if best is not None and favourite in set(able["model"]):
+        lead, low, _ = difference(texts, guesses[best], guesses[favourite], judged)
+        error = (lead - low) / NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+        best = favourite if lead <= BEYOND_CHANCE * error else best
     reference = best or str(table.iloc[0]["model"])
     behind = [difference(texts, guesses[name], guesses[reference], judged) for name in table["model"]]
     table[["behind", "behind_low", "behind_high"]] = behind

@@ -193,7 +193,7 @@ class Comparison:
         assert self.raced is not None
         self.joined = choice.cascade(self.texts, self.raced.entries)
         costs = self._costs()
-        self.chosen = choice.compare(self.texts, self.entries, costs, self.limits, self.raced.expected)
+        self.chosen = choice.compare(self.texts, self.entries, costs, self.limits, self.raced.favourite)
         return self.chosen
 
     def _costs(self) -> pd.DataFrame:

@@ -75,8 +75,8 @@ def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
     """Why a model is not taken whose score on the few texts that choose is higher."""
     return (
         f"On the {answer.n_judged:,} texts that choose, **{above['model']}** has a {answer.judged_by} of {above['score']:.3f} "
-        f"and **{answer.take}** of {row['score']:.3f}. Chance is large in so few, and on public files of about this size and "
-        f"length **{answer.take}** was better, so it is taken."
+        f"and **{answer.take}** of {row['score']:.3f}. That is less than a standard error, and on public files of about this "
+        f"size and length **{answer.take}** was better, so it is taken."
     )
 
 

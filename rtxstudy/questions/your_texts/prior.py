@@ -19,7 +19,6 @@ from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROM_NOTHING, M
 FILE = Path(__file__).with_name("prior.json")
 NEAREST = 4  # settings that an expectation is averaged over
 FARTHEST = 3.0  # doublings of rows, labels and tokens together; a setting that is farther away says nothing
-LEAST_DOUBT = 0.01  # of one seed and a thousand test texts
 WITHIN = 0.02  # of the best expected score; what is expected further behind is not trained
 
 
@@ -33,20 +32,20 @@ def table() -> pd.DataFrame:
     return rows.assign(gain=rows["accuracy"] - base).dropna(subset=["gain"])
 
 
-def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | None = None) -> dict[str, float]:
+def expected(rows: int, labels: int, tokens: float) -> dict[str, float]:
     """Model → the accuracy above counting words that it is expected to have, averaged over the nearest measured settings.
-
-    measured: rows of :func:`table`; None: all.
 
     The distance of two settings is that of the logarithms (base 2) of their rows, labels and tokens. A setting counts by
     2 to the power of minus its distance, and not at all beyond :data:`FARTHEST`. Not every model was measured in every setting,
     so what is averaged is a model's difference to fine-tuned MiniLM in the same setting. Of a model without such a setting
     nothing is expected.
     """
-    measured = _beside_minilm(table() if measured is None else measured)
+    measured, setting = table(), ["data", "rows"]
+    reference = measured[measured["model"] == FINE_TUNED].set_index(setting)["gain"]
+    apart = measured["gain"] - reference.reindex(pd.MultiIndex.from_frame(measured[setting])).to_numpy()
     place = np.log2(measured[["rows", "labels", "tokens"]].to_numpy(float))
     distance = np.abs(place - [math.log2(rows), math.log2(labels), math.log2(tokens)]).sum(axis=1)
-    near = measured.assign(distance=distance)[distance <= FARTHEST].dropna(subset=["apart"])
+    near = measured.assign(distance=distance, apart=apart)[distance <= FARTHEST].dropna(subset=["apart"])
 
     def mean(model: str, column: str) -> float:
         nearest = near[near["model"] == model].nsmallest(NEAREST, "distance")
@@ -56,28 +55,6 @@ def expected(rows: int, labels: int, tokens: float, measured: pd.DataFrame | Non
         return {}
     level = mean(FINE_TUNED, "gain")
     return {str(model): level + mean(model, "apart") for model in near["model"].unique()}
-
-
-def _beside_minilm(measured: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the column apart: the gain minus that of fine-tuned MiniLM in the same setting, or NaN."""
-    setting = ["data", "rows"]
-    reference = measured[measured["model"] == FINE_TUNED].set_index(setting)["gain"]
-    return measured.assign(apart=measured["gain"] - reference.reindex(pd.MultiIndex.from_frame(measured[setting])).to_numpy())
-
-
-def doubts(measured: pd.DataFrame | None = None) -> dict[str, float]:
-    """Model → the standard deviation of its difference to fine-tuned MiniLM around what the other files let expect of it.
-
-    measured: rows of :func:`table`; None: all.
-    """
-    measured = _beside_minilm(table() if measured is None else measured)
-    missed: dict[str, list[float]] = {}
-    for (data, rows), part in measured.groupby(["data", "rows"]):
-        guess = expected(rows, part["labels"].iloc[0], part["tokens"].iloc[0], measured[measured["data"] != data])
-        apart = part.set_index("model")["apart"]
-        for model in guess.keys() & set(apart.index):
-            missed.setdefault(model, []).append(apart[model] - (guess[model] - guess[FINE_TUNED]))
-    return {model: max(LEAST_DOUBT, float(np.sqrt(np.mean(np.square(all_of))))) for model, all_of in missed.items()}
 
 
 def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list[str], dict[str, str]]:

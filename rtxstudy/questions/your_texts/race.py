@@ -91,7 +91,9 @@ def run(
     for candidate in CANDIDATES:
         if candidate.name not in race.entries and candidate.name not in race.left_out:
             race.leave_out(candidate.name, why, late=True)
-    race.outlook, race.expected = turns.outlook(), turns.expected()
+    race.outlook = turns.outlook()
+    known = prior.expected(len(race.train), len(texts.label_names), turns.estimate.tokens())
+    race.favourite = turns.favourite if turns.favourite in known.keys() - race.needed.keys() else ""
     return race
 
 
@@ -163,16 +165,6 @@ class Turns:
         except InputError as error:  # the machine or the data do not allow it, such as a diverged loss
             self.race.leave_out(candidate.name, str(error))
         return plan
-
-    def expected(self) -> dict[str, float]:
-        """The score above counting words that public files let expect of each trained candidate, less what its plan loses."""
-        rows = len(self.race.train)
-        gains = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens())
-        return {
-            name: gains[name] - plans.loss(entry.plan, NAMED[name], rows, self.estimate)
-            for name, entry in self.race.entries.items()
-            if name in gains
-        }
 
     def outlook(self) -> Outlook | None:
         """What more minutes are expected to bring, where the favourite was not trained whole."""

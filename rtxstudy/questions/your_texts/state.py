@@ -67,7 +67,7 @@ class Race(Found):
         quiet: whether nothing else computed on this machine, so that a time can be measured on it
         needed: name → seconds of its whole training, of those that could not be trained whole
         outlook: what more minutes are expected to bring; None: nothing
-        expected: name → score above counting words that public files let expect of its training
+        favourite: the network that public files of about this size let expect to win, if it was trained whole; "": there is none
         train: (training rows,) in a random order; fewer rows are the first of these
         fold: (rows,) the fold of each row of the texts
     """
@@ -79,7 +79,7 @@ class Race(Found):
         self.quiet = True
         self.needed: dict[str, float] = {}
         self.outlook: Outlook | None = None
-        self.expected: dict[str, float] = {}
+        self.favourite = ""
         train = texts.rows("train")
         self.train = train[np.random.default_rng(0).permutation(len(train))]
         self.fold = texts.table["fold"].to_numpy()
