@@ -91,6 +91,7 @@ _LOOPS = (
         layers=(1, 2, 4, 8),
         shapes=((1, 2), (1, 4), (1, 8), (2, 2)),
         seeds=2,
+        alphas=(0.25, 1.0),
     ),
     LoopStudy(
         _GENERATED,
@@ -100,6 +101,7 @@ _LOOPS = (
         layers=(1, 2, 3, 4, 6, 8),
         shapes=((1, 2), (1, 3), (1, 4), (1, 6), (1, 8), (2, 2), (2, 4), (4, 2)),
         seeds=3,
+        alphas=(0.25, 1.0),
     ),
 )
 _STARS = Hub("amazon_reviews_multi_en", max_length=128)
@@ -107,11 +109,8 @@ _STARS = Hub("amazon_reviews_multi_en", max_length=128)
 # stands here, with its cost.
 NOT_RUN_YET: dict[str, Any] = {
     "search": _SEARCH,
-    "unified": tuple(Task(dataclasses.replace(_UNIFIED, task=one), seeds=3) for one in ("domain", "sentiment")),
     "least_steps": 1000,
     "component_seeds": 3,
-    "stars": Task(_STARS, seeds=3),
-    "loops": tuple(dataclasses.replace(loop, alphas=(0.25, 1.0)) for loop in _LOOPS),
 }
 
 FULL = Profile(
@@ -146,6 +145,8 @@ FULL = Profile(
     random_depth="recurrent-3x4x256",
     random_depth_seeds=5,
     published=Task(dataclasses.replace(_SST2, train_fraction=1 / 3), seeds=1),
+    unified=tuple(Task(dataclasses.replace(_UNIFIED, task=one), seeds=3) for one in ("domain", "sentiment")),
+    stars=Task(_STARS, seeds=3),
     elsewhere=(Task(_YELP, seeds=3), Task(_AMAZON, seeds=3)),
     cross_domain=True,
     plan_b_seeds=3,

@@ -10,12 +10,9 @@ from rtxstudy.numbers import between
 
 NOT_RUN = {  # field of a profile → the experiment that it switches on
     "search": "the second round of the search for each encoder's recipe",
-    "unified": "domain and sentiment of the pooled texts, at full size",
     "least_steps": "parts of the data, with as many steps on each",
     "component_seeds": "one component changed at a time",
     "plan_b_seeds": "the proposal's plan B",
-    "stars": "Amazon reviews of one star against four and five",
-    "loops": "further weights of the residual across passes",
 }
 
 
