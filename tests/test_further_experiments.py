@@ -35,6 +35,7 @@ from rtxstudy.claims import sentences
 from rtxstudy.finished import Runs
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
 from rtxstudy.questions.data_and_length import longer_texts
+from rtxstudy.questions.accuracy.accuracy_claims import RECURRENT, STANDARD
 from rtxstudy.questions.domains import domain_claims, further_data
 from rtxstudy.questions.summary import limit_claims
 from rtxstudy.statistics import mean_difference, smallest_shown, standard_error
@@ -241,6 +242,22 @@ def test_what_carries_over_is_paired_by_seed_for_each_pair_of_data() -> None:
     assert table["difference"].tolist() == pytest.approx([0.09, 0]) and table["n_seeds"].tolist() == [3, 3]
     above, equal = sentences(domain_claims.carried_over(table.reset_index().assign(comparison="a − b")))
     assert "a is more accurate" in above and "not told apart" in equal
+
+
+def test_a_further_task_says_which_encoder_is_better_and_which_is_above_counting_words() -> None:
+    def said(*intervals: tuple[float, float]) -> list[str]:
+        names = [f"{RECURRENT} − {STANDARD}", f"{RECURRENT} − nb-svm", f"{STANDARD} − nb-svm"]
+        rows = [("sst2", name, (low + high) / 2, low, high) for name, (low, high) in zip(names, intervals, strict=True)]
+        return sentences(domain_claims.pairs(pd.DataFrame(rows, columns=["data", "comparison", "difference", "low", "high"])))
+
+    below, across, above = (-0.03, -0.01), (-0.01, 0.01), (0.01, 0.03)
+    first, second = said(below, across, above)
+    assert "the standard encoder is more accurate" in first
+    assert second.startswith("Standard 6×384 is above counting words, and Recurrent 3×2×256 is not told apart")
+    assert "the loop is more accurate" in said(above, above, above)[0] and said(above, above, above)[1].startswith("Both are above")
+    assert said(across, below, above)[1] == "Standard 6×384 is above counting words, and Recurrent 3×2×256 below."
+    assert said(across, below, across)[1].startswith("Recurrent 3×2×256 is below")
+    assert said(across, across, across)[1].startswith("Neither")
 
 
 # ---------------------------------------- power

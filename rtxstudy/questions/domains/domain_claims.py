@@ -160,30 +160,49 @@ def pairs(on_pool: pd.DataFrame) -> list[Claim]:
         return []
     claims = []
     for data, part in on_pool.groupby("data", sort=False):
-        pair = row(part, comparison=f"{RECURRENT} − {STANDARD}")
-        words = part[part["comparison"] != f"{RECURRENT} − {STANDARD}"]
+        of_pair = part["comparison"] == f"{RECURRENT} − {STANDARD}"
+        pair, where = row(part[of_pair]), {"data": short(str(data))}
+        between = aside(pair.difference, pair.low, pair.high) if pair else None
         claims += [
             first(
-                claim(
-                    "{data}: the two encoders are not told apart ({pair}).",
-                    holds=pair.low <= 0 <= pair.high,
-                    data=short(str(data)),
-                    pair=aside(pair.difference, pair.low, pair.high) if pair else None,
-                ),
-                claim(
-                    "{data}: the two encoders differ ({pair}).",
-                    holds=True,
-                    data=short(str(data)),
-                    pair=aside(pair.difference, pair.low, pair.high) if pair else None,
-                ),
+                claim("{data}: the loop is more accurate ({pair}).", holds=pair.low > 0, pair=between, **where),
+                claim("{data}: the standard encoder is more accurate ({pair}).", holds=pair.high < 0, pair=between, **where),
+                claim("{data}: the two encoders are not told apart ({pair}).", holds=bool(pair), pair=between, **where),
             ),
-            first(
-                claim("Both are below counting words.", holds=bool((words["high"] < 0).all()), n=len(words) or None),
-                claim("Both are above counting words.", holds=bool((words["low"] > 0).all()), n=len(words) or None),
-                claim("Not both are told apart from counting words.", holds=True, n=len(words) or None),
-            ),
+            _beside_words(part[~of_pair]),
         ]
     return claims
+
+
+def _beside_words(part: pd.DataFrame) -> Claim:
+    """Which encoders are above and below counting words; ``part``: a row for each encoder."""
+    names = part["comparison"].str.split(" − ").str[0].map(short)
+    n, above, below = len(part), names[part["low"] > 0].tolist(), names[part["high"] < 0].tolist()
+    others = names[(part["low"] <= 0) & (part["high"] >= 0)].tolist()
+    one_above, one_below, other = "".join(above), "".join(below), "".join(others)
+    return first(
+        claim("Both are above counting words.", holds=n == len(above) == 2, n=n or None),
+        claim("Both are below counting words.", holds=n == len(below) == 2, n=n or None),
+        claim("Neither is told apart from counting words.", holds=n == len(others) == 2, n=n or None),
+        claim(
+            "{above} is above counting words, and {other} is not told apart from them.",
+            holds=len(above) == len(others) == 1,
+            above=one_above,
+            other=other,
+        ),
+        claim(
+            "{below} is below counting words, and {other} is not told apart from them.",
+            holds=len(below) == len(others) == 1,
+            below=one_below,
+            other=other,
+        ),
+        claim(
+            "{above} is above counting words, and {below} below.",
+            holds=len(above) == len(below) == 1,
+            above=one_above,
+            below=one_below,
+        ),
+    )
 
 
 def pair_title(on_pool: pd.DataFrame) -> Claim:
