@@ -163,10 +163,11 @@ def pairs(on_pool: pd.DataFrame) -> list[Claim]:
         of_pair = part["comparison"] == f"{RECURRENT} − {STANDARD}"
         pair, where = row(part[of_pair]), {"data": short(str(data))}
         between = aside(pair.difference, pair.low, pair.high) if pair else None
+        reverse = aside(-pair.difference, -pair.high, -pair.low) if pair else None
         claims += [
             first(
                 claim("{data}: the loop is more accurate ({pair}).", holds=pair.low > 0, pair=between, **where),
-                claim("{data}: the standard encoder is more accurate ({pair}).", holds=pair.high < 0, pair=between, **where),
+                claim("{data}: the standard encoder is more accurate ({pair}).", holds=pair.high < 0, pair=reverse, **where),
                 claim("{data}: the two encoders are not told apart ({pair}).", holds=bool(pair), pair=between, **where),
             ),
             _beside_words(part[~of_pair]),
