@@ -33,6 +33,7 @@ from rtxlib.training.trainer import evaluation_steps
 from rtxstudy import comparisons, not_run, profiles, published, studies, tables
 from rtxstudy.claims import sentences
 from rtxstudy.finished import Runs
+from rtxstudy.names import short
 from rtxstudy.profiles.full import FULL, NOT_RUN_YET
 from rtxstudy.questions.accuracy.accuracy_claims import RECURRENT, STANDARD
 from rtxstudy.questions.data_and_length import longer_texts
@@ -253,11 +254,12 @@ def test_a_further_task_says_which_encoder_is_better_and_which_is_above_counting
     below, across, above = (-0.03, -0.01), (-0.01, 0.01), (0.01, 0.03)
     first, second = said(below, across, above)
     assert "the standard encoder is more accurate (+2.0" in first
-    assert second.startswith("Standard 6×384 is above counting words, and Recurrent 3×2×256 is not told apart")
+    standard, loop = short(STANDARD), short(RECURRENT)
+    assert second.startswith(f"{standard} is above counting words, and {loop} is not told apart")
     first, second = said(above, above, above)
     assert "the loop is more accurate (+2.0" in first and second.startswith("Both are above")
-    assert said(across, below, above)[1] == "Standard 6×384 is above counting words, and Recurrent 3×2×256 below."
-    assert said(across, below, across)[1].startswith("Recurrent 3×2×256 is below")
+    assert said(across, below, above)[1] == f"{standard} is above counting words, and {loop} below."
+    assert said(across, below, across)[1].startswith(f"{loop} is below")
     assert said(across, across, across)[1].startswith("Neither")
 
 
