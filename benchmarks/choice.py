@@ -29,38 +29,39 @@ MEGABYTES = {  # about, of a file of two labels; only their order matters
 }  # fmt: skip
 MARGIN = 0.01
 
-Rule = Callable[[np.ndarray, pd.DataFrame], int]  # right (models, texts); of each model mb → the chosen one
+Rule = Callable[[np.ndarray, pd.Series], int]  # right (models, texts), megabytes by model → the chosen one
 
 
-def highest(right: np.ndarray, models: pd.DataFrame) -> int:
+def highest(right: np.ndarray, mb: pd.Series) -> int:
     return int(right.mean(axis=1).argmax())
 
 
-def favourite(right: np.ndarray, models: pd.DataFrame) -> int:
+def favourite(right: np.ndarray, mb: pd.Series) -> int:
     """Fine-tuned MiniLM, unless another model leads by more than a standard error of the paired difference."""
-    best = highest(right, models)
-    ahead = right[best] - right[models.index.get_loc(FINE_TUNED)]
+    best = highest(right, mb)
+    named = mb.index.get_loc(FINE_TUNED)
+    ahead = right[best] - right[named]
     error = ahead.std() / np.sqrt(right.shape[1])
-    return best if ahead.mean() > choice.BEYOND_CHANCE * error else int(models.index.get_loc(FINE_TUNED))
+    return best if ahead.mean() > choice.BEYOND_CHANCE * error else named
 
 
-def one_standard_error(right: np.ndarray, models: pd.DataFrame) -> int:
+def one_standard_error(right: np.ndarray, mb: pd.Series) -> int:
     """The smallest model within one standard error of the paired difference to the highest score."""
-    best = highest(right, models)
+    best = highest(right, mb)
     behind = right[best] - right
     error = behind.std(axis=1) / np.sqrt(right.shape[1])
-    return int(np.where(behind.mean(axis=1) <= error, models["mb"], np.inf).argmin())
+    return int(np.where(behind.mean(axis=1) <= error, mb, np.inf).argmin())
 
 
 def smallest(first: Rule) -> Rule:
     """The smallest model that is shown to be less than the margin behind the choice of another rule, as `rtx compare` does."""
 
-    def rule(right: np.ndarray, models: pd.DataFrame) -> int:
-        best = first(right, models)
+    def rule(right: np.ndarray, mb: pd.Series) -> int:
+        best = first(right, mb)
         behind = right - right[best]
         low = behind.mean(axis=1) - 1.96 * behind.std(axis=1) / np.sqrt(right.shape[1])
         close = (low > -MARGIN) & (np.arange(len(right)) != best)
-        return int(np.where(close | (np.arange(len(right)) == best), models["mb"], np.inf).argmin())
+        return int(np.where(close | (np.arange(len(right)) == best), mb, np.inf).argmin())
 
     return rule
 
@@ -85,15 +86,15 @@ def losses(draws: int) -> pd.DataFrame:
         numbers = answers.pop("labels")
         names = [name for name in answers if name != MAJORITY]
         right = np.array([answers[name].argmax(axis=1) == numbers for name in names], float)
-        models = pd.DataFrame({"mb": [MEGABYTES[name] for name in names]}, index=names)
-        best, rng = highest(right, models), np.random.default_rng(0)
+        mb = pd.Series(MEGABYTES)[names]
+        best, rng = highest(right, mb), np.random.default_rng(0)
         for many in VALIDATION:
             lost = {rule: 0.0 for rule in RULES}
             for _ in range(draws):
                 order = rng.permutation(len(numbers))
                 judged, test = right[:, order[:many]], right[:, order[many:]].mean(axis=1)
                 for rule, choose in RULES.items():
-                    lost[rule] += 100 * (test[best] - test[choose(judged, models)]) / draws
+                    lost[rule] += 100 * (test[best] - test[choose(judged, mb)]) / draws
             results += [(data, rows, many, rule, points) for rule, points in lost.items()]
     return pd.DataFrame(results, columns=["data", "rows", "texts", "rule", "loss"])
 

@@ -31,25 +31,30 @@ Rows = tuple[list[str], list[str]]  # texts and labels
 Learnt = tuple[Callable[[list[str]], list[str]], float, str]  # texts → labels, megabytes, settings in words
 
 
+def ending(end: float) -> Any:
+    """A callback that ends a training by transformers' Trainer, or by SetFit's, when the clock reads ``end``."""
+    from transformers import TrainerCallback
+
+    class Ending(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            control.should_training_stop |= time.perf_counter() > end
+
+    return Ending()
+
+
 def setfit(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     """Sentence pairs through MiniLM, then logistic regression (Tunstall et al. 2022). The pairs end with the minutes."""
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
-    from transformers import TrainerCallback
 
     end = time.perf_counter() + 60 * minutes
-
-    class Minutes(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            control.should_training_stop |= time.perf_counter() > end
-
     names = sorted(set(train[1]))
     model = SetFitModel.from_pretrained(MINILM, labels=names)
     rows = Dataset.from_dict({"text": train[0], "label": [names.index(label) for label in train[1]]})
     few = max(map(train[1].count, names)) <= FEW
     pairs = {} if few else {"num_iterations": ITERATIONS}
     arguments = TrainingArguments(output_dir=str(work), num_epochs=1, **pairs)
-    Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[Minutes()]).train()
+    Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[ending(end)]).train()
     model.save_pretrained(str(work / "model"))
     recipe = f"MiniLM, {'all pairs' if few else f'{2 * ITERATIONS} pairs of each row'}"
     recipe += ", ended with the minutes" * (time.perf_counter() > end)
@@ -129,16 +134,10 @@ def finetuned(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
         AutoTokenizer,
         DataCollatorWithPadding,
         Trainer,
-        TrainerCallback,
         TrainingArguments,
     )
 
     end = time.perf_counter() + 60 * minutes
-
-    class Minutes(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            control.should_training_stop |= time.perf_counter() > end
-
     names = sorted(set(train[1]))
     model = AutoModelForSequenceClassification.from_pretrained(MINILM, num_labels=len(names))
     tokenizer = AutoTokenizer.from_pretrained(MINILM)
@@ -155,7 +154,7 @@ def finetuned(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
         disable_tqdm=True,
     )
     collator = DataCollatorWithPadding(tokenizer)
-    trainer = Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator, callbacks=[Minutes()])
+    trainer = Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator, callbacks=[ending(end)])
     reached = trainer.train().metrics["epoch"]
     model.save_pretrained(work / "model")
 

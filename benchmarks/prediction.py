@@ -135,17 +135,17 @@ def alone(
         with torch.inference_mode(), autocast(precision, device), prepacked(same.model):
             return 1000 * median(seconds(lambda batch=batch: same.model(batch["input_ids"])) for batch in batches)
 
-    ours()  # both compile the shapes in their first call
-    theirs()
-    times = take_turns({"ours": ours, "peer": lambda: median(theirs())}, rounds)
-    return row(
-        f"latency of one text, {name}",
-        times["ours"],
-        times["peer"],
-        "ms",
-        aim,
-        (package,),
-        f"forward pass over {len(some)} texts one by one, the median of each round; BERT 6×384 with the same weights{how}; "
-        f"{torch.get_num_threads()} threads",
-        less_is_better=True,
-    )
+    how = f"forward pass over {len(some)} texts one by one, the median of each round; BERT 6×384 with the same weights{how}"
+    return one_by_one(f"latency of one text, {name}", ours, lambda: median(theirs()), rounds, aim, package, how)
+
+
+def one_by_one(
+    name: str, ours: Callable[[], float], theirs: Callable[[], float], rounds: int, aim: float | None, package: str, how: str
+) -> Row:
+    """A row of milliseconds. ours, theirs: the median over some texts, which are computed one by one in a call."""
+    ways = {"ours": ours, "peer": theirs}
+    for way in ways.values():
+        way()  # the first call compiles the shapes
+    times = take_turns(ways, rounds)
+    settings = f"{how}; {torch.get_num_threads()} threads"
+    return row(name, times["ours"], times["peer"], "ms", aim, (package,), settings, less_is_better=True)

@@ -1,7 +1,7 @@
 """Prediction by torch, and of one text by the graph of `rtx export`, beside ONNX Runtime and OpenVINO.
 
-A user with a CPU would take these two. One text by torch has no aim: torch takes longer to start its hundreds of operations than
-to compute them. `rtx predict RUN` answers few texts by the graph instead.
+A user with a CPU would take these two. One text by torch has no aim: products are less than half of its time there, and
+about 900 small operations are the rest. `rtx predict RUN` answers few texts by the graph instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
 from benchmarks.peers import Peer
-from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, predicted, same_models
+from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, one_by_one, predicted, same_models
 from benchmarks.texts import prepared, texts
 from rtx.export import folder
 from rtx.export.held_out import HeldOut
@@ -66,20 +66,9 @@ def _by_graph(beside: str, some: list[str], graph: Opened, rounds: int, theirs: 
     def ours() -> float:
         return 1000 * median(seconds(lambda text=text: graph.answers([text])) for text in some)
 
-    ours()
-    theirs()
-    times = take_turns({"ours": ours, "peer": lambda: median(theirs())}, rounds)
-    return row(
-        f"one text by the exported graph, {beside}",
-        times["ours"],
-        times["peer"],
-        "ms",
-        ALONE,
-        (package,),
-        f"{len(some)} texts one by one, tokenising included, the median of each round; ours is in fp32; BERT 6×384 with the same "
-        f"weights; {torch.get_num_threads()} threads",
-        less_is_better=True,
-    )
+    name = f"one text by the exported graph, {beside}"
+    how = f"{len(some)} texts one by one, tokenising included, the median of each round; ours in fp32; BERT 6×384, same weights"
+    return one_by_one(name, ours, lambda: median(theirs()), rounds, ALONE, package, how)
 
 
 def _throughput(kind_of_text: str, some: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:

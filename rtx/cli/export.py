@@ -68,13 +68,9 @@ def export(
     if kind not in FORMATS:
         raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")
     is_model = _is_model(source)
-    if out is None:
-        if is_model or eight or kind == "transformers":
-            raise InputError("Name a folder with --out; without it the float32 graph of a RUN is written beside the run.")
-        from rtx.export import beside
-
-        out = beside.place(find_run(source))
-    if os.path.lexists(out):  # reported before anything is fetched
+    if out is None and (is_model or eight or kind == "transformers"):
+        raise InputError("Name a folder with --out; without it the float32 graph of a RUN is written beside the run.")
+    if out is not None and os.path.lexists(out):  # reported before anything is fetched
         raise InputError(f"{out} exists already; name a new folder.")
     if not is_model and (data or label_column or (text_column and not texts)):
         raise InputError("A run is checked on its own data, or on --texts; leave --data and its columns out.")
@@ -82,13 +78,20 @@ def export(
         raise InputError("--texts are for the ONNX graph of a run; a model is checked on --data.")
     if text_pair_column and not texts:
         raise InputError("--text-pair-column names a column of --texts.")
+    run = None if is_model else find_run(source)
+    if out is None:
+        from rtx.export import beside
+
+        out = beside.place(run)
+        if os.path.lexists(out):
+            raise InputError(f"{out} exists already; delete it, or name a new folder.")
     try:
         if kind == "transformers":
-            record = _for_transformers(source, out, eight, is_model)
+            record = _for_transformers(run, out, eight)
         else:
             fields = {"text_column": text_column, "label_column": label_column, "rows": None if data else _GENERATED}
             spec = data_spec(data or "embedded", **fields) if is_model else None
-            record = _as_graph(source, out, eight, spec, (texts, text_column, text_pair_column))
+            record = _as_graph(run or source, out, eight, spec, (texts, text_column, text_pair_column))
     except OSError as error:
         reason = "the disk is full" if disk_full(error) else error.strerror or error
         raise InputError(f"{out} could not be written: {reason}.") from error
@@ -106,9 +109,9 @@ def _is_model(source: str) -> bool:
 
 
 def _as_graph(
-    source: str, out: Path, eight: bool, spec: DataSpec | None, file: tuple[str | None, str | None, str | None]
+    source: Run | str, out: Path, eight: bool, spec: DataSpec | None, file: tuple[str | None, str | None, str | None]
 ) -> dict[str, object]:
-    """Export, and return what is shown. spec: the data of a model. file: of ``--texts``, and its two columns."""
+    """Export a run or a model, and return what is shown. spec: the data of a model. file: of ``--texts``, and its two columns."""
     from rtx.export.opened import NEEDS
 
     try:
@@ -125,13 +128,12 @@ def _as_graph(
     if spec is not None:
         record = folder.export(folder.of_encoder(source, report), held_out.of_data(spec), out, eight, report)
     else:
-        run = find_run(source)
-        held = _held_out(run, eight, *file)
+        held = _held_out(source, eight, *file)
         report(f"compared on {len(held.test):,} texts: {held.what}")
-        if use.is_classifier(run):
-            record = classifiers.export(run, held, out, eight, report)
+        if use.is_classifier(source):
+            record = classifiers.export(source, held, out, eight, report)
         else:
-            record = folder.export(folder.of_run(run), held, out, eight, report)
+            record = folder.export(folder.of_run(source), held, out, eight, report)
     fields = ("model", "precision", "size", "size_float32", "passes", "any_depth", "n_test", "difference")
     return {name: record[name] for name in fields} | record.get("loss", {}) | {"folder": str(out)}
 
@@ -162,17 +164,16 @@ def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair
         return held_out.generated(pairs, switches, error)
 
 
-def _for_transformers(source: str, out: Path, eight: bool, is_model: bool) -> dict[str, object]:
+def _for_transformers(run: Run | None, out: Path, eight: bool) -> dict[str, object]:
     from rtx.export import bert
     from rtxlib.runs import trained
 
-    if eight or is_model:
+    if eight or run is None:
         raise InputError(
             "--int8 makes an ONNX graph; leave out --format."
             if eight
             else "--format transformers is for runs; transformers opens what `rtx convert` writes if it is passed once."
         )
-    run = find_run(source)
     model, tokenizer = trained.open_run(run)
     bert.save(model.to("cpu"), tokenizer, run.spec["label_names"], out)
     click.echo(bert.snippet(model.config, repr(str(out))), err=True)

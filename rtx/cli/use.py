@@ -130,7 +130,7 @@ def predict(
     if table is not None and (out is not None or as_json):
         _check_columns(table, opened_run.spec["label_names"], out)
     way = {name: value for name, value in (("recurrent_depth", passes), ("early_exit", rule)) if value is not None}
-    answers = _answers(opened_run if way else _quickest(opened_run, len(texts)), texts, way)
+    answers = _answers(opened_run, texts, way)
     if table is not None:
         answers = answers.rename(columns={"label": "predicted"})
     _show(answers, table, out, as_json)
@@ -161,19 +161,14 @@ def _require_loop(run: Run | Opened, passes: int | None, early_exit: str | None)
         raise InputError(f"{run.metrics['model']} has one pass; --passes and --early-exit are for recurrent models.")
 
 
-def _quickest(run: Run | Opened, texts: int) -> Run | Opened:
-    """The graph beside a run where it answers so many texts sooner than torch does."""
-    if hasattr(run, "exported"):
-        return run
-    from rtx.export import beside
-
-    return (beside.find(run) if texts <= beside.MOST else None) or run
-
-
 def _answers(run: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd.DataFrame:
-    """The table of answers. An exported folder needs no torch, which rtx.use imports."""
+    """The table of answers. An exported folder, also one beside the run, needs no torch, which rtx.use imports."""
     if hasattr(run, "exported"):
         return run.predict(texts, **how)
+    from rtx.export import beside
+
+    if not how and len(texts) <= beside.MOST and (graph := beside.find(run)) is not None:
+        return graph.predict(texts)
     from rtx import use
 
     return use.predict(run, texts, **how)

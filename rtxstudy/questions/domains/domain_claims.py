@@ -175,35 +175,23 @@ def pairs(on_pool: pd.DataFrame) -> list[Claim]:
     return claims
 
 
+_BESIDE_WORDS = {  # how many of the two encoders are above counting words, below, and neither → the sentence
+    (2, 0, 0): "Both are above counting words.",
+    (0, 2, 0): "Both are below counting words.",
+    (0, 0, 2): "Neither is told apart from counting words.",
+    (1, 0, 1): "{above} is above counting words, and {other} is not told apart from them.",
+    (0, 1, 1): "{below} is below counting words, and {other} is not told apart from them.",
+    (1, 1, 0): "{above} is above counting words, and {below} below.",
+}
+
+
 def _beside_words(part: pd.DataFrame) -> Claim:
     """Which encoders are above and below counting words; ``part``: a row for each encoder."""
     names = part["comparison"].str.split(" − ").str[0].map(short)
-    n, above, below = len(part), names[part["low"] > 0].tolist(), names[part["high"] < 0].tolist()
-    others = names[(part["low"] <= 0) & (part["high"] >= 0)].tolist()
-    one_above, one_below, other = "".join(above), "".join(below), "".join(others)
-    return first(
-        claim("Both are above counting words.", holds=n == len(above) == 2, n=n or None),
-        claim("Both are below counting words.", holds=n == len(below) == 2, n=n or None),
-        claim("Neither is told apart from counting words.", holds=n == len(others) == 2, n=n or None),
-        claim(
-            "{above} is above counting words, and {other} is not told apart from them.",
-            holds=len(above) == len(others) == 1,
-            above=one_above,
-            other=other,
-        ),
-        claim(
-            "{below} is below counting words, and {other} is not told apart from them.",
-            holds=len(below) == len(others) == 1,
-            below=one_below,
-            other=other,
-        ),
-        claim(
-            "{above} is above counting words, and {below} below.",
-            holds=len(above) == len(below) == 1,
-            above=one_above,
-            below=one_below,
-        ),
-    )
+    above, below = part["low"] > 0, part["high"] < 0
+    groups = {"above": names[above], "below": names[below], "other": names[~above & ~below]}
+    found, named = tuple(map(len, groups.values())), {group: "".join(members) for group, members in groups.items()}
+    return first(*(claim(text, holds=found == counts or None, **named) for counts, text in _BESIDE_WORDS.items()))
 
 
 def pair_title(on_pool: pd.DataFrame) -> Claim:
