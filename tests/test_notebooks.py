@@ -25,6 +25,7 @@ from rtxstudy.report import notebooks
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 STEMS = list(notebooks.NOTEBOOKS)
+OF_MINILM = {"leaving_early", "composed"}  # studies that begin with its weights, which a machine without the Hub lacks
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -132,10 +133,6 @@ def test_each_profile_makes_things_in_its_own_place(report: Path) -> None:
         assert all(drawing.with_suffix(ending).stat().st_size > 0 for ending in (".pdf", ".png", ".csv"))
 
 
-def test_with_minilm_the_cost_of_a_loop_is_drawn(report: Path, hub: str) -> None:
-    assert {"12_leaving_early", "12_retrieval"} <= {file.stem for file in (report / "figures/smoke").glob("*.svg")}
-
-
 def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     figures = {file.stem for file in (report / "figures/smoke").glob("*.svg")}
     drawn = {"01", "02", "03", "04", "05", "06", "07", "08", "09", "11", "99"}  # 12 draws nothing without MiniLM's weights
@@ -149,7 +146,7 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     untimed = ["loop", "composed", "leaving_early", "longer_texts", "recipe_search", "published_protocol"]
     not_timed = studies.loc[studies["study"].isin(untimed), "key"]  # a run may belong to a timed study as well
     assert runs.loc[~runs["key"].isin(not_timed), "ms_median"].gt(0).all() and not runs["key"].isin(not_timed).all()
-    assert set(studies["study"]) == {
+    assert set(studies["study"]) - OF_MINILM == {
         "baseline",
         "recipe_search",
         "published_protocol",
@@ -162,8 +159,6 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
         "spam",
         "pretraining",
         "where_depth_pays",
-        "leaving_early",
-        "composed",
         "elsewhere",
         "plan_b",
         "longer_texts",
@@ -185,7 +180,9 @@ def shown_by(notebook: Path) -> list[str]:
 def test_pretrained_weights_are_used_where_they_can_be_had(hub: str, report: Path) -> None:
     runs = pd.read_parquet(report / "data/results/smoke/runs.parquet")
     assert {"all-MiniLM-L6-v2", "all-MiniLM-L6-v2 frozen", "bert-tiny"} <= set(runs["model"])
-    assert (report / "figures/smoke/07_similarity.svg").is_file()
+    figures = {file.stem for file in (report / "figures/smoke").glob("*.svg")}
+    assert {"07_similarity", "12_leaving_early", "12_retrieval"} <= figures
+    assert OF_MINILM <= set(pd.read_parquet(report / "data/results/smoke/studies.parquet")["study"])
     small = pd.read_parquet(report / "data/results/smoke/small_vocabularies.parquet").iloc[0]
     # the rows that the loop's token table loses, 384 wide, are all that it loses
     assert small["loop_parameters"] - small["small_parameters"] == 384 * (30_522 - small["pieces"]) > 0
