@@ -509,8 +509,8 @@ def test_profile_takes_a_variant_and_seeds_of_its_own() -> None:
     full, usual = profiles.load("full", seeds=7), profiles.load("full")
     alone = (full.seeds, full.random_depth_seeds, full.grid_seeds, full.pretrained_seeds)
     assert {*alone, *(loop.seeds for loop in full.loops)} == {7}
-    assert full.component_seeds == usual.component_seeds == 0  # a study that is not asked stays so
-    assert full.not_run == usual.not_run and profiles.load("full") == usual
+    assert full.search.seeds == full.component_seeds == 7 and profiles.load("full") == usual
+    assert profiles.load("demo", seeds=7).component_seeds == 0  # a study that is not asked stays so
     quick = profiles.load("full", epochs=0.5, rows=500)
     assert {loop.recipe.epochs for loop in quick.loops} == {0.5} and quick.finetune == usual.finetune
     assert {loop.data.rows for loop in quick.loops} == {500} and quick.small_recipe == usual.small_recipe

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -30,27 +28,20 @@ from rtxlib.runs.train import fresh_model, train_run
 from rtxlib.runs.trained import open_model
 from rtxlib.training.recipe import RECIPES, Recipe
 from rtxlib.training.trainer import evaluation_steps
-from rtxstudy import comparisons, not_run, profiles, published, studies, tables
+from rtxstudy import comparisons, profiles, studies, tables
 from rtxstudy.claims import sentences
 from rtxstudy.finished import Runs
 from rtxstudy.names import short
-from rtxstudy.profiles.full import FULL, NOT_RUN_YET
+from rtxstudy.profiles.full import FULL
 from rtxstudy.questions.accuracy.accuracy_claims import RECURRENT, STANDARD
 from rtxstudy.questions.data_and_length import longer_texts
 from rtxstudy.questions.domains import domain_claims, further_data
-from rtxstudy.questions.summary import limit_claims
 from rtxstudy.statistics import mean_difference, smallest_shown, standard_error
 
-WHOLE = dataclasses.replace(FULL, **NOT_RUN_YET)
 SHORT = Generated(rows=240, depth=1, vocab_size=400, max_length=48)
 
 
 # ---------------------------------------- what is run
-
-
-def test_everything_that_was_not_run_would_add_runs_to_the_full_profile() -> None:
-    extra = not_run.added(FULL)
-    assert list(extra) == list(NOT_RUN_YET) and all(extra.values())
 
 
 @pytest.mark.parametrize(
@@ -68,18 +59,18 @@ def test_everything_that_was_not_run_would_add_runs_to_the_full_profile() -> Non
         ("text_length", 2 * 2),
     ],
 )
-def test_each_arm_of_the_whole_study_has_three_seeds(study: str, arms: int) -> None:
-    specs = studies.specs_of(study, WHOLE)
+def test_each_arm_of_a_study_has_as_many_seeds(study: str, arms: int) -> None:
+    specs = studies.specs_of(study, FULL)
     assert len(set(specs)) == len(specs)
     of_arms = Counter((spec.name, data_label(spec.data)) for spec in specs)
-    assert len(of_arms) == arms and set(of_arms.values()) == {3}
+    assert len(of_arms) == arms and set(of_arms.values()) == {5 if study == "components" else 3}
     for spec in specs:  # raises InputError where fields contradict each other
         spec.config(1000, 0, ["negative", "positive"])
 
 
 @pytest.mark.parametrize("arms", [studies.component_arms, studies.plan_b_arms, studies.position_arms])
 def test_an_arm_differs_from_the_first_in_what_it_names_alone(arms: Callable) -> None:
-    first, *others = arms(WHOLE).values()
+    first, *others = arms(FULL).values()
     for own in others:
         for base, spec in zip(first, own, strict=True):
             assert spec.overrides != base.overrides == {}
@@ -87,7 +78,7 @@ def test_an_arm_differs_from_the_first_in_what_it_names_alone(arms: Callable) ->
 
 
 def test_gelu_of_as_many_parameters_has_as_many() -> None:
-    (seed, *_), wide = (studies.component_arms(WHOLE)[name] for name in ("the study's own", "GELU, as many parameters"))
+    (seed, *_), wide = (studies.component_arms(FULL)[name] for name in ("the study's own", "GELU, as many parameters"))
 
     def weights(overrides: dict) -> int:
         return sum(p.numel() for p in build("recurrent-1x2x64", **overrides).parameters() if p.ndim == 2)
@@ -108,8 +99,8 @@ def test_parameters_of_a_notebook_reach_the_new_experiments_and_leave_those_off_
 
 
 def test_data_of_other_lengths_and_official_tests_have_names_of_their_own() -> None:
-    assert len({data_label(spec) for spec in WHOLE.data_sets}) == len(WHOLE.data_sets)
-    assert data_label(WHOLE.longer.data) == "yelp_polarity official test at 64 tokens"
+    assert len({data_label(spec) for spec in FULL.data_sets}) == len(FULL.data_sets)
+    assert data_label(FULL.longer.data) == "yelp_polarity official test at 64 tokens"
 
 
 # ---------------------------------------- least steps
@@ -126,9 +117,9 @@ def test_least_steps_lengthen_a_training_and_change_no_key_where_they_are_not_se
 
 
 def test_parts_of_the_data_get_least_steps_and_the_whole_keeps_its_key() -> None:
-    of_study = {spec.data.train_fraction: spec.recipe.least_steps for spec in studies.data_size(WHOLE)}
-    assert of_study == {1.0: None, 0.5: WHOLE.least_steps, 0.1: WHOLE.least_steps}
-    assert {spec.recipe.least_steps for spec in studies.text_length(WHOLE)} == {WHOLE.least_steps}
+    of_study = {spec.data.train_fraction: spec.recipe.least_steps for spec in studies.data_size(FULL)}
+    assert of_study == {1.0: None, 0.5: FULL.least_steps, 0.1: FULL.least_steps}
+    assert {spec.recipe.least_steps for spec in studies.text_length(FULL)} == {FULL.least_steps}
 
 
 # ---------------------------------------- longer texts
@@ -312,53 +303,3 @@ def test_the_smallest_detectable_difference_stands_in_its_row_and_its_table(
     assert shown["smallest detectable (points)"] == f"{100 * row['smallest']:.1f}"
     before = tables.comparisons(table.assign(study="s").drop(columns="smallest")).iloc[0]
     assert before["smallest detectable (points)"] == "–"
-
-
-# ---------------------------------------- what is not run
-
-
-def test_what_is_not_run_is_trained_once_and_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RTX_HOME", str(tmp_path))
-    profile = dataclasses.replace(profiles.load("smoke"), plan_b_seeds=0, not_run={"plan_b_seeds": 1})
-    results, lines = tmp_path / "results", []
-    specs = [spec for of_notebook in not_run.added(profile)["plan_b_seeds"].values() for spec in of_notebook]
-    assert not_run.train(profile, ["plan_b_seeds"], results, lines.append) == len(specs) > 0
-    assert {run.metrics["model"] for run in published.runs(results)} == {spec.name for spec in specs}
-    assert published.read(results, "studies") is None  # its study is not whole
-    shutil.rmtree(tmp_path / "data" / "runs")  # another machine has the published tables alone
-    assert not_run.train(profile, ["plan_b_seeds"], results, lines.append) == 0
-    with pytest.raises(InputError, match="Did you mean 'plan_b_seeds'"):
-        not_run.train(profile, ["plan_b_seed"], results, lines.append)
-
-
-def test_what_is_not_run_is_counted_once_and_priced(tmp_path) -> None:
-    """A field's runs are those that neither the profile nor a field before it has."""
-    smoke = profiles.load("smoke")
-    left_out = {"plan_b_seeds": 2, "component_seeds": 2}
-    profile = dataclasses.replace(smoke, plan_b_seeds=0, component_seeds=0, not_run=left_out)
-    added = not_run.added(profile)
-    assert list(added) == list(left_out) and list(added["plan_b_seeds"]) == ["03_recurrent"]
-    specs = [set(own) for new in added.values() for own in new.values()]
-    assert not specs[0] & specs[1] and not any(spec.overrides == {} and spec.seed == 0 for own in specs for spec in own)
-    data = functools.cache(lambda spec: prepare(spec, tmp_path))
-    first, second = (
-        not_run.costs(profile, Runs((store.Run("", {}, {"train_cpu_seconds": seconds}, None),), (spec,), tmp_path), data)
-        for spec in studies.baseline(profile)[:1]
-        for seconds in (10.0, 20.0)
-    )
-    one, two = not_run.remaining(first, []), not_run.remaining(second, [])
-    assert one["runs"].tolist() == [len(own) for own in specs]
-    assert two["core_hours"].tolist() == pytest.approx((2 * one["core_hours"]).tolist())
-    assert limit_claims.readable(one)["experiment"].tolist() == [limit_claims.NOT_RUN[name] for name in left_out]
-    finished = [store.Run("", spec.canonical(), {}, None) for spec in specs[0]]
-    assert not_run.remaining(first, finished)["field"].tolist() == ["component_seeds"]
-    fewer = not_run.remaining(first, finished[1:])
-    assert fewer["runs"].tolist() == [1, len(specs[1])] and fewer["core_hours"][0] < one["core_hours"][0]
-    assert not_run.remaining(first, [*finished, *(store.Run("", spec.canonical(), {}, None) for spec in specs[1])]).empty
-    (sentence,) = sentences(limit_claims.not_run(one))
-    assert sentence.startswith(f"**{one['runs'].sum()} trainings of this study were not run**")
-    assert not_run.key(profile) != not_run.key(dataclasses.replace(profile, not_run={"plan_b_seeds": 2}))
-
-
-def test_each_experiment_that_the_full_profile_leaves_out_has_a_name() -> None:
-    assert set(FULL.not_run) <= set(limit_claims.NOT_RUN)

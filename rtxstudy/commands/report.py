@@ -65,20 +65,12 @@ def _run_notebooks(
         sys.exit(1)
 
 
-def _train_only(profile: str, fields: list[str]) -> None:
-    """Train the runs of these fields, which the report lists as not run. Notebooks show them once the profile has the field."""
-    from rtxstudy import not_run, profiles
-
-    not_run.train(profiles.load(profile), fields, folders.results_dir(profile), click.echo)
-
-
 @click.command()
 @profile_option
 @parameter_option
 @click.option("--notebooks", "names", metavar="01,02,…", help="Run only these; the page shows all that were ever run.")
 @executor_option
 @click.option("--no-training", is_flag=True, help="Draw again from the published tables.")
-@click.option("--only", metavar="FIELD,…", help="Train and publish only what the report lists as not run.")
 @click.option("--dry-run", is_flag=True, help="Say how many runs are missing and how long they take; train nothing.")
 def report(
     profile: str,
@@ -86,16 +78,12 @@ def report(
     names: str | None,
     executor: str,
     no_training: bool,
-    only: str | None,
     dry_run: bool,
 ) -> None:
     """Run the notebooks and make the report."""
     need_notebooks("report")
     from rtx.executors import ray as executors
 
-    if only is not None:
-        _check_profile(profile)
-        return _train_only(profile, [field.strip() for field in only.split(",")])
     chosen = None if names is None else [name.strip() for name in names.split(",")]
     executors.known(executor)
     if not dry_run:

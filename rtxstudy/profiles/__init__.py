@@ -25,7 +25,6 @@ __all__ = [
 
 MOST_SEEDS = 1_000  # of a study; each is a training of every model in it
 KEPT_RECIPES = (*FOR_PRETRAINED, "pretrain", "distill")  # names of recipes that do not train a classifier from random weights
-KEPT_FIELDS = ("small_recipe", "not_run")  # of a profile: the first is tuned to its few rows, the second lists what to run
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (SMOKE, DEMO, FULL)}
 
 
@@ -110,7 +109,7 @@ def _changed(part: Any, seeds: int | None, recipe: str | None, sizes: Mapping[st
 
 def _fields_changed(part: Any, seeds: int | None, change: Callable[[Any], Any]) -> Any:
     """A dataclass with each field changed; a field of seeds becomes ``seeds``, but for 0, which says that nothing is trained."""
-    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part) if field.name not in KEPT_FIELDS}
+    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part) if field.name != "small_recipe"}
     return dataclasses.replace(
         part, **{name: value and (seeds or value) if name.endswith("seeds") else change(value) for name, value in values.items()}
     )

@@ -180,7 +180,6 @@ class Profile:
     search: Search | None = None  # notebook 02: the search for the recipes; None: there is none
     recipes: dict[str, Recipe] = field(default_factory=dict)  # model → its own recipe; a family's main model comes first
     published: Task | None = None  # notebook 02: the published protocol; None: it is not run
-    not_run: dict[str, Any] = field(default_factory=dict)  # fields above → what was asked for and has not been run
 
     def recipe_of(self, model: str) -> Recipe:
         """How a model is trained from scratch: its own recipe, or else that of the first model of its family in ``recipes``.

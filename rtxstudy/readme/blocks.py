@@ -13,14 +13,13 @@ import pandas as pd
 from rtxlib.errors import InputError
 from rtxstudy import names, published
 from rtxstudy.claims import Claim, sentences
-from rtxstudy.not_run import remaining
 from rtxstudy.numbers import ends, percent, signed
 from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.questions.audit import audit_claims
 from rtxstudy.questions.depth_gain import depth_claims, depth_tables, equal_reading
 from rtxstudy.questions.pretrained import pretraining_claims
 from rtxstudy.questions.sizes import size_grid
-from rtxstudy.questions.summary import cost_claims, glance, limit_claims
+from rtxstudy.questions.summary import cost_claims, glance
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "data" / "results" / "full"
@@ -39,12 +38,6 @@ def findings() -> dict[str, pd.DataFrame]:
     """What all studies have left, with the names of their models and data known."""
     names.know(published.names(RESULTS))
     return published.findings(RESULTS)
-
-
-@cache
-def left_to_run() -> pd.DataFrame:
-    """What was asked for and not run (:func:`rtxstudy.not_run.remaining`)."""
-    return remaining(table("not_run"), published.runs(RESULTS))
 
 
 def validation_rows() -> int:
@@ -71,7 +64,7 @@ def drawing() -> str:
 
 
 def finding_claims() -> list[Claim]:
-    """The claims of the README: the verdict, what a loop saves, counting words on Yelp, pretraining, and what was not run."""
+    """The claims of the README: the verdict, what a loop saves, counting words on Yelp, and pretraining."""
     gains, tables = findings()["depth_gains"], findings()
     verdict = depth_claims.verdict(gains)
     return [
@@ -81,7 +74,6 @@ def finding_claims() -> list[Claim]:
         *verdict[2:],
         depth_claims.yelp(gains, table("same_tokens")),
         pretraining_claims.reached(tables["comparisons"], models()),
-        *limit_claims.missing(left_to_run()),
     ]
 
 
@@ -188,16 +180,6 @@ def parts_of_data() -> str:
     findings()
     parts = audit_claims.parts(table("sources"), table("balance"))
     return "\n".join(f"- {wrapped(f'{names.short(part.data)}: {part.note}.', '  ')}" for part in parts.itertuples())
-
-
-def not_run() -> str:
-    findings()
-    experiments = limit_claims.readable(left_to_run())
-    return (
-        markdown(experiments[["experiment", "runs", "core-hours"]])
-        if len(experiments)
-        else "Nothing that was asked for is missing."
-    )
 
 
 # ------------------------------------------------------------------------------------------------------------ writing

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from rtxlib.models import preset
-from rtxstudy import not_run, published, studies
-from rtxstudy.absent import Absent
+from rtxstudy import published, studies
 from rtxstudy.figures.save import Drawing
 from rtxstudy.pages.passes import answers
 from rtxstudy.questions.audit import audit_claims
@@ -112,21 +111,6 @@ def draw_comparisons(study: Study, tables: AnswerTables) -> Drawing:
 def mirrored(study: Study) -> pd.DataFrame:
     """The data sets that are a part of what was published (:func:`audit_claims.parts`)."""
     return audit_claims.parts(published.read(study.results, "sources"), published.read(study.results, "balance"))
-
-
-def left_out(study: Study) -> pd.DataFrame | Absent:
-    """What was asked for and not run, with its cost (:func:`not_run.remaining`)."""
-    if not study.profile.not_run:
-        return Absent("This profile leaves nothing out.")
-    costs = study.table(
-        "proposal",
-        "not_run",
-        lambda: not_run.costs(study.profile, study.run("baseline", timed=False), study.data),
-        key="" if study.redraws else not_run.key(study.profile),  # it asks the Hub for versions
-        optional=True,
-    )
-    remaining = not_run.remaining(costs, published.runs(study.results))
-    return Absent("Every run that was asked for was run.") if remaining.empty else remaining
 
 
 def every_model(study: Study, tables: AnswerTables) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What does the study not say, and what was not run?"""
+"""What does the study not say?"""
 
 from __future__ import annotations
 
@@ -7,13 +7,6 @@ import pandas as pd
 from rtxstudy.claims import Claim, claim, first, listed
 from rtxstudy.names import short
 from rtxstudy.numbers import between
-
-NOT_RUN = {  # field of a profile → the experiment that it switches on
-    "search": "the second round of the search for each encoder's recipe",
-    "least_steps": "parts of the data, with as many steps on each",
-    "component_seeds": "one component changed at a time",
-    "plan_b_seeds": "the proposal's plan B",
-}
 
 
 def limits(runs: pd.DataFrame) -> list[Claim]:
@@ -75,44 +68,6 @@ def of_parts(parts: pd.DataFrame) -> list[Claim]:
             told=listed([f"{short(one.data)}: {one.note}" for one in parts.itertuples()]) or None,
         )
     ]
-
-
-def not_run(table: pd.DataFrame) -> list[Claim]:
-    """What was asked for and not run; ``table``: of :func:`rtxstudy.not_run.remaining`."""
-    if table.empty:
-        return []
-    experiments = readable(table)
-    return [
-        claim(
-            "**{runs:,} trainings of this study were not run**, about {hours:,.0f} core-hours: {named}.",
-            holds=table["runs"].sum() > 0,
-            runs=int(table["runs"].sum()),
-            hours=table["core_hours"].sum(),
-            named=listed(experiments["experiment"].tolist()) or None,
-        )
-    ]
-
-
-def missing(table: pd.DataFrame) -> list[Claim]:
-    """The same in a line."""
-    if table.empty:
-        return []
-    return [
-        claim(
-            "**Not run:** {runs:,} trainings ([which](docs/findings.md#what-was-not-run)).",
-            holds=table["runs"].sum() > 0,
-            runs=int(table["runs"].sum()),
-        )
-    ]
-
-
-def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of :func:`rtxstudy.not_run.remaining`; fields of one experiment share a row."""
-    named = table.assign(experiment=table["field"].map(NOT_RUN))
-    last = {"notebooks": "first", "data": "first", "models": "max", "seeds": "max", "runs": "sum", "core_hours": "sum"}
-    experiments = named.groupby("experiment", sort=False).agg(last).reset_index()
-    experiments["core_hours"] = experiments["core_hours"].map(lambda hours: "under 0.1" if hours < 0.05 else f"{hours:.1f}")
-    return experiments.rename(columns={"core_hours": "core-hours", "models": "encoders"})
 
 
 def made_up(data: pd.Series) -> str:
