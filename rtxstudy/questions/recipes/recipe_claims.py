@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.claims import Claim, claim, first
-from rtxstudy.names import short
+from rtxstudy.claims import Claim, claim, first, listed
+from rtxstudy.names import said, short
+from rtxstudy.numbers import aside
 
 
 def search_title(tried: pd.DataFrame | None) -> Claim:
@@ -49,6 +50,25 @@ def chosen(best: pd.DataFrame | None) -> list[Claim]:
             )
         )
     return claims
+
+
+def with_own_recipes(differences: pd.DataFrame | None) -> list[Claim]:
+    """The encoders on test texts, each with the recipe that its finals chose; ``differences``: of ``recipe_trials``."""
+    if differences is None or differences.empty:
+        return []
+    apart = differences[(differences["low"] > 0) | (differences["high"] < 0)]
+    told = listed([said(f"{row.comparison} ({aside(row.difference, row.low, row.high)})") for row in differences.itertuples()])
+    return [
+        first(
+            claim(
+                "- Each with its own best recipe, no encoder is told apart from {first} on the test texts: {told}.",
+                holds=apart.empty,
+                first=short(str(differences["comparison"].iloc[0]).split(" − ")[1]),
+                told=told,
+            ),
+            claim("- Each with its own best recipe, on the test texts: {told}.", holds=True, told=told),
+        )
+    ]
 
 
 def stopped(table: pd.DataFrame) -> list[Claim]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import studies, tables
+from rtxstudy import comparisons, studies, tables
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
@@ -27,6 +27,7 @@ class RecipeTrials:
     trials: pd.DataFrame  # every trial of both rounds, as recipe_search.trials
     best: pd.DataFrame  # means of the finals, as recipe_search.means
     calibration: pd.DataFrame  # where loss and accuracy disagree, as recipe_search.calibration
+    differences: pd.DataFrame  # test accuracy of each encoder with its own best recipe minus that of the first encoder
 
 
 def recipe_trials(study: Study) -> RecipeTrials | Absent:
@@ -47,7 +48,12 @@ def recipe_trials(study: Study) -> RecipeTrials | Absent:
         ),
     )
     best = recipe_search.means(trials[trials["round"] == recipe_search.FINAL])
-    return RecipeTrials(first + final, trials, best, recipe_search.calibration(search.recipes, final))
+    own = [
+        final.of([spec for spec in final.specs if (spec.model, spec.recipe) == (row.arm, search.recipes[row.trial])])
+        for row in best[best["chosen"]].itertuples()
+    ]
+    differences = comparisons.comparisons(*((arm, own[0]) for arm in own[1:]))
+    return RecipeTrials(first + final, trials, best, recipe_search.calibration(search.recipes, final), differences)
 
 
 def draw(study: Study, search: RecipeTrials) -> Drawing:
