@@ -1,4 +1,4 @@
-"""``make bench``: every comparison, printed as a table and kept in ``reports/benchmarks.json``.
+"""``make bench``: every comparison, printed as a table and kept in ``reports/benchmarks.json``, on a GPU in ``benchmarks_gpu.json``.
 
     python -m benchmarks [training finetuning pretraining prediction runtimes embedding growth command pages]
                          [--rounds 5] [--short]
@@ -27,10 +27,12 @@ from benchmarks.measure import Row, verdict
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
 from rtxlib.runs import store
+from rtxlib.training.device import device_name, pick_device
 from rtxstudy import folders, provenance
 from rtxstudy.figures.save import save
 from rtxstudy.questions.deployment import growth_figures
 
+FILES = {"cpu": "benchmarks.json", "cuda": "benchmarks_gpu.json"}
 ROOMS = ("training", "finetuning", "pretraining", "prediction", "runtimes", "embedding", "growth", "command", "pages")
 
 
@@ -77,7 +79,7 @@ def main() -> None:
             raise InputError(f"There are no benchmarks '{room}'; there are {', '.join(ROOMS)}.{nearest(room, ROOMS)}")
     if arguments.rounds < 1:
         raise InputError(f"--rounds must be at least 1, not {arguments.rounds}.")
-    file = paths.root() / "reports" / "benchmarks.json"
+    file = paths.root() / "reports" / FILES[pick_device().type]
     earlier = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
     print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")
     for room in arguments.rooms or ROOMS:
@@ -105,7 +107,9 @@ def write(file: Path, rows: list[dict[str, Any]]) -> None:
 
 def machine() -> str:
     """The machine that the numbers come from."""
-    return f"{provenance.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
+    device = pick_device()
+    gpu = f"{device_name(device)}, " if device.type == "cuda" else ""
+    return f"{gpu}{provenance.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import torch
 from scipy.special import softmax
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerBase
 
-from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
+from benchmarks.measure import Row, fastest, row, seconds, take_turns
 from benchmarks.peers import Peer
 from benchmarks.texts import prepared, texts
 from rtxlib.data.batching import Tokens
@@ -70,9 +70,6 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         for precision in precisions:
             theirs = partial(peer, "alone", same.folder, DTYPES[precision], some, LENGTH)
             yield alone(f"{name}, {precision}", some, same, precision, rounds, theirs, 1.0, "transformers")
-    if device.type == "cpu":
-        for what, unit, aim in (("throughput", "texts/s", 2.0), ("latency of one text", "ms", 1.0)):
-            yield not_measured(f"prediction on cuda, {what}", unit, aim, "no cuda device here")
 
 
 def predicted(some: list[str], same: Same, precision: str) -> np.ndarray:

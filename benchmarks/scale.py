@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from benchmarks import compare
+from benchmarks.__main__ import FILES
 from benchmarks.measure import verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,8 +35,8 @@ READINGS = {  # what is done → its row, its unit, what it leaves behind: 12 by
 }
 
 
-def benchmarks() -> dict[str, Any]:
-    return json.loads((ROOT / "reports" / "benchmarks.json").read_text())
+def benchmarks(device: str = "cpu") -> dict[str, Any]:
+    return json.loads((ROOT / "reports" / FILES[device]).read_text())
 
 
 def duration(hours: float) -> str:
@@ -89,13 +91,13 @@ def arithmetic() -> str:
     return "\n".join(lines)
 
 
-def comparisons() -> str:
-    """Every row of the benchmarks, as Markdown."""
+def comparisons(device: str = "cpu") -> str:
+    """Every row of the benchmarks on a device, as Markdown."""
     lines = [
         "| what | ours | peer | unit | ratio (lowest to highest, n) | aim | |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for row in benchmarks()["rows"]:
+    for row in benchmarks(device)["rows"]:
         aim = "–" if row["aim"] is None else f"{row['aim']:g}"
         if row["ratio"] is None:
             lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} |")
@@ -145,7 +147,7 @@ def page_with(page: Path) -> str:
     return text
 
 
-COMPUTED = {"arithmetic": arithmetic, "comparisons": comparisons, "instead": instead}
+COMPUTED = {"arithmetic": arithmetic, "comparisons": comparisons, "on a GPU": partial(comparisons, "cuda"), "instead": instead}
 
 if __name__ == "__main__":
     for page in PAGES:

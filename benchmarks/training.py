@@ -14,7 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, ModernBertConfig, PreTrainedConfig, PreTrainedModel
 
-from benchmarks.measure import Row, not_measured, row, seconds, take_turns
+from benchmarks.measure import Row, row, seconds, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
@@ -96,11 +96,6 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     for (place, source), (aim, share) in AIMS.items():
         if place == device.type:
             yield from _beside_trainer(source, aim, share, rounds, 4 if short else STEPS)
-        else:
-            yield not_measured(f"training, {source} lengths, on {place}", "rows/s", aim, f"no {place} device here")
-            if share is not None:
-                name = f"share of the bf16 peak that training reaches, {source} lengths, on {place}"
-                yield not_measured(name, "GFLOP/s", share, f"no {place} device here")
     if device.type == "cpu":
         yield _beside_published(rounds, 4 if short else STEPS)
 

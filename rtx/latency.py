@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ import torch
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import EncoderBase
 from rtxlib.models.kernels import prepacked
+from rtxlib.training.device import autocast
 
 Batch = dict[str, torch.Tensor | None]
 EVALUATION_TOKENS = 8192  # padded tokens of a full batch; the widest model here then needs less than a gigabyte
@@ -25,7 +25,7 @@ def latency(
     device: torch.device | str,
     *,
     rounds: int,
-    autocast: torch.dtype | None = None,
+    precision: str = "fp32",
 ) -> dict[str, float]:
     """Milliseconds of a forward pass: ``ms_median`` and ``ms_p95`` at batch size 1, ``ms_per_text`` with full batches.
 
@@ -40,7 +40,7 @@ def latency(
             by the number of all their rows.
         device: where the model is timed
         rounds: how often each batch is timed
-        autocast: the number format of matrix products; None: that of the weights
+        precision: of matrix products: fp32, bf16 or fp16
 
     A batch holds ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. Its other entries are ignored.
 
@@ -54,7 +54,6 @@ def latency(
         raise InputError("The batches for the latency at batch size 1 must hold one text each.")
     held = [[inputs(batch, device) for batch in batches] for batches in (single, saturated)]
     wait = synchroniser(device)
-    precision = torch.autocast(device.type, autocast) if autocast else nullcontext()
 
     def timed(batch: Batch) -> float:
         wait()
@@ -66,7 +65,7 @@ def latency(
     was_training = model.training
     model.to(device).eval()
     try:
-        with torch.inference_mode(), precision, prepacked(model):
+        with torch.inference_mode(), autocast(precision, device), prepacked(model):
             for batches in held:
                 for batch in [*batches, *batches[:1] * _WARM_UP]:
                     timed(batch)

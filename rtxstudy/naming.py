@@ -37,6 +37,8 @@ SETTINGS: dict[str, dict[Any, str]] = {  # field of a model's configuration → 
         "alibi": "ALiBi",
         "rotary": "rotary positions",
     },
+    "embedding_scale": {True: "tokens times √d"},
+    "embedding_initializer_range": {None: "σ = {} at the start"},
     "conditioning_size": {None: "conditioned"},
     "embedding_size": {None: "token table {} wide"},
     "input_injection": {True: "input injection"},

@@ -311,7 +311,7 @@ def test_latency_of_a_real_model_is_positive_and_bad_batches_are_refused():
     model = build("standard-1x32", **TINY)
     one = {"input_ids": torch.ones(1, 5, dtype=torch.long), "attention_mask": None}
     many = {"input_ids": torch.ones(8, 5, dtype=torch.long), "attention_mask": torch.ones(8, 5, dtype=torch.long)}
-    found = latency.latency(model, [one], [many], "cpu", rounds=3, autocast=torch.bfloat16)
+    found = latency.latency(model, [one], [many], "cpu", rounds=3, precision="bf16")
     assert 0 < found["ms_median"] <= found["ms_p95"] and found["ms_per_text"] > 0
     with pytest.raises(InputError, match="one text each"):
         latency.latency(model, [many], [many], "cpu", rounds=3)

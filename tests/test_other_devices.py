@@ -6,6 +6,7 @@ forward and a backward pass that finish have done neither.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from rtx import doctor
 from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.training import parallel
+from rtxlib.training.device import autocast
 from rtxlib.training.trainer import word_dropout
 from rtxstudy import profiles
 from rtxstudy.studies import forms
@@ -55,6 +57,22 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(InputError, match=r"Process 2 of this machine has no GPU of its own.*--nproc-per-node 1"):
         parallel.join()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_forward_pass_leaves_out_the_attention_that_plans_for_each_shape(precision: str, asked: bool) -> None:
+    """cuDNN's took most of the first training of a process on a GPU. What the caller had set is back afterwards."""
+    usual = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(asked)
+    try:
+        with contextlib.suppress(ZeroDivisionError), autocast(precision, torch.device("cpu")):
+            assert not torch.backends.cuda.cudnn_sdp_enabled()
+            assert torch.is_autocast_enabled("cpu") == (precision == "bf16")
+            raise ZeroDivisionError
+        assert torch.backends.cuda.cudnn_sdp_enabled() == asked
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(usual)
 
 
 def test_the_doctor_reports_a_gpu_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

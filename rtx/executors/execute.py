@@ -22,7 +22,7 @@ from rtxlib.errors import InputError
 from rtxlib.runs import store, trained
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
-from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision
+from rtxlib.training.device import device_name, pick_device, pick_precision
 
 LATENCY_TEXTS = 24  # texts that are timed one by one
 LATENCY_ROUNDS = 3  # how often each is timed
@@ -112,7 +112,7 @@ def measure_latency(run: Run, data: Prepared) -> Run:
         [collate(data.splits["test"], index, pad_id) for index in saturated],
         device,
         rounds=LATENCY_ROUNDS,
-        autocast=None if precision == "fp32" else DTYPES[precision],
+        precision=precision,
     )
     on = {"latency_device": device_name(device), "latency_threads": torch.get_num_threads()}
     metrics = run.metrics | timing | on

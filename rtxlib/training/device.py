@@ -67,8 +67,16 @@ def moved(batch: Mapping[str, Tensor | list[int] | None], device: torch.device) 
     return there | {name: x.to(device, non_blocking=True) for name, x in tensors.items()}
 
 
-def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager:
-    """A context that computes matrix products in ``precision``; the weights stay in fp32."""
-    if precision == "fp32":
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype=DTYPES[precision])
+@contextlib.contextmanager
+def autocast(precision: str, device: torch.device) -> Iterator[None]:
+    """Compute matrix products in ``precision`` in the block; the weights stay in fp32.
+
+    On a GPU attention is any but cuDNN's, which makes a plan for each new shape. On an NVIDIA H100 a plan took 19 ms, a step of
+    our smallest encoders 16 ms, and batches of texts have many shapes.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.callback(torch.backends.cuda.enable_cudnn_sdp, torch.backends.cuda.cudnn_sdp_enabled())
+        torch.backends.cuda.enable_cudnn_sdp(False)
+        if precision != "fp32":
+            stack.enter_context(torch.autocast(device.type, dtype=DTYPES[precision]))
+        yield

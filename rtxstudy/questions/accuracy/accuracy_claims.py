@@ -278,12 +278,19 @@ def switches(changed: pd.DataFrame, what: str) -> Claim:
     if changed.empty:
         return claim("", holds=None)
     changes = changed[(changed["low"] > 0) | (changed["high"] < 0)]
-    differences = listed([f"{one.form} ({with_ends(one.difference, one.low, one.high)})" for one in changes.itertuples()])
+    differences = listed([f"{one.form} ({aside(one.difference, one.low, one.high)})" for one in changes.itertuples()])
     return first(
         claim("None of {n} changes of {what} is shown to matter", holds=changes.empty, n=len(changed), what=what),
         claim(
+            "Of {n} changes of {what}, one is shown to matter: {told}",
+            holds=len(changes) == 1,
+            n=len(changed),
+            what=what,
+            told=differences or None,
+        ),
+        claim(
             "Of {n} changes of {what}, these are shown to matter: {told}",
-            holds=len(changes) > 0,
+            holds=len(changes) > 1,
             n=len(changed),
             what=what,
             told=differences or None,

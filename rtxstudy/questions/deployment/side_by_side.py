@@ -13,7 +13,7 @@ from rtxlib.data.prepare import Prepared
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import model_config
-from rtxlib.training.device import DTYPES, device_name, pick_device, pick_precision, training_threads
+from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
 
 TEXTS = 64  # most test texts: each is timed by itself, and all of them in one batch
 THREADS, ROUNDS = 2, 5
@@ -37,10 +37,9 @@ def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:
         rows = np.linspace(0, len(test) - 1, min(TEXTS, len(test))).astype(int)
         model = EncoderForSequenceClassification(model_config(spec, data))
         ready[name] = model, [collate(test, rows[i : i + 1], pad) for i in range(len(rows))], [collate(test, rows, pad)]
-    autocast = None if precision == "fp32" else DTYPES[precision]
     with training_threads(THREADS):
         timings = [
-            {"model": name} | latency(model, single, full, device, rounds=1, autocast=autocast)
+            {"model": name} | latency(model, single, full, device, rounds=1, precision=precision)
             for _ in range(ROUNDS)
             for name, (model, single, full) in ready.items()
         ]

@@ -12,16 +12,20 @@ from rtxstudy.profiles.profile import LongerTexts, Profile, Task
 def components(profile: Profile) -> dict[str, dict[str, Any]]:
     """Name → the ModelConfig fields that it changes. The first one is the study's own encoder.
 
-    A gated feed-forward has three matrices and a plain one two. "GELU, as many parameters" is therefore wider inside.
+    A gated feed-forward has three matrices and a plain one two. "GELU, as many parameters" is therefore wider inside. Sinusoids
+    are of size 1 and the study's token vectors of size 0.02, so they are also added to vectors of size 1, as by Vaswani et al.
+    (2017): drawn with standard deviation 1/√d and multiplied by √d.
     """
-    inner = preset(profile.recurrent).resolved_intermediate_size
+    own = preset(profile.recurrent)
+    size_one = {"embedding_scale": True, "embedding_initializer_range": own.hidden_size**-0.5}
     return {
         "the study's own": {},
         "LayerNorm": {"norm": "layernorm"},
         "GELU": {"feedforward": "gelu"},
-        "GELU, as many parameters": {"feedforward": "gelu", "intermediate_size": 3 * inner // 2},
+        "GELU, as many parameters": {"feedforward": "gelu", "intermediate_size": 3 * own.resolved_intermediate_size // 2},
         "learned positions": {"position": "learned"},
         "sinusoidal positions": {"position": "sinusoidal"},
+        "sinusoidal positions, tokens of their size": {"position": "sinusoidal"} | size_one,
         "ALiBi": {"position": "alibi"},
         "no positions": {"position": "none"},
         "post-norm": {"norm_placement": "post"},

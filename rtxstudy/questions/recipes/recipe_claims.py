@@ -69,20 +69,3 @@ def with_own_recipes(differences: pd.DataFrame | None) -> list[Claim]:
             claim("- Each with its own best recipe, on the test texts: {told}.", holds=True, told=told),
         )
     ]
-
-
-def stopped(table: pd.DataFrame) -> list[Claim]:
-    """How trainings ended; ``table``: of ``convergence.stopping``."""
-    return [
-        first(
-            claim(
-                "No recipe of these runs stops early.", holds=bool(table["patience"].isna().all()), n=len(table) or None
-            ),
-            claim(
-                "{early} of {n} trainings stopped early.",
-                holds=True,
-                early=int(table["early"].sum()),
-                n=int(table["n"].sum()),
-            ),
-        )
-    ]
