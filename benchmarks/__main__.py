@@ -1,4 +1,4 @@
-"""``make bench``: every comparison, printed as a table and kept in ``reports/benchmarks.json``, on a GPU in ``benchmarks_gpu.json``.
+"""``make bench``: every comparison, printed as a table; kept in ``reports/benchmarks.json``, of a GPU in ``benchmarks_gpu.json``.
 
     python -m benchmarks [training finetuning pretraining prediction runtimes embedding growth command pages]
                          [--rounds 5] [--short]

@@ -51,7 +51,7 @@ SHORT = Generated(rows=240, depth=1, vocab_size=400, max_length=48)
         ("unified", 2 * 2),
         ("cross_domain", 3 * 2),
         ("stars", 2),
-        ("components", 9),
+        ("components", 10),
         ("plan_b", 4),
         ("longer_texts", 3),
         ("grid", 27),
