@@ -104,10 +104,10 @@ class Span(NamedTuple):
 def spans(text: str, prose: bool = False) -> Iterator[Span]:
     """Every known id in a text, from left to right.
 
-    ``prose``: a person wrote the text. An English word such as "domains" is then that word and no id.
+    ``prose``: a person wrote the text. English words such as "domains" and "majority class" are then these words and no id.
     """
     for match in _any().finditer(text):
-        if not (prose and match["plain"]):
+        if not (prose and match[0].replace(" ", "").isalpha()):
             yield Span(match.start(), match.end(), _known[match[0]])
 
 

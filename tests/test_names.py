@@ -114,3 +114,9 @@ def test_no_id_is_left_in_a_figure(tmp_path: Path) -> None:
     drawn = [text.get_text() for text in figure.findobj(Text)]
     assert not [text for text in drawn if RAW.search(text)]
     assert "Recurrent 3×2×256, unshared" in drawn and "SST-2" in drawn
+
+
+def test_english_words_of_a_persons_text_are_no_ids() -> None:
+    text = "The majority class, a bag of embeddings, nb-svm and the domains on sst2 10%"
+    assert names.said(text, prose=True) == "The majority class, a bag of embeddings, NB-SVM and the domains on SST-2 (10\u00a0%)"
+    assert names.said("majority class") == "Most frequent label"

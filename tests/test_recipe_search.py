@@ -18,10 +18,11 @@ from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import RECIPES, recipe
 from rtxstudy import estimate, profiles, studies
+from rtxstudy.claims import sentences
 from rtxstudy.finished import Runs
 from rtxstudy.profiles.full import FULL
 from rtxstudy.questions.accuracy import convergence
-from rtxstudy.questions.recipes import recipe_figures, recipe_search, recipe_trials
+from rtxstudy.questions.recipes import recipe_claims, recipe_figures, recipe_search, recipe_trials
 
 SEARCH, PUBLISHED = FULL.search, FULL.published
 SST2 = Hub("sst2")
@@ -85,7 +86,7 @@ def test_the_search_of_the_full_profile_is_the_same_for_every_arm_and_can_be_aff
 
 
 def test_the_best_trials_of_an_arm_and_the_recipe_before_the_search_go_on() -> None:
-    search = dataclasses.replace(SEARCH, arms=("standard-1x32", "recurrent-1x2x32"))
+    search = dataclasses.replace(SEARCH, arms=("standard-1x32", "recurrent-1x2x32"), seeds=2)
     profile = dataclasses.replace(profiles.load("smoke"), search=search)
     rows = [
         {
@@ -194,7 +195,7 @@ def test_a_run_stopped_early_only_where_it_ended_before_its_last_step(tmp_path: 
 
 
 def test_an_arm_has_its_own_recipe_and_others_that_of_their_family() -> None:
-    usual = profiles.load("full")
+    usual = dataclasses.replace(profiles.load("full"), least_steps=None)
     names = ("standard-6x384", "recurrent-3x2x256", "standard-3x256")
     own = {name: recipe("default", name=f"of {name}", epochs=2) for name in names}
     profile = dataclasses.replace(usual, recipes=own)
@@ -275,3 +276,16 @@ def test_the_figure_has_a_row_for_each_trial_and_names_the_chosen_one(searched) 
     with pytest.raises(InputError, match="needs a column 'chosen'"):
         recipe_figures.trials(table.drop(columns="chosen"))
     assert recipe_trials.readable(table)["then"].tolist()[:2] == ["goes on", "goes on"]
+
+
+def test_encoders_with_their_own_recipes_are_told_apart_by_their_intervals() -> None:
+    pairs = pd.DataFrame(
+        [("recurrent-3x2x256 − standard-6x384", -0.01, -0.02, 0.01), ("standard-6x256 − standard-3x256", 0.006, -0.01, 0.02)],
+        columns=["comparison", "difference", "low", "high"],
+    )
+    together, depth = sentences(recipe_claims.with_own_recipes(pairs))
+    assert "no two of the encoders are told apart" in together and "(+0.6, −1.0 to +2.0)" in depth
+    apart = pairs.assign(low=0.001)
+    (told,) = sentences(recipe_claims.with_own_recipes(apart))  # depth is shown to pay, so the second sentence is left out
+    assert "no two" not in told and "+0.1 to +2.0" in told
+    assert not recipe_claims.with_own_recipes(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ class RecipeTrials:
     trials: pd.DataFrame  # every trial of both rounds, as recipe_search.trials
     best: pd.DataFrame  # means of the finals, as recipe_search.means
     calibration: pd.DataFrame  # where loss and accuracy disagree, as recipe_search.calibration
-    differences: pd.DataFrame  # test accuracy of each encoder with its own best recipe minus that of the first encoder
+    differences: pd.DataFrame  # of test accuracy, between each two encoders with the recipe that suits each best
 
 
 def recipe_trials(study: Study) -> RecipeTrials | Absent:
@@ -52,7 +53,7 @@ def recipe_trials(study: Study) -> RecipeTrials | Absent:
         final.of([spec for spec in final.specs if (spec.model, spec.recipe) == (row.arm, search.recipes[row.trial])])
         for row in best[best["chosen"]].itertuples()
     ]
-    differences = comparisons.comparisons(*((arm, own[0]) for arm in own[1:]))
+    differences = comparisons.comparisons(*((b, a) for a, b in itertools.combinations(own, 2)))
     return RecipeTrials(first + final, trials, best, recipe_search.calibration(search.recipes, final), differences)
 
 
