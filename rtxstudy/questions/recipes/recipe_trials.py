@@ -53,7 +53,7 @@ def recipe_trials(study: Study) -> RecipeTrials | Absent:
         final.of([spec for spec in final.specs if (spec.model, spec.recipe) == (row.arm, search.recipes[row.trial])])
         for row in best[best["chosen"]].itertuples()
     ]
-    differences = comparisons.comparisons(*((b, a) for a, b in itertools.combinations(own, 2)))
+    differences = comparisons.comparisons(*((b, a) for a, b in itertools.combinations(own, 2)), study="recipe_search")
     return RecipeTrials(first + final, trials, best, recipe_search.calibration(search.recipes, final), differences)
 
 
