@@ -44,10 +44,8 @@ TABLES = (
 )  # the tables that a run's folder may hold
 
 
-def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
+def publish(study: str, runs: Iterable[Run], results: Path, **tables: pd.DataFrame) -> None:
     """Write what a study found into ``results``: its runs' records and tables, and any further ``tables`` of its own.
-
-    Runs of no study (None) are finished for a study that is not whole yet. They need not be trained again.
 
     The rows that the same study, or the same run, left there before are replaced. A run may be given more than once. A run
     that is known from the published tables alone is there already; only its place in the study is written.
@@ -61,7 +59,7 @@ def publish(study: str | None, runs: Iterable[Run], results: Path, **tables: pd.
         if here:
             records = store.runs_table(here).assign(spec=[json.dumps(run.spec, sort_keys=True) for run in here])
             _replace(results / "runs.parquet", records, "key", records["key"])
-        if runs and study is not None:
+        if runs:
             members = pd.DataFrame({"study": study, "key": [run.key for run in runs]})
             _replace(results / "studies.parquet", members, "study", [study])
             named = name_table(naming.of_runs(RunSpec.from_canonical(run.spec) for run in runs))

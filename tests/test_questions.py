@@ -16,7 +16,8 @@ from rtxstudy.claims import claim, first, row, sentences, untrue
 from rtxstudy.numbers import percent
 from rtxstudy.questions.audit import audit_claims
 from rtxstudy.questions.depth_gain import depth_claims
-from rtxstudy.questions.summary import cost_claims, glance
+from rtxstudy.questions.sizes import size_claims
+from rtxstudy.questions.summary import cost_claims, glance, limit_claims
 from rtxstudy.readme import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,3 +153,24 @@ def test_the_readme_has_few_words_and_few_numbers_in_its_findings() -> None:
 def test_the_frontier_is_said_only_where_the_tables_have_it() -> None:
     table = glance.worth_their_cost(models(("tiny", 0.80, 0.03, 0.1), ("large", 0.95, 2.0, 30)), 300)
     assert sentences(cost_claims.use(table, 300)) == []
+
+
+def test_few_steps_are_excluded_only_where_the_part_has_as_many_as_all_texts() -> None:
+    def said(tenth: int) -> str:
+        table = pd.DataFrame({"data": ["sst2", "sst2 10%"], "train_rows": [63_000, 6_300], "steps": [494, tenth]})
+        return " ".join(sentences(size_claims.few_steps(table)))
+
+    assert "So few steps are not what" in said(1000) and "all texts in 494" in said(494)
+    assert "as much about few steps" in said(50)
+    assert said(300) == ""
+
+
+def test_the_search_for_recipes_bounds_what_one_recipe_leaves_open() -> None:
+    found = published.findings(FULL)
+    given = " ".join(sentences(limit_claims.limits(found)))
+    assert "4 encoders had a search for a recipe of their own there" in given and "may do better" not in given
+    pairs = found["comparisons"]
+    without = found | {"comparisons": pairs[pairs["study"] != "recipe_search"]}
+    assert "With a recipe of its own, or with more epochs, an encoder may do better" in " ".join(
+        sentences(limit_claims.limits(without))
+    )

@@ -24,9 +24,8 @@ def train_all(
     runs: Path,
     say: Callable[[str], None],
     data: Mapping[DataSpec, Prepared],
-    finished: Callable[[Run], None] = lambda run: None,
 ) -> None:
-    """Train the runs of ``missing`` (key → spec) into the store ``runs``. ``finished`` is called with each trained run.
+    """Train the runs of ``missing`` (key → spec) into the store ``runs``.
 
     On a CPU as many runs train at once as there are cores for their threads, which is faster for small models than one run on
     all cores. On a GPU they train one after another, on the prepared ``data``. The first failure stops the others.
@@ -34,12 +33,11 @@ def train_all(
     at_once = cores() // max(spec.threads for spec in missing.values())
     jobs = 1 if pick_device().type == "cuda" else min(max(1, at_once), len(missing))
     if jobs > 1:
-        _in_workers(missing, runs, say, jobs, finished)
+        _in_workers(missing, runs, say, jobs)
         return
     for number, spec in enumerate(missing.values(), start=1):
         where = f"[{number}/{len(missing)}] {spec.title}"
         run = train_run(spec, runs, lambda line, where=where: say(f"{where}: {line}"), data=data[spec.data])
-        finished(run)
         say(where + outcome(run))
 
 
@@ -56,7 +54,7 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
 
 
 def _in_workers(
-    missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int, finished: Callable[[Run], None]
+    missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int
 ) -> None:
     """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds."""
     pool = workers(jobs, train_run.__module__)
@@ -68,8 +66,7 @@ def _in_workers(
             ready, waiting = wait(waiting, timeout=10, return_when=FIRST_COMPLETED)
             for future in ready:
                 done += 1
-                finished(run := future.result())
-                say(f"[{done}/{len(missing)}] {titles[future]}{outcome(run)}")
+                say(f"[{done}/{len(missing)}] {titles[future]}{outcome(future.result())}")
             if not ready:
                 for line in under_way(missing, runs):
                     say(f"[{done}/{len(missing)} done] {line}")

@@ -282,17 +282,11 @@ def switches(changed: pd.DataFrame, what: str) -> Claim:
     return first(
         claim("None of {n} changes of {what} is shown to matter", holds=changes.empty, n=len(changed), what=what),
         claim(
-            "Of {n} changes of {what}, one is shown to matter: {told}",
-            holds=len(changes) == 1,
+            "Of {n} changes of {what}, {these} shown to matter: {told}",
+            holds=len(changes) > 0,
             n=len(changed),
             what=what,
-            told=differences or None,
-        ),
-        claim(
-            "Of {n} changes of {what}, these are shown to matter: {told}",
-            holds=len(changes) > 1,
-            n=len(changed),
-            what=what,
+            these="one is" if len(changes) == 1 else "these are",
             told=differences or None,
         ),
     )
