@@ -44,8 +44,8 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
         ),
         first(
             claim(
-                "- One recipe trains every encoder from nothing for one epoch on SST-2. {encoders} encoders had a search for a "
-                "recipe of their own there; on other data no encoder had one.",
+                "- One recipe trains every encoder from nothing for one epoch on SST-2. There {encoders:word} encoders had a "
+                "search for recipes of their own; on other data no encoder had one.",
                 holds=not searched.empty,
                 encoders=searched.str.split(" − ").explode().nunique(),
             ),
