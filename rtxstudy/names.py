@@ -90,7 +90,7 @@ def _any() -> re.Pattern[str]:
     """Matches every known id, the longest first. It parses no id: each stands in it as it is."""
     words = sorted((id_ for id_ in _known if id_ not in PLAIN), key=len, reverse=True)
     plain = rf"(?:^|(?<=\b[Oo]n )|(?<=· )|(?<=, )|(?<=: ))(?:{'|'.join(PLAIN)})(?=$|[,.:;)]| [(−φ·]| ×)"
-    return re.compile(rf"(?<![\w/-])(?:{'|'.join(map(re.escape, words))})(?![\w/=-])|(?P<plain>{plain})")
+    return re.compile(rf"(?<![\w/-])(?:{'|'.join(map(re.escape, words))})(?![\w/=-])|{plain}")
 
 
 class Span(NamedTuple):

@@ -20,10 +20,7 @@ from rtxlib.training.device import pick_device
 
 
 def train_all(
-    missing: dict[str, RunSpec],
-    runs: Path,
-    say: Callable[[str], None],
-    data: Mapping[DataSpec, Prepared],
+    missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], data: Mapping[DataSpec, Prepared]
 ) -> None:
     """Train the runs of ``missing`` (key → spec) into the store ``runs``.
 
@@ -53,9 +50,7 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
             yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text(encoding='utf-8')}"
 
 
-def _in_workers(
-    missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int
-) -> None:
+def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int) -> None:
     """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds."""
     pool = workers(jobs, train_run.__module__)
     try:
