@@ -3,7 +3,8 @@
     python -m benchmarks [training finetuning pretraining prediction runtimes embedding growth command pages]
                          [--rounds 5] [--short]
 
-A call keeps the rows that it does not measure again. On a busy machine the ratios still hold; the rates do not.
+A call keeps the rows that it does not measure again. Each file has a process of its own, because a process that has trained for
+an hour is slower than a fresh one. On a busy machine the ratios still hold; the rates do not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import importlib
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +73,7 @@ def line(row: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Time rtxlib beside its peers.")
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(ROOMS))
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--short", action="store_true", help="little work, to see whether everything runs; not saved")
     arguments = parser.parse_args()
     for room in arguments.rooms:
@@ -79,23 +81,26 @@ def main() -> None:
             raise InputError(f"There are no benchmarks '{room}'; there are {', '.join(ROOMS)}.{nearest(room, ROOMS)}")
     if arguments.rounds < 1:
         raise InputError(f"--rounds must be at least 1, not {arguments.rounds}.")
+    rooms = arguments.rooms or list(ROOMS)
+    if len(rooms) > 1:
+        given = ["--rounds", str(arguments.rounds), *["--short"] * arguments.short]
+        sys.exit(max(subprocess.run([sys.executable, "-m", "benchmarks", room, *given]).returncode for room in rooms))
     file = paths.root() / "reports" / FILES[pick_device().type]
     earlier = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
     print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")
-    for room in arguments.rooms or ROOMS:
-        measured: set[str] = set()
-        for row in rows_of(room, arguments.rounds, arguments.short):
-            record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}"}
-            print(line(record), flush=True)
-            print(f"    {record['settings']}", flush=True)
-            earlier[row.name] = record
-            measured.add(row.name)
-            if not arguments.short:
-                write(file, list(earlier.values()))
-        # The name of a row holds the peer's best batch size, so an earlier run may have left a row of another name.
-        earlier = {name: row for name, row in earlier.items() if row["room"] != room or name in measured}
+    (room,), measured = rooms, set()
+    for row in rows_of(room, arguments.rounds, arguments.short):
+        record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}"}
+        print(line(record), flush=True)
+        print(f"    {record['settings']}", flush=True)
+        earlier[row.name] = record
+        measured.add(row.name)
         if not arguments.short:
             write(file, list(earlier.values()))
+    # The name of a row holds the peer's best batch size, so an earlier run may have left a row of another name.
+    earlier = {name: row for name, row in earlier.items() if row["room"] != room or name in measured}
+    if not arguments.short:
+        write(file, list(earlier.values()))
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:

@@ -22,7 +22,7 @@ from rtxlib.errors import InputError
 from rtxstudy.questions.your_texts import choice, prior
 from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROZEN, LOOP, MAJORITY, STATIC, TUNED, WORDS
 
-VALIDATION = (60, 120, 250, 500)  # texts that choose
+VALIDATION = (60, 120, 250, 500)  # validation texts
 MEGABYTES = {  # about, of a file of two labels; only their order matters
     MAJORITY: 0.0, "standard-2x128": 6.0, WORDS: 1.0, STATIC: 24.0, "standard-3x256": 15.0, "recurrent-3x2x256": 15.0,
     LOOP: 68.0, FROZEN: 91.0, TUNED: 91.0, FINE_TUNED: 91.0,
@@ -76,7 +76,7 @@ RULES: dict[str, Rule] = {
 
 
 def losses(draws: int) -> pd.DataFrame:
-    """Columns data, rows, texts (that choose), rule, loss (points, on average over the draws)."""
+    """Columns data, rows, texts (of the validation), rule, loss (points, on average over the draws)."""
     measured, results = prior.table(), []
     for (data, rows), part in measured.groupby(["data", "rows"]):
         file = next((f for f in ANSWERS.glob(f"{data}-*.safetensors") if _rows(f, part)), None)

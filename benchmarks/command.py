@@ -1,7 +1,8 @@
-"""What a person waits for: the first answer of ``rtx``, and a report whose runs are all in the store."""
+"""What a person waits for: the first answer of ``rtx``, of ``rtx compare``, and a report whose runs are all in the store."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import shutil
@@ -9,11 +10,17 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+from benchmarks.compare import DATA, rows_of
 from benchmarks.measure import Row, not_measured, row, seconds, take_turns
+from rtxlib.errors import InputError
+from rtxstudy.questions.your_texts.candidates import WORDS
 
 HELP_SECONDS, PREDICT_SECONDS, GRAPH_SECONDS, REPORT_SECONDS = 0.5, 2.0, 0.6, 60.0
+FIRST_SCORE_SECONDS, ANSWER_SECONDS, COMPARED = 15.0, 20.0, "sst2-10000"
 TEXT = "a fine film"
 PIPELINE = """
 import sys
@@ -43,6 +50,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     yield row("rtx --help", taken, limits, "s", 1.0, packages, settings, less_is_better=True)
 
     yield from _predict(rtx, rounds)
+    yield from _compare(rtx, 1 if short else 3)
 
     name, profile = "the report again, every run in the store", "smoke" if short else "demo"
     done: list[subprocess.CompletedProcess] = []
@@ -82,3 +90,28 @@ def _predict(rtx: str, rounds: int) -> Iterator[Row]:
     limits, how = [GRAPH_SECONDS] * len(graph), f"{settings}, after `rtx export RUN`; the peer is the limit"
     yield row(f"{name}, by the graph beside the run", graph, limits, "s", 1.0, ("onnxruntime",), how, less_is_better=True)
     yield row(f"{name}, beside pipeline", taken["ours"], taken["pipeline"], "s", 1.0, packages, settings, less_is_better=True)
+
+
+def _compare(rtx: str, rounds: int) -> Iterator[Row]:
+    """`rtx compare` on 10,000 rows: from the call to the first score, and from the end of the trainings to the answer."""
+    names = ("rtx compare, 10,000 rows, to the first score", "rtx compare, 10,000 rows, choice and report after the trainings")
+    first, after = [], []
+    try:
+        train, _ = rows_of(DATA[COMPARED])
+    except InputError as error:
+        yield from (not_measured(name, "s", 1.0, str(error)) for name in names)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        train.to_csv(Path(folder) / "rows.csv", index=False)
+        for number in range(rounds):
+            out, began = Path(folder) / f"out{number}", time.time()
+            command = [rtx, "compare", f"{folder}/rows.csv", "--minutes", "1", "--out", str(out)]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as called:
+                first.append(next(time.time() - began for line in called.stderr if line.startswith(WORDS)))
+                called.stderr.read()
+            ended, book = time.time(), json.loads((out / "notebooks" / "10_your_texts.ipynb").read_text(encoding="utf-8"))
+            (cell,) = (cell for cell in book["cells"] if "comparison.race()" in "".join(cell["source"]))
+            after.append(ended - datetime.datetime.fromisoformat(cell["metadata"]["papermill"]["end_time"]).timestamp())
+    settings = f"rtx compare rows.csv --minutes 1, {len(train):,} rows of SST-2; the peer is the limit"
+    for name, taken, limit in zip(names, (first, after), (FIRST_SCORE_SECONDS, ANSWER_SECONDS), strict=True):
+        yield row(name, taken, [limit] * len(taken), "s", 1.0, ("papermill",), settings, less_is_better=True)

@@ -24,7 +24,6 @@ import argparse
 import datetime
 import itertools
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -144,7 +143,7 @@ def there(python: str | None, tool: str) -> str:
 def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row for each data set, number of minutes and tool: numbers are means over the draws, ``n`` of them.
 
-    ``spread``: the standard deviation of the accuracy over the draws; None of a single one.
+    ``spread``: the standard deviation of the accuracy over the draws; None of a single one. ``by_draw``: the accuracy of each.
     """
     joined = []
     for name, minutes, tool in dict.fromkeys((row["data"], row["minutes"], row["tool"]) for row in rows):
@@ -159,7 +158,8 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         in_all = len(eight) == len(same)
         numbers["eight_bits"] = {key: statistics.mean(one[key] for one in eight) for key in EIGHT} if in_all else None
         took = ", ".join(dict.fromkeys(row["settings"] for row in same))
-        joined.append(same[0] | numbers | {"settings": took, "n": len(same), "spread": spread})
+        by_draw = {row["draw"]: row["accuracy"] for row in same}
+        joined.append(same[0] | numbers | {"settings": took, "n": len(same), "spread": spread, "by_draw": by_draw})
     order = {name: place for place, name in enumerate((*DATA, *TOOLS))}
     return sorted(joined, key=lambda row: (row["minutes"], order[row["data"]], order[row["tool"]]))
 
@@ -174,10 +174,9 @@ def verdicts(rows: list[dict[str, Any]]) -> list[str]:
         if "ours" not in by_tool or not peers:
             continue
         best = max(peers, key=lambda tool: peers[tool]["accuracy"])
-        ahead = by_tool["ours"]["accuracy"] - peers[best]["accuracy"]
-        word = "met" if ahead >= -POINTS_BEHIND else "missed"
         where = f"{name}, {minutes:g} minutes"
-        sentences.append(f"{where}: {100 * ahead:+.1f} points beside {best}, the best of the others (aim {word}).")
+        gain, word = beside(by_tool["ours"], peers[best], -100 * POINTS_BEHIND)
+        sentences.append(f"{where}: {gain} beside {best}, the best of the others (aim {word}).")
         if "setfit" in by_tool:
             ours, setfit = by_tool["ours"], by_tool["setfit"]
             for way, one in (("", ours), (" in eight bits", ours["eight_bits"])):
@@ -187,14 +186,28 @@ def verdicts(rows: list[dict[str, Any]]) -> list[str]:
                 gain = 100 * (one["accuracy"] - setfit["accuracy"])
                 word = "met" if ratio >= FEW_FASTER and gain >= -100 * POINTS_BEHIND else "missed"
                 sentences.append(
-                    f"{where}{way}: {ratio:.1f} times SetFit's texts a second, {gain:+.1f} points beside it (aim {word}: "
-                    f"{FEW_FASTER:g} times within half a point)."
+                    f"{where}{way}: labels {ratio:.1f} times as many texts a second as SetFit, {gain:+.1f} points beside it (aim "
+                    f"{word}: {FEW_FASTER:g} times, at most half a point below)."
                 )
             if DATA[name].each is not None:
-                gain = 100 * (ours["accuracy"] - setfit["accuracy"])
-                word = "met" if gain >= 0 else "missed"
-                sentences.append(f"{where}: {gain:+.1f} points beside SetFit with few labels (aim {word}).")
+                gain, word = beside(ours, setfit, 0.0)
+                sentences.append(f"{where}: {gain} beside SetFit with few labels (aim {word}).")
     return sentences
+
+
+def beside(ours: dict[str, Any], other: dict[str, Any], least: float) -> tuple[str, str]:
+    """The difference of two rows of :func:`means` in points, and whether it is at least ``least``.
+
+    Three common draws or more give a standard error. An aim missed by less than two of them is missed within the noise.
+    """
+    gains = [100 * (ours["by_draw"][draw] - other["by_draw"][draw]) for draw in ours["by_draw"].keys() & other["by_draw"].keys()]
+    if len(gains) < 3:
+        gain, error = 100 * (ours["accuracy"] - other["accuracy"]), 0.0
+    else:
+        gain, error = statistics.mean(gains), statistics.stdev(gains) / len(gains) ** 0.5
+    said = f"{gain:+.1f} points" + (f" ± {error:.1f} (standard error of {len(gains)} draws)" if error else "")
+    word = "met" if gain >= least else "missed within the noise" if gain + 2 * error >= least else "missed"
+    return said, word
 
 
 def main() -> None:
@@ -218,12 +231,12 @@ def main() -> None:
         absent = missing.get(tool)
         result = {"why": absent} if absent else measured(pythons[tool], tool, DATA[name], draw, arguments.minutes)
         what = {"data": name, "draw": draw, "tool": tool, "minutes": arguments.minutes}
-        row = what | {"measured": f"{datetime.date.today()}", **result}
+        row = what | {"measured": f"{datetime.date.today()}", "machine": machine(), **result}
         earlier = [old for old in rows if what.items() <= old.items()]
         if not (absent and earlier):
             rows = [old for old in rows if old not in earlier] + [row]
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        store.write_json(arguments.out, {"machine": f"{machine()}, {os.cpu_count()} threads", "rows": rows})
+        store.write_json(arguments.out, {"rows": rows})
         print(line(row), flush=True)
     print("\n".join(verdicts(means(rows))))
 

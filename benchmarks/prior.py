@@ -48,7 +48,6 @@ from rtxstudy.questions.your_texts.tuned import unfit
 
 ANSWERS = paths.root() / "reports" / "prior"  # one file for each setting: model → (test rows, labels), and the true labels
 MOST_TEST = 1000
-MAX_LENGTH = 128  # word pieces that the networks read
 HOURS = 100.0  # of a clock that never ends
 
 
@@ -105,7 +104,7 @@ def measured(name: str, setting: Setting) -> list[dict]:
                 FIT[candidate.name](race)
             else:
                 epochs = plans.whole(candidate, rows).epochs
-                turns.train_by(candidate, Plan(rows, MAX_LENGTH, epochs, threads=1))
+                turns.train_by(candidate, Plan(rows, prior.MAX_LENGTH, epochs, threads=1))
             seconds[candidate.name] = time.process_time() - begun
             reached = accuracy(texts, race.entries[candidate.name].test)
             print(f"{name:18} {candidate.name:24} {reached:.3f} {seconds[candidate.name]:7.0f} s", flush=True)
@@ -113,7 +112,7 @@ def measured(name: str, setting: Setting) -> list[dict]:
             "data": name.rsplit("-", 1)[0],
             "rows": rows,
             "labels": len(texts.label_names),
-            "tokens": round(turns.estimate.tokens(MAX_LENGTH), 1),
+            "tokens": round(turns.estimate.tokens(prior.MAX_LENGTH), 1),
             "n_test": len(texts.rows("test")),
         }
         answers = {model: race.entries[model].test.astype(np.float32) for model in seconds}

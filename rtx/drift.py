@@ -113,10 +113,10 @@ def sentence(drift: dict[str, Any]) -> str:
         longer = way(length, "longer", "shorter", "of other lengths")
         parts.append(f"they are {longer} (median {length['now']:.0f} words, before {length['before']:.0f})")
     if unknown["shifted"]:
-        more = way(unknown, "more", "fewer", "others")
+        more = way(unknown, "more", "fewer", "another share")
         parts.append(f"{more} of their words are new to the model ({unknown['now']:.0%}, before {unknown['before']:.0%})")
     if certainty["shifted"]:
-        surer = way(certainty, "surer", "less sure", "sure of others")
+        surer = way(certainty, "surer", "less sure", "sure to another degree")
         parts.append(
             f"the model is {surer} (largest probability {certainty['now']:.2f} on average, before {certainty['before']:.2f})"
         )

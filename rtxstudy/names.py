@@ -56,8 +56,8 @@ PLAIN = {"embedded", "domains"}  # ids that are English words, too
 COLUMNS = {
     "f1": "F1",
     "n_test": "test texts",
-    "ms_median": "one text (ms)",
-    "ms_per_text": "in batches (ms a text)",
+    "ms_one": "one text (ms)",
+    "ms_in_batch": "in batches (ms a text)",
     "hidden_size": "width",
     "num_hidden_layers": "layers",
     "recurrent_depth": "passes",

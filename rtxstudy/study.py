@@ -153,28 +153,28 @@ class Study:
 
     # ------------------------------------------------------------------------------------------------------------ runs
 
-    def run(self, *studies: str, timed: bool = True) -> Runs:
+    def run(self, *studies: str) -> Runs:
         """The runs of these studies, which :data:`rtxstudy.studies.STUDIES` names; missing ones are trained.
 
-        ``timed``: measure the latency of runs that have none. A redraw takes the published runs.
+        A redraw takes the published runs.
 
         Raises InputError when a run failed, or when a redraw finds a run that was never published.
         """
         from rtxstudy.studies import specs_of
 
-        return self.runs_of([spec for study in studies for spec in specs_of(study, self.profile)], timed)
+        return self.runs_of([spec for study in studies for spec in specs_of(study, self.profile)])
 
-    def runs_of(self, specs: Iterable[RunSpec], timed: bool = True) -> Runs:
+    def runs_of(self, specs: Iterable[RunSpec]) -> Runs:
         """The runs of these specs, each once, as :meth:`run` finds or trains them."""
         from rtxstudy import naming
 
         specs = list(dict.fromkeys(specs))  # two studies may share a run
         self._seeds |= {spec.seed for spec in specs}
-        runs = self._published_runs(specs) if self.redraws else self._finished_runs(specs, timed)
+        runs = self._published_runs(specs) if self.redraws else self._finished_runs(specs)
         self._name(naming.of_runs(specs))
         return Runs(tuple(runs), tuple(specs), self.results)
 
-    def _finished_runs(self, specs: list[RunSpec], timed: bool) -> list[Run]:
+    def _finished_runs(self, specs: list[RunSpec]) -> list[Run]:
         """For each spec the stored run; if there is none, the published run; if there is none, the run trained now."""
         from rtx.executors.execute import lookup, run
 
@@ -183,7 +183,7 @@ class Study:
         elsewhere = {key for key, here in pairs if here is None and key in published_runs}
         ours = {key: spec for spec, (key, _) in zip(specs, pairs, strict=True) if key not in elsewhere}
         with Live() as live:
-            opened = run(list(ours.values()), live, timed=timed, data=self._prepared)
+            opened = run(list(ours.values()), live, data=self._prepared)
         runs = published_runs | dict(zip(ours, opened, strict=True))
         return [runs[key] for key, _ in pairs]
 

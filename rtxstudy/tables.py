@@ -13,7 +13,7 @@ from rtxstudy import names
 from rtxstudy.numbers import percent, with_ends
 
 # The times of an answer stand in one table of the report, measured in one session, and are left out of every other table.
-TIMES = ("ms_median", "ms_p95", "ms_per_text")
+TIMES = ("ms_one", "ms_one_low", "ms_one_high", "ms_in_batch")
 COSTS = {  # column of the runs table → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
     "embedding_parameters": ("… in the token table", "{:,.0f}"),
@@ -109,6 +109,7 @@ def comparisons(rows: pd.DataFrame) -> pd.DataFrame:
         table[column] = [f"{100 * value:+.1f}".replace("-", "−") if pd.notna(value) else "–" for value in table[column]]
     for column in ("p", "p (Holm)"):
         table[column] = ["–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" for p in table[column]]
+    table["study"] = table["study"].str.replace("_", " ")
     table["texts"] = table["texts"].map("{:,}".format)
     ends = zip(table["low"], table["high"], strict=True)
     table["95 % interval"] = [low if low == "–" else f"{low} to {high}" for low, high in ends]

@@ -39,6 +39,7 @@ from rtxlib.runs import store
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import recipe
 from rtxstudy import checkpoints
+from rtxstudy.commands import compare as command
 from rtxstudy.questions.your_texts import (
     beside,
     busy,
@@ -64,6 +65,7 @@ from rtxstudy.questions.your_texts import rows as compare_rows
 from rtxstudy.questions.your_texts.answer import Answer
 from rtxstudy.questions.your_texts.candidates import FINE_TUNED, MAJORITY, NAMED, STATIC, TUNED, WORDS, Candidate, Plan
 from rtxstudy.questions.your_texts.choice import Joined, Limits
+from rtxstudy.questions.your_texts.clock import Clock, OutOfTime
 from rtxstudy.questions.your_texts.comparison import Comparison, Options
 from rtxstudy.questions.your_texts.rows import MOST_ROWS, Columns
 from rtxstudy.questions.your_texts.texts import Texts, open_texts
@@ -705,11 +707,11 @@ def classifier_of(kind: str, texts: Texts) -> Classifier:
     return made.with_linear(linear.fit(made.vectors(texts.texts(rows)), texts.numbers(rows), labels))
 
 
-def network_of(texts: Texts, folder: Path) -> tuple[Classifier, Path]:
+def network_of(texts: Texts, folder: Path, candidate: Candidate = NAMED["standard-2x128"]) -> tuple[Classifier, Path]:
     """A network that is trained for one epoch, and the folder of its run."""
     rows = {split: texts.rows(split) for split in ("train", "test")}
     rows["validation"] = rows["train"][:50] if texts.cross_validated else texts.rows("validation")
-    whole = networks.training(NAMED["standard-2x128"], Plan(len(rows["train"]), threads=1), texts, rows, ("test",), folder)
+    whole = networks.training(candidate, Plan(len(rows["train"]), threads=1), texts, rows, ("test",), folder)
     spec = dataclasses.replace(whole.spec, recipe=recipe(whole.spec.recipe.name, epochs=1))
     learnt = networks.train(dataclasses.replace(whole, spec=spec), print)
     return Network.load(learnt.run, **learnt.settings), learnt.run
@@ -742,6 +744,26 @@ def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, paired: bool,
     (tmp_path / "held.parquet").unlink()
     done = rtx("export", model, "--int8", "--out", tmp_path / "again")
     assert done.returncode == 2 and "with --texts" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_winner_with_berts_layers_opens_in_transformers_alone(csv, tmp_path: Path) -> None:
+    found = opened(csv, told(600))
+    made, run = network_of(found, tmp_path, Candidate("BERT", "is tiny", "network", model="bert-tiny"))
+    test = found.rows("test")
+    p = made.probabilities(found.texts(test))
+    row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
+    chosen = hand_over.Chosen("BERT", made, run, p, row, 3)
+    model = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
+    opens = """
+import json, sys
+from transformers import pipeline
+print(json.dumps(pipeline("text-classification", sys.argv[1])(json.loads(sys.argv[2]))))
+"""
+    given = [sys.executable, "-c", opens, str(model), json.dumps(found.texts(test[:8]))]
+    alone = subprocess.run(given, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"HF_HUB_OFFLINE": "1"})
+    answers = json.loads(alone.stdout.splitlines()[-1])
+    assert [answer["label"] for answer in answers] == [found.label_names[best] for best in p[:8].argmax(axis=1)], alone.stderr
+    np.testing.assert_allclose([answer["score"] for answer in answers], p[:8].max(axis=1), atol=0.02)  # ours is in 16 bits
 
 
 def test_texts_that_drift_are_told_from_those_that_do_not(csv, tmp_path: Path) -> None:
@@ -980,9 +1002,9 @@ def test_ctrl_c_gives_the_answer_of_what_is_finished_with_the_same_fields(csv, t
 @pytest.mark.parametrize(
     ("gain", "tried", "says"),
     [
-        (0.03, True, "By the learning curve, that is expected to gain about 3.0 points."),
-        (0.03, False, "By what it gains on public files of about this size, that is expected to gain about 3.0 points."),
-        (None, False, "What that gains is not known."),
+        (0.03, True, "The learning curve suggests a gain of about 3.0 points."),
+        (0.03, False, "Public files of about this size suggest a gain of about 3.0 points."),
+        (None, False, "How much that would gain is not known."),
         (0.001, True, ""),
     ],
     ids=["learning curve", "public files", "unknown", "too little"],
@@ -1009,6 +1031,38 @@ def test_waiting_for_a_core_is_a_share_of_the_time_in_which_there_was_work(tmp_p
     monkeypatch.setattr(os, "getloadavg", lambda: (4.0, 0.0, 0.0), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert waiting.share() == pytest.approx(0.5)
+
+
+def test_a_run_that_was_not_quiet_says_so_in_the_report_and_in_the_terminal() -> None:
+    quiet = Answer(n_test=400, report="r.html", text_column="t", label_column="l", judged_by="accuracy")
+    busy_one = dataclasses.replace(quiet, quiet=False)
+    told_so = "Other programs were running on this machine."
+    assert told_so in model_sentences.columns_told(busy_one, False) and told_so in command._summary(busy_one)
+    assert told_so not in model_sentences.columns_told(quiet, False) and told_so not in command._summary(quiet)
+
+
+@pytest.mark.parametrize(("minutes", "kept"), [(10.0, 20.0), (1.0, 6.0)])
+def test_the_minutes_count_from_the_call_and_leave_time_for_the_report(
+    minutes: float, kept: float, csv, tmp_path: Path, monkeypatch
+) -> None:
+    made = Comparison.open(Options(str(csv(told(200))), minutes=minutes, out=str(tmp_path / "out")))
+    given: list[float] = []
+    monkeypatch.setattr(race, "run", lambda *arguments: given.append(arguments[-1]))
+    made.race()
+    monkeypatch.setenv("RTX_STARTED", str(time.monotonic() - 5))
+    made.race()
+    assert given == [0, pytest.approx(5 + kept, abs=1)]  # a notebook by hand; `rtx compare`, which was called five seconds ago
+    clock = Clock(minutes, tmp_path / "stop", spent=given[1])
+    assert clock.left == pytest.approx(60 * minutes - given[1], abs=1)
+    with pytest.raises(OutOfTime):
+        Clock(0.05, tmp_path / "stop", spent=5).check()
+
+
+def test_networks_from_nothing_stop_on_a_plateau_and_fine_tuning_does_not() -> None:
+    networks_of_all = [candidate for candidate in candidates.CANDIDATES if candidate.kind == "network"]
+    stops = {candidate.name: candidate.recipe(Plan(2000)).patience for candidate in networks_of_all}
+    assert {name for name, patience in stops.items() if patience == candidates.PATIENCE} == set(candidates.FROM_NOTHING)
+    assert {name for name, patience in stops.items() if patience is None} == {FINE_TUNED, candidates.LOOP}
 
 
 def test_the_threads_that_train_faster_are_taken(csv, hub: None, monkeypatch) -> None:

@@ -283,8 +283,8 @@ def test_data_are_prepared_once_for_all_runs_of_a_list(home, monkeypatch) -> Non
     for room in (execute, train):
         monkeypatch.setattr(room, "prepare", counted)
     data = {}
-    runs = execute.run(specs, report=lambda line: None, data=data)
-    assert prepared == [DATA] == list(data) and all(run.metrics["ms_median"] > 0 for run in runs)
+    execute.run(specs, report=lambda line: None, data=data)
+    assert prepared == [DATA] == list(data)
     execute.run(specs, data=data)
     assert prepared == [DATA]
 
@@ -303,7 +303,6 @@ def test_side_by_side_equals_one_after_another(run, tmp_path, monkeypatch) -> No
     both = execute.run([SPEC, dataclasses.replace(SPEC, seed=1)], report=lines.append)
     same = ("accuracy", "test_loss", "val_loss", "fingerprint")
     assert {name: both[0].metrics[name] for name in same} == {name: run.metrics[name] for name in same}
-    assert both[0].metrics["ms_median"] > 0 and both[0].metrics["ms_p95"] >= both[0].metrics["ms_median"]
     assert any("[2/2]" in line for line in lines)
 
 
@@ -389,13 +388,11 @@ def test_over_blocks_pairs_each_loop_with_its_block_and_with_as_many_layers(monk
     assert comparisons.over_blocks(arm(*runs).where(recurrent_depth=1)).empty
 
 
-def test_a_table_of_costs_says_on_what_each_was_trained_and_leaves_the_times_of_answers_to_the_one_table(run) -> None:
-    timed = store.runs_table([execute.measure_latency(run, prepare(SPEC.data, paths.prepared_dir()))])
-    mixed = pd.concat([timed.assign(dtype="fp32"), timed.assign(dtype="bf16", seed=1, key="other")])
-    device = timed["device"].iloc[0]
-    costs = tables.costs(mixed)
-    assert costs.loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
-    assert "ms_median" in mixed and not any("ms)" in measure for measure in costs.index)
+def test_a_table_of_costs_says_on_what_each_was_trained(run) -> None:
+    table = store.runs_table([run])
+    mixed = pd.concat([table.assign(dtype="fp32"), table.assign(dtype="bf16", seed=1, key="other")])
+    device = table["device"].iloc[0]
+    assert tables.costs(mixed).loc["trained on"].item() == f"{device}, bf16; {device}, fp32"
 
 
 def test_counting_words_stands_beside_every_seed_with_an_interval(run) -> None:

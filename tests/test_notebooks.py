@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 import papermill
 import pytest
@@ -143,9 +144,12 @@ def test_every_notebook_left_its_figures_and_tables(report: Path) -> None:
     runs = pd.read_parquet(results / "runs.parquet")
     assert runs["key"].is_unique and runs["accuracy"].between(0, 1).all()
     studies = pd.read_parquet(results / "studies.parquet")
-    untimed = ["loop", "composed", "leaving_early", "longer_texts", "recipe_search", "published_protocol"]
-    not_timed = studies.loc[studies["study"].isin(untimed), "key"]  # a run may belong to a timed study as well
-    assert runs.loc[~runs["key"].isin(not_timed), "ms_median"].gt(0).all() and not runs["key"].isin(not_timed).all()
+    timed = pd.read_parquet(results / "side_by_side.parquet")
+    assert timed["model"].is_unique and (timed[["ms_one", "ms_in_batch"]] > 0).all(axis=None)
+    for stem in ("04_bubble", "05_latency_against_flops", "99_summary"):  # every time of an encoder is of that one table
+        drawn = pd.read_csv(report / f"figures/smoke/{stem}.csv").merge(timed, on="model", suffixes=("", "_of_table"))
+        for cost in {"ms_one", "ms_in_batch"} & set(drawn):
+            assert len(drawn) > 1 and np.allclose(drawn[cost], drawn[f"{cost}_of_table"]), stem
     assert set(studies["study"]) - OF_MINILM == {
         "baseline",
         "recipe_search",

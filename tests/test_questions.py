@@ -160,7 +160,7 @@ def test_few_steps_are_excluded_only_where_the_part_has_as_many_as_all_texts() -
         table = pd.DataFrame({"data": ["sst2", "sst2 10%"], "train_rows": [63_000, 6_300], "steps": [494, tenth]})
         return " ".join(sentences(size_claims.few_steps(table)))
 
-    assert "So few steps are not what" in said(1000) and "all texts in 494" in said(494)
+    assert "A lack of steps is not what" in said(1000) and "all texts get 494" in said(494)
     assert "as much about few steps" in said(50)
     assert said(300) == ""
 

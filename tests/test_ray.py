@@ -278,7 +278,7 @@ def test_one_raises_two_are_in_other_hands_and_all_that_can_be_trained_equals_th
         execute.run([*specs[:2], bad, specs[2]], executor="ray", report=report)
     assert sum("failed" in line for line in lines) == 1 and not any("Traceback" in line for line in lines)
     assert ended("\n".join(lines)) == 3
-    runs = execute.run(specs, timed=False, report=pytest.fail)
+    runs = execute.run(specs, report=pytest.fail)
     assert all(same(run, serial(spec)) for run, spec in zip(runs, specs, strict=True))
     assert not list(paths.runs_dir().glob(".driver*"))
 
@@ -332,7 +332,7 @@ def test_a_node_killed_half_way_costs_only_what_its_checkpoint_lacks(
     specs = seeds(0, 1, 2)
     killer = threading.Thread(target=kill_one)
     killer.start()
-    runs = execute.run(specs, executor="ray", report=lambda line: None, timed=False)
+    runs = execute.run(specs, executor="ray", report=lambda line: None)
     killer.join()
     add_node(nodes, num_cpus=1)
     key, pid = killed
@@ -495,7 +495,7 @@ def hook():
 
 environment = {{"worker_process_setup_hook": hook, **executors.environment()}}
 ray.init(os.environ["RAY_ADDRESS"], log_to_driver=False, runtime_env=environment)
-execute.run(seeds(0, 1, 2), executor="ray", timed=False)
+execute.run(seeds(0, 1, 2), executor="ray")
 """
 
 

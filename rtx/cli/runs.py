@@ -147,7 +147,7 @@ def results(csv: bool) -> None:
             click.echo(formula_note(changed), err=True)
     else:
         columns = ["key", "model", "sharing", "data", "recipe", "seed", "accuracy", "f1"]
-        columns += ["non_embedding_parameters", "ms_median", "train_seconds"]
+        columns += ["non_embedding_parameters", "train_seconds"]
         click.echo(table.reindex(columns=columns).to_string(index=False, float_format=lambda x: f"{x:.3f}"))
 
 

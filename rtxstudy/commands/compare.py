@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ TITLE = "Which model for these texts?"
 @click.option("--text-pair-column", help="The column of second texts, where a row is a pair of texts.")
 @click.option("--label-column", help="The column of labels; without it, it is guessed.")
 @click.option(
-    "--minutes", type=click.FloatRange(0, 100_000), default=15, show_default=True, help="Minutes of training, about."
+    "--minutes", type=click.FloatRange(0, 100_000), default=15, show_default=True, help="Minutes for the whole command, about."
 )
 @click.option("--max-mb", type=click.FloatRange(0, min_open=True), help="Megabytes of the model, at most.")
 @click.option(
@@ -52,7 +53,7 @@ TITLE = "Which model for these texts?"
 @click.option(
     "--executor", metavar="local|ray", help="What trains the networks: this machine (the default), or a Ray cluster."
 )
-@click.option("--all", "every", is_flag=True, help="Train what public files of this size give no chance, too.")
+@click.option("--all", "every", is_flag=True, help="Also train the models that did badly on public files of about this size.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")
 def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
     """Compare models on the labelled texts of FILE, and hand over the one to take.
@@ -62,9 +63,18 @@ def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
 
     Ctrl-C ends the training and makes the report of what is finished. The same command goes on from there.
     """
+    began = time.monotonic()
     need_notebooks("compare")
     from rtxstudy.questions.your_texts.answer import Answer
-    from rtxstudy.questions.your_texts.comparison import ANSWER, CALLED_FROM, REPORT, Comparison, Options, folder_name
+    from rtxstudy.questions.your_texts.comparison import (
+        ANSWER,
+        CALLED_FROM,
+        REPORT,
+        STARTED,
+        Comparison,
+        Options,
+        folder_name,
+    )
     from rtxstudy.report.notebooks import check, notebooks_dir
 
     source = notebooks_dir() / f"{NOTEBOOK}.ipynb"
@@ -76,7 +86,7 @@ def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
     for name in {"test", "unlabelled"} & options.keys():
         options[name] = str(Path(options[name]).absolute())
     parameters = check(source, options)
-    os.environ[CALLED_FROM] = os.getcwd()
+    os.environ |= {CALLED_FROM: os.getcwd(), STARTED: f"{began}"}
     # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
     for sentence in Comparison.open(Options(**parameters)).texts.said:
         click.echo(visible(sentence), err=True)

@@ -1,6 +1,6 @@
 """A harness that looks for faults from outside: it kills, feeds and starves the ``rtx`` command, and looks at what is left.
 
-    make faults                                                  the whole, about 30 minutes on two cores
+    make faults                                                  the whole, about an hour and a half on two cores
     python -m tests.faults --seed 7 --only kill                  one kind, with other moments
     python -m tests.faults --seed 7 --case train:17              one case again, as the table names it
     python -m tests.faults --write-docs                          the whole, and its table goes into docs/reliability.md
@@ -19,7 +19,7 @@ when its function returns, and does not hold when it raises ``Broken``, which sa
 name and the number, so a case can be repeated alone. A case that cannot be tried here raises ``NotTried``, and the table
 says so. Nothing leaves the machine: the Hub is switched off or on loopback, and all folders are temporary.
 
-A few cases of each kind run in the suite (``tests/test_faults.py``).
+A few cases of each kind except :mod:`compare`, whose cases take half a minute each, run in the suite (``tests/test_faults.py``).
 """
 
 from __future__ import annotations

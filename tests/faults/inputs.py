@@ -535,7 +535,7 @@ def told(at: Place, words: Any, cold: bool, given: bytes = b"") -> Outcome:
 KINDS: dict[str, tuple[Any, Callable, int, str]] = {  # strategy, what is done, how many, the row's words
     "files": (FILES, play_files, 200, "files: formats, encodings, odd cells, columns, FIFOs, folders, links"),
     "labels": (LABELS, play_labels, 60, "labels and `--labels`"),
-    "texts": (TEXTS, play_texts, 120, "texts: control characters, halves of pairs, formulas, long words"),
+    "texts": (TEXTS, play_texts, 120, "texts: control characters, lone surrogates, formulas, long words"),
     "settings": (_settings, play_settings, 200, "settings and options: numbers far out, other types, long names"),
     "stores": (STORES, play_stores, 170, "damaged runs, encoders and prepared data"),
 }

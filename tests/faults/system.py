@@ -348,7 +348,7 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.training.recipe import RECIPES
 data = Generated(rows=240, depth=1, vocab_size=400)
 spec = RunSpec("recurrent-1x2x32", data, dataclasses.replace(RECIPES["smoke"], epochs=60))
-execute.run([dataclasses.replace(spec, seed=seed) for seed in range(3)], executor=sys.argv[1], timed=False)
+execute.run([dataclasses.replace(spec, seed=seed) for seed in range(3)], executor=sys.argv[1])
 """
 
 

@@ -96,7 +96,7 @@ def accuracy_intervals(
         grid(ax, "x")
         if name:
             tests = part["n_test"].dropna().unique() if "n_test" in part else []
-            size = f" ({int(tests[0]):,} test texts)" if len(tests) == 1 else ""
+            size = f", {int(tests[0]):,} test texts" if len(tests) == 1 else ""
             ax.set_title(f"{name}{size}", loc="left", weight="bold")
     axes[-1, 0].set_xlabel(f"{names.COLUMNS.get(value, value.replace('_', ' '))} on the test texts (%)")
     return figure

@@ -13,9 +13,8 @@ from rtxstudy.questions.accuracy.tradeoff_figures import COSTS, UNITS, drawable
 
 _SYMBOLS = {"o": "circle", "D": "diamond", "s": "square", "X": "x", "^": "triangle-up"}
 _HOVER = {
-    "ms_median": "ms for one text, median",
-    "ms_p95": "ms for one text, 95th percentile",
-    "ms_per_text": "ms per text in full batches",
+    "ms_one": "ms for one text, median",
+    "ms_in_batch": "ms per text in full batches",
     "parameters": "million parameters",
     "non_embedding_parameters": "million without token embedding",
     "forward_flops": "GFLOP per text",
@@ -23,7 +22,7 @@ _HOVER = {
 
 
 def bubble(
-    table: pd.DataFrame, cost: str = "ms_median", title: str = "What does accuracy cost in time and in parameters?"
+    table: pd.DataFrame, cost: str = "ms_one", title: str = "What does accuracy cost in time and in parameters?"
 ) -> go.Figure:
     """The bubble plot of :func:`rtxstudy.questions.accuracy.tradeoff_figures.bubble`: hovering shows all numbers, a click hides
     a family.

@@ -90,4 +90,4 @@ def beside_mine(study: Study, compared: Standard, mine: str | None) -> pd.DataFr
     sizes, runs = study.profile, compared.runs
     if mine:
         runs = runs + study.runs_of([RunSpec(mine, sizes.data, sizes.recipe_of(mine), 0)])
-    return runs.table[["model", "seed", "accuracy", "parameters", "ms_median", "train_seconds"]]
+    return runs.table[["model", "seed", "accuracy", "parameters", "train_seconds"]]

@@ -18,9 +18,8 @@ from rtxstudy.pareto import frontier
 
 LARGEST = 17.0  # radius of the largest bubble, points
 COSTS = {
-    "ms_median": "inference time, one text at a time (ms, median)",
-    "ms_p95": "inference time, one text at a time (ms, 95th percentile)",
-    "ms_per_text": "inference time, full batches (ms per text)",
+    "ms_one": "inference time, one text at a time (ms, median)",
+    "ms_in_batch": "inference time, full batches (ms per text)",
     "parameters": "parameters, embeddings included (millions)",
     "non_embedding_parameters": "parameters without the token embedding (millions)",
     "forward_flops": "arithmetic of one forward pass (GFLOP per text)",
@@ -30,7 +29,7 @@ UNITS = {"parameters": 1e6, "non_embedding_parameters": 1e6, "forward_flops": 1e
 
 @styled
 def bubble(
-    table: pd.DataFrame, cost: str = "ms_median", title: str = "What does accuracy cost in time and in parameters?"
+    table: pd.DataFrame, cost: str = "ms_one", title: str = "What does accuracy cost in time and in parameters?"
 ) -> Figure:
     """One bubble per model: inference time across, mean accuracy up, area in proportion to the parameters.
 
@@ -62,7 +61,7 @@ def bubble(
 
 @styled
 def pareto_frontier(
-    table: pd.DataFrame, cost: str = "ms_median", title: str = "Which models are the best for what they cost?"
+    table: pd.DataFrame, cost: str = "ms_one", title: str = "Which models are the best for what they cost?"
 ) -> Figure:
     """Accuracy against one cost. Models on the frontier are solid; the region that they beat is shaded.
 
@@ -134,36 +133,33 @@ def accuracy_per_million(
 
 
 @styled
-def latency_against_flops(
-    table: pd.DataFrame, cost: str = "ms_median", title: str = "Does less arithmetic mean less waiting?"
-) -> Figure:
-    """Time against arithmetic: one point per model, with a line up to the 95th percentile if the table has ``ms_p95``.
+def latency_against_flops(table: pd.DataFrame, title: str = "Does less arithmetic mean less waiting?") -> Figure:
+    """Time for one text against arithmetic: one point per model, with a line from the fastest to the slowest round.
 
-    ``table``: ``model``, ``forward_flops`` (per text), ``cost`` (``ms_median`` or ``ms_per_text``), one row per
-    model. Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
+    ``table``: ``model``, ``forward_flops`` (per text), ``ms_one``, ``ms_one_low`` and ``ms_one_high``, one row per model.
+    Raises ``InputError`` for a missing column, an empty table, or a model that occurs twice.
     """
-    table, left_out = drawable(table, ("forward_flops", cost), "latency_against_flops", ("model",))
-    tails = cost == "ms_median" and "ms_p95" in table
+    ends = ("model", "ms_one_low", "ms_one_high")
+    table, left_out = drawable(table, ("forward_flops", "ms_one"), "latency_against_flops", ends)
     figure, axes = canvas(
         title,
-        ("Marks: median; lines: up to the 95th percentile." if tails else "") + left_out,
+        f"Marks: median of the rounds; lines: the fastest and the slowest round.{left_out}",
         4.0,
         key=family_key(table["model"]),
     )
     ax, look = axes[0, 0], looks(table["model"])
-    x, y = table["forward_flops"].to_numpy() / 1e9, table[cost].to_numpy()
+    x, y = table["forward_flops"].to_numpy() / 1e9, table["ms_one"].to_numpy()
     segments = []
     for i, row in enumerate(table.itertuples(index=False)):
         colour, marker = look[row.model].colour, look[row.model].marker
-        if tails and np.isfinite(row.ms_p95):
-            ax.plot([x[i], x[i]], [y[i], row.ms_p95], color=colour, linewidth=1.4, alpha=0.6)
-            segments.append(((x[i], y[i]), (x[i], row.ms_p95)))
+        ax.plot([x[i], x[i]], [row.ms_one_low, row.ms_one_high], color=colour, linewidth=1.4, alpha=0.6)
+        segments.append(((x[i], row.ms_one_low), (x[i], row.ms_one_high)))
         ax.plot(x[i], y[i], marker, color=colour, markersize=8, alpha=0.8, markeredgecolor="white", markeredgewidth=0.8)
     for axis, values in ((ax.xaxis, x), (ax.yaxis, y)):
         if wide(values):
             logarithmic(axis)
     ax.margins(0.14)
-    ax.set(xlabel=COSTS["forward_flops"], ylabel=COSTS[cost])
+    ax.set(xlabel=COSTS["forward_flops"], ylabel=COSTS["ms_one"])
     ax.grid(True)
     ax.tick_params(length=0)
     colours = [ink(look[model].colour) for model in table["model"]]

@@ -14,8 +14,8 @@ def same(gains: pd.DataFrame, phrase: pd.Series | dict) -> list[Claim]:
     level = row(pd.DataFrame([phrase])) if len(phrase) else row(None)
     return [
         claim(
-            "Counting words is at chance on *same* ({words:percent}); judging each phrase so and comparing would give "
-            "{bound:percent}, and six layers reach {deep:percent}.",
+            "Counting words is at chance on *same* ({words:percent}). Judging each phrase by counting words and comparing the "
+            "two labels would give {bound:percent}. Six layers reach {deep:percent}.",
             holds=task.words < 0.55 and task.deep > level.bound,
             words=task.words,
             bound=level.bound,

@@ -60,7 +60,7 @@ def composed_tasks(study: Study) -> Composed | Absent:
     if any(task.width is None for task in composed) and isinstance(absent := study.ask(checkpoint), Absent):
         return absent
     tasks = {study.source(task.data)["data"]: task for task in composed}
-    runs = study.run("composed", timed=False)
+    runs = study.run("composed")
     trios = {label: studies.composed_trio(study.profile, task) for label, task in tasks.items()}
     arms = {label: [runs.of(arm) for arm in trio[1:]] for label, trio in trios.items()}
     deciding = study.table(

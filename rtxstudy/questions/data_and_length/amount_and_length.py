@@ -96,7 +96,7 @@ def longer(study: Study) -> Longer | Absent:
     how = study.profile.longer
     if how is None:
         return Absent("This profile has no study of longer texts.")
-    runs = study.run("longer_texts", timed=False)
+    runs = study.run("longer_texts")
     arms = {name: runs.of(specs) for name, specs in studies.position_arms(study.profile).items()}
     answered = study.measure(longer_texts.read_to(how.lengths), runs)
     by_length, differences = longer_texts.by_length(arms, answered), longer_texts.differences(arms, answered)

@@ -15,8 +15,8 @@ def vocabulary(small: pd.DataFrame, margin: float = 0.01) -> list[Claim]:
     near, far = small[small["low"] > -margin], small[small["high"] < -margin]
     return [
         claim(
-            "Cut to the words of their task, {near:word} of {n:word} loops are shown to lose less than a point to all "
-            "six layers with all words, and {far:word} to lose more.",
+            "Beside six layers with all word pieces, {near:word} of {n:word} loops that keep only the word pieces of their task "
+            "are shown to lose less than a point, and {far:word} to lose more.",
             holds=True,
             near=len(near),
             n=len(small),
@@ -43,7 +43,7 @@ def deployed(forms: pd.DataFrame, rounding: pd.DataFrame, eight: str) -> list[Cl
     )
     return [
         claim(
-            "In eight bits the loop takes {megabytes:.0f} MB, {share:share} of its bytes. On {data} no encoder is shown to lose "
+            "In eight bits the loop takes {megabytes:.0f} MB, {share:share} of its size. On {data} no encoder is shown to lose "
             "accuracy by it.",
             holds=bool((rounded["high"] >= 0).all()),
             megabytes=loop.bytes / 1e6,

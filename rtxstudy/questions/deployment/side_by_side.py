@@ -1,8 +1,10 @@
-"""Times of several encoders from one session, so that they can be divided by each other."""
+"""The times of a study's encoders, from one session, so that they can be divided by each other."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,12 +13,55 @@ from rtx.latency import latency
 from rtxlib.data.batching import collate
 from rtxlib.data.prepare import Prepared
 from rtxlib.models.heads import EncoderForSequenceClassification
-from rtxlib.runs.spec import RunSpec
+from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.train import model_config
 from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
+from rtxstudy import checkpoints
+from rtxstudy.profiles import Profile
+from rtxstudy.studies import specs_of
 
+if TYPE_CHECKING:
+    from rtxstudy import Study
+
+SHAPES = ("baseline", "recurrent", "width_vs_depth", "grid")  # studies of the encoders from random weights
+PRETRAINED = ("finetuning", "converted")  # studies of the pretrained encoder and the loops made of it
+TIMES = ("ms_one", "ms_one_low", "ms_one_high", "ms_in_batch")
 TEXTS = 64  # most test texts: each is timed by itself, and all of them in one batch
 THREADS, ROUNDS = 2, 5
+
+
+def of_study(study: Study) -> pd.DataFrame:
+    """The table of times that every figure and table of a study reads: :func:`times` of :func:`encoders`, measured once.
+
+    A redraw of tables that lack it gets the columns without rows.
+    """
+    named = {} if study.redraws else encoders(study.profile)
+    table = study.table(
+        "summary",
+        "side_by_side",
+        lambda: times({name: (spec, study.data(spec.data)) for name, spec in named.items()}),
+        key=", ".join(named),
+        optional=True,
+    )
+    return table.reindex(columns=["model", *TIMES]) if table.empty else table
+
+
+def with_times(study: Study, means: pd.DataFrame) -> pd.DataFrame:
+    """A table with a row for each model, with the columns :data:`TIMES` of :func:`of_study`."""
+    return means.merge(of_study(study)[["model", *TIMES]], on="model", how="left")
+
+
+def encoders(profile: Profile) -> dict[str, RunSpec]:
+    """One run of each encoder that is timed, by its name, all on the headline texts; pretrained ones where they are in reach."""
+    from_nothing = [dataclasses.replace(spec, data=profile.data) for name in SHAPES for spec in specs_of(name, profile)]
+    pretrained = [] if checkpoints.out_of_reach(profile.pretrained) else PRETRAINED
+    others = [
+        spec
+        for name in pretrained
+        for spec in specs_of(name, profile)
+        if data_label(spec.data) == data_label(profile.data) and not spec.recipe.freeze_encoder
+    ]
+    return {spec.name: spec for spec in [*from_nothing, *others]}
 
 
 def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:

@@ -53,7 +53,7 @@ def conversions(study: Study) -> pd.DataFrame | Absent:
         "where_depth_pays",
         "conversions",
         lambda: gains.conversions(
-            study.run("conversions", timed=False), texts=study.source(profile.depth_tasks[0].data)["validation rows"]
+            study.run("conversions"), texts=study.source(profile.depth_tasks[0].data)["validation rows"]
         ),
         key="" if study.redraws else studies.key_of("conversions", profile),
         optional=True,

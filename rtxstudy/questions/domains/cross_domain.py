@@ -35,7 +35,7 @@ def cross_domain(study: Study) -> CrossDomain | Absent:
     tasks = studies.sentiment_tasks(study.profile)
     if not tasks:
         return Absent("This profile trains on one source of sentiment.")
-    runs = study.run("cross_domain", timed=False)
+    runs = study.run("cross_domain")
     columns = ["model", "trained_on", "tested_on", "seed", "accuracy"]
     scores, words = [], []
     sources = {study.source(task.data)["data"]: task.data for task in tasks}

@@ -36,7 +36,7 @@ def leaving_early(study: Study) -> LeavingEarly | Absent:
         return absent
     if not study.profile.exit_studies:
         return Absent("This profile has no study of leaving early.")
-    runs = study.run("leaving_early", timed=False)
+    runs = study.run("leaving_early")
     ways = study.measure(measured.bounded_exits, runs)
     exits = bounded_exits.against_all_passes(ways, runs.part("bounded_exit_predictions"))
     loops = [arms[-1] for arms in study.ask(trained_arms).arms]

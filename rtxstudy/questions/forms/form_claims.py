@@ -37,7 +37,8 @@ def summary(rows: pd.DataFrame) -> list[Claim]:
             or None,
         ),
         claim(
-            "Only {named} is worse on both data sets; on SST-2 two seeds settle nothing.",
+            "Only the interval of *{named}* lies below zero on both data sets. On SST-2 it rests on two seeds, which settle "
+            "nothing.",
             holds=len(both) == 1 and len(few) > 0,
             named=short(both[0]) if both else None,
         ),

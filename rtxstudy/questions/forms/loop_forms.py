@@ -49,7 +49,7 @@ class PlanB:
 
 def loop_forms(study: Study) -> LoopForms:
     """Every form on every place; missing runs are trained."""
-    runs = study.run("variants", "depths", "random_depth", timed=False)
+    runs = study.run("variants", "depths", "random_depth")
     arms = {
         (place, form): runs.of(studies.form(place, form)) for place in study.profile.loops for form in studies.forms(place)
     }

@@ -98,10 +98,10 @@ def stability(growth: pd.DataFrame) -> list[Claim]:
     growth = growth[growth["weights"] == "trained"]
     return [
         claim(
-            "Passed more often than in training, the state keeps growing in {grows} and keeps its length in {stays}.",
+            "Passed more often than in training, these forms let the state grow: {grows}. These keep its length: {stays}.",
             holds=True,
-            grows=listed([short(form) for form in growth.loc[growth["gain per pass"] > 1.2, "form"]]) or None,
-            stays=listed([short(form) for form in growth.loc[growth["gain per pass"] < 1.1, "form"]]) or None,
+            grows=listed([f"*{short(form)}*" for form in growth.loc[growth["gain per pass"] > 1.2, "form"]]) or None,
+            stays=listed([f"*{short(form)}*" for form in growth.loc[growth["gain per pass"] < 1.1, "form"]]) or None,
         )
     ]
 

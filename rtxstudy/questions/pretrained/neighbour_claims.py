@@ -13,7 +13,7 @@ def title(apart: pd.DataFrame, original: str) -> Claim:
     taught = apart[apart["comparison"].str.endswith(f" distilled − {original}")] if len(apart) else apart
     sentiment = taught[taught["panel"].str.contains("sentiment")] if len(taught) else taught
     return claim(
-        "Taught by the original, the loop finds as many neighbours of the same sentiment as it does",
+        "After distillation the loop is not told apart from the original by neighbours of the same sentiment",
         holds=len(sentiment) > 0 and bool(((sentiment["low"] <= 0) & (sentiment["high"] >= 0)).all()),
         n=len(sentiment) or None,
     )
@@ -30,13 +30,14 @@ def neighbours(apart: pd.DataFrame, original: str, control: pd.DataFrame) -> lis
     signs = row(control, input="length and signs")
     return [
         claim(
-            "As it was made, the loop finds {lost:points} points fewer neighbours of the same sentiment ({interval}).",
+            "Before distillation the loop finds {lost:points} points fewer neighbours of the same sentiment than MiniLM "
+            "({interval}).",
             holds=sentiment.high < 0,
             lost=sentiment.difference,
             interval=ends(sentiment.low, sentiment.high) if sentiment else None,
         ),
         claim(
-            "After distillation the further pass is not shown to help ({more}).",
+            "After distillation the second pass is not shown to help ({more}).",
             holds=more.low <= 0 <= more.high,
             more=aside(more.difference, more.low, more.high) if more else None,
         ),

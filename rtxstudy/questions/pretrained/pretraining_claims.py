@@ -92,7 +92,7 @@ def guide(table: pd.DataFrame) -> list[Claim]:
     return [
         claim(
             "ModernBERT-base takes {times:.0f} times as long as MiniLM-L3 for a text and has {size:.0f} times its "
-            "parameters. Its quality was not measured, because its weights were out of reach.",
+            "parameters. Its quality was not measured, because its weights could not be downloaded.",
             holds=large.ms_median > small.ms_median and pd.isna(large.nearest),
             times=large.ms_median / small.ms_median,
             size=large.parameters / small.parameters,
@@ -186,7 +186,7 @@ def norms_title(norms: pd.DataFrame) -> Claim:
 def reach_title(reach: pd.DataFrame) -> Claim:
     wide = reach.assign(seen=reach["last"] - reach["first"] + 1).groupby("layer")["seen"].max()
     return claim(
-        "A local layer of ModernBERT sees {local:,} tokens around each, a global one all {all:,}",
+        "A token sees {local:,} tokens in a local layer of ModernBERT and all {all:,} in a global one",
         holds=wide.min() < wide.max(),
         local=int(wide.min()),
         all=int(wide.max()),

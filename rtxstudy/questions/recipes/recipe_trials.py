@@ -36,9 +36,9 @@ def recipe_trials(study: Study) -> RecipeTrials | Absent:
     search = study.profile.search
     if search is None:
         return Absent("This profile searches no recipe.")
-    first = study.run("first_round", timed=False)
+    first = study.run("first_round")
     by_trial = recipe_search.of_round(search.recipes, first)
-    final = study.runs_of(studies.finals(study.profile, by_trial), timed=False)
+    final = study.runs_of(studies.finals(study.profile, by_trial))
     trials = study.table(
         "recipe_search",
         "recipe_search",
@@ -81,7 +81,7 @@ def published_protocol(study: Study) -> Protocol | Absent:
     """The runs of the published protocol; missing ones are trained."""
     if study.profile.published is None:
         return Absent("This profile does not run the published protocol.")
-    runs = study.run("published_protocol", timed=False)
+    runs = study.run("published_protocol")
     return Protocol(runs, convergence.convergence(runs), convergence.stopping(runs))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy.claims import Claim, claim, first, listed, row
-from rtxstudy.numbers import aside
+from rtxstudy.numbers import aside, between
 
 
 def blocks(over_blocks: pd.DataFrame) -> list[Claim]:
@@ -16,7 +16,7 @@ def blocks(over_blocks: pd.DataFrame) -> list[Claim]:
     return [
         first(
             claim(
-                "Over nine blocks neither a second pass ({pass_}) nor a third is shown to help or to harm.",
+                "Over nine blocks (layers × width) neither a second pass ({pass_}) nor a third is shown to help or to harm.",
                 holds=differences.empty,
                 pass_=aside(twice.difference, twice.low, twice.high) if twice else None,
             ),
@@ -33,7 +33,7 @@ def blocks(over_blocks: pd.DataFrame) -> list[Claim]:
             ),
         ),
         claim(
-            "Two passes instead of twice as many layers of their own are not shown to cost anything either ({own}).",
+            "Two passes are not shown to be less accurate than twice as many layers ({own}).",
             holds=against_layers.low <= 0 <= against_layers.high,
             own=aside(against_layers.difference, against_layers.low, against_layers.high) if against_layers else None,
         ),
@@ -104,7 +104,7 @@ def few_steps(steps: pd.DataFrame) -> list[Claim]:
     return [
         first(
             claim(
-                "A tenth of the texts is read in {steps:,} optimiser steps, and all texts in {all:,}. So few steps are not what "
+                "The tenth of the texts gets {steps:,} optimiser steps, and all texts get {all:,}. A lack of steps is not what "
                 "holds the tenth back.",
                 holds=tenth.steps >= whole.steps,
                 steps=tenth.steps,
@@ -124,10 +124,9 @@ def data_size_title(by_size: pd.DataFrame) -> Claim:
     ends = by_size.sort_values("train_rows").groupby("model")["mean"].agg(["first", "last"])
     gain = 100 * (ends["last"] - ends["first"])
     return claim(
-        "Ten times the texts are worth {low:.0f} to {high:.0f} points to either encoder",
+        "Ten times the texts are worth {gain} points to either encoder",
         holds=gain.min() > 5,
-        low=gain.min(),
-        high=gain.max(),
+        gain=between(gain, ".0f"),
     )
 
 

@@ -12,6 +12,7 @@ from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.pareto import frontier
 from rtxstudy.questions.accuracy import tradeoff_figures
+from rtxstudy.questions.deployment import side_by_side
 from rtxstudy.questions.sizes import size_claims, size_figures
 from rtxstudy.statistics import summarise
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rtxstudy import Study
 
 _SIZES = ["hidden_size", "num_hidden_layers", "recurrent_depth", "effective_depth"]
-_COSTS = ["parameters", "non_embedding_parameters", "forward_flops", "ms_median", "ms_p95", "ms_per_text"]
+_COSTS = ["parameters", "non_embedding_parameters", "forward_flops"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Grid:
     """Encoders of every width, number of layers and number of passes."""
 
     runs: Runs
-    means: pd.DataFrame  # accuracy and costs of each cell, as statistics.summarise
+    means: pd.DataFrame  # accuracy and costs of each cell, as statistics.summarise and side_by_side.with_times
     blocks: pd.DataFrame  # what further passes buy over all blocks, as comparisons.over_blocks
     trained_on: str  # in words
 
@@ -35,7 +36,7 @@ class Grid:
 def size_grid(study: Study) -> Grid:
     """The cells of the grid; missing runs are trained."""
     runs = study.run("grid")
-    means = summarise(runs.table, ["model", "family", *_SIZES], carry=_COSTS)
+    means = side_by_side.with_times(study, summarise(runs.table, ["model", "family", *_SIZES], carry=_COSTS))
     trained_on = f"{runs[0].metrics['train_rows']:,} training texts of {runs[0].metrics['data']}"
     return Grid(runs, means, comparisons.over_blocks(runs), trained_on)
 
@@ -52,7 +53,7 @@ def draw_bubble(study: Study, grid: Grid) -> Drawing:
 
 
 def draw_time(study: Study, grid: Grid) -> Drawing:
-    return _frontier(study, grid, "ms_median", "time", "04_pareto_time", "inference time")
+    return _frontier(study, grid, "ms_one", "time", "04_pareto_time", "inference time")
 
 
 def draw_parameters(study: Study, grid: Grid) -> Drawing:

@@ -48,16 +48,8 @@ class AnswerTables:
 
 def answer_tables(study: Study, margin: float) -> AnswerTables:
     """Everything is read from the published tables; only times that are missing are measured."""
-    findings, source = study.findings(), study.source()
+    findings, source, timed = study.findings(), study.source(), side_by_side.of_study(study)
     data, validation_rows = source["data"], source["validation rows"]
-    encoders = glance.encoders(findings, data)
-    timed = study.table(
-        "summary",
-        "side_by_side",
-        lambda: side_by_side.times({name: (spec, study.data(spec.data)) for name, spec in encoders.items()}),
-        key=", ".join(encoders),
-        optional=True,
-    )
     predictions = published.read(study.results, "predictions")
     right = glance.answers(predictions, findings["runs"], study.counting_words(), data)
     models = glance.worth_their_cost(glance.at_a_glance(findings, data, timed), validation_rows)

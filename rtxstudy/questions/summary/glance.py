@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from rtx.baselines.counting_words import FITS, MAJORITY
-from rtxlib.runs.spec import RunSpec
 from rtxstudy.statistics import FEWEST_SEEDS, error_of_share, mean_difference, summarise
 
 STUDIES = ("baseline", "recurrent", "width_vs_depth", "pretraining")  # those with runs on the headline data
@@ -25,7 +24,7 @@ def at_a_glance(tables: Mapping[str, pd.DataFrame], data: str, timed: pd.DataFra
     The encoders that notebook 09 made of a pretrained one are among them, too.
 
     ``tables``: of :func:`rtxstudy.published.findings`. ``timed``: of
-    :func:`rtxstudy.questions.deployment.side_by_side.times`; None: no times of encoders. Columns: ``model``, ``family``,
+    :func:`rtxstudy.questions.deployment.side_by_side.of_study`; None: no times of encoders. Columns: ``model``, ``family``,
     ``mean``, ``low``, ``high``, ``sd``, ``n`` (accuracy over seeds), ``validation`` (mean validation accuracy), ``parameters``,
     ``non_embedding_parameters``, ``ms_one`` (a text by itself; not measured for a baseline), ``ms_in_batch`` (a text in a full
     batch), ``dtype`` (the number format of the times; none for a baseline) and ``learned`` (:func:`above_majority`).
@@ -45,12 +44,6 @@ def at_a_glance(tables: Mapping[str, pd.DataFrame], data: str, timed: pd.DataFra
     texts = runs["n_test"].iloc[0]
     table["learned"] = [above_majority(mean, least, texts) for mean in table["mean"]]
     return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
-
-
-def encoders(tables: Mapping[str, pd.DataFrame], data: str) -> dict[str, RunSpec]:
-    """One run of each encoder of :func:`at_a_glance`, by the encoder's name."""
-    runs = _headline_runs(tables["runs"], data).drop_duplicates("model")
-    return {name: RunSpec.from_canonical(json.loads(spec)) for name, spec in zip(runs["model"], runs["spec"], strict=True)}
 
 
 def _headline_runs(runs: pd.DataFrame, data: str) -> pd.DataFrame:

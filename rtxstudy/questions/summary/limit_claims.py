@@ -20,7 +20,7 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
     models = runs.loc[runs["family"] == "pretrained", "model"]
     return [
         claim(
-            "- An encoder of these tables has {seeds} seeds. One seed has no interval, and three seeds give a wide one.",
+            "- The encoders that are compared have {seeds} seeds each. Three seeds give a wide interval.",
             seeds=between(seeds, "d"),
         ),
         first(
@@ -39,19 +39,19 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
             ),
         ),
         claim(
-            "- All texts are English and short, and every encoder is small: at most {millions:.0f} million parameters.",
+            "- All texts are English, and every encoder is small: at most {millions:.0f} million parameters.",
             millions=runs["parameters"].max() / 1e6,
         ),
         first(
             claim(
-                "- One recipe trains every encoder from nothing for one epoch on SST-2. There {encoders:word} encoders had a "
-                "search for recipes of their own; on other data no encoder had one.",
+                "- On all texts of SST-2 one recipe trains every encoder from nothing, for one epoch. There {encoders:word} "
+                "encoders had a search for recipes of their own. On other data no encoder had one.",
                 holds=not searched.empty,
                 encoders=searched.str.split(" − ").explode().nunique(),
             ),
             claim(
-                "- One recipe trains every encoder from nothing for one epoch on SST-2. With a recipe of its own, or with "
-                "more epochs, an encoder may do better.",
+                "- On all texts of SST-2 one recipe trains every encoder from nothing, for one epoch. With a recipe of its own, "
+                "or with more epochs, an encoder may do better.",
                 holds=(runs.loc[(runs["data"] == "sst2") & (runs["recipe"] == "default"), "most_epochs"] <= 1).all(),
                 n=int(((runs["data"] == "sst2") & (runs["recipe"] == "default")).sum()) or None,
             ),

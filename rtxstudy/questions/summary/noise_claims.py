@@ -23,16 +23,15 @@ def summary(verdicts: pd.DataFrame) -> list[Claim]:
     longer = clear["study"] == "longer_texts"
     return [
         claim(
-            "Every difference above five points is one of three kinds: MiniLM beside another model, an encoder from "
-            "nothing beside "
-            "counting words on {counted}, or more tokens of a long text.",
+            "Every clear difference above five points is of one of three kinds: MiniLM beside another model, an encoder from "
+            "nothing beside counting words on {counted}, or more tokens of a long text.",
             holds=bool((pretrained | below | longer).all()),
             counted=listed([short(data) for data in dict.fromkeys(clear.loc[below, "data"])]) or None,
             n=len(clear) or None,
         ),
         claim(
-            "Of the others {alike:word} show that two encoders are alike to within a point, and {open:word} stay "
-            "open: their intervals contain zero and are wide.",
+            "Of all differences, {alike:word} are shown to lie within a point, and {open:word} stay open: their intervals "
+            "contain zero and are wide.",
             holds=many.get("open", 0) > 0,
             alike=int(many.get("alike", 0)),
             open=int(many.get("open", 0)),

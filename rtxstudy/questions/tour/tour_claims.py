@@ -45,8 +45,8 @@ def feedforward(kinds: pd.DataFrame, curves: pd.DataFrame) -> list[Claim]:
     zeros = int((np.sign(slope).diff().abs() == 2).sum() + (slope == 0).sum())
     return [
         claim(
-            "A fresh ReLU shuts {relu:share} of its units and a fresh SwiGLU none; but between −3 and 3 the slope of "
-            "a SwiGLU unit is zero at {zeros:word} points, so it is not *never* zero.",
+            "With random weights ReLU shuts {relu:share} of its units and SwiGLU none. The slope of a SwiGLU unit is still zero "
+            "at {zeros:word} points between −3 and 3, so it can be zero.",
             holds=swiglu.shut < 0.005 and zeros > 1,
             relu=relu.shut,
             zeros=zeros,
@@ -154,8 +154,8 @@ def norms(reaching: pd.DataFrame, times: pd.DataFrame) -> list[Claim]:
     ms = times.set_index("norm")["ms"]
     return [
         claim(
-            "At the norms of a fresh encoder the mean of a token's numbers is {shift:.2f} of their standard "
-            "deviation, so the two norms differ by {difference:share} there.",
+            "At the norms of an untrained encoder the mean of a token's numbers is at most {shift:.2f} of their standard "
+            "deviation, so the two norms differ by at most {difference:share} there.",
             holds=reaching["difference"].max() < 0.1,
             shift=reaching["shift"].max(),
             difference=reaching["difference"].max(),
@@ -195,7 +195,7 @@ def gradients(ends: pd.DataFrame, standard: str, shared: str, passes: int) -> li
 def gradients_title(arriving: pd.DataFrame, shared: str) -> Claim:
     norm = arriving[arriving["model"] == shared].groupby("depth")["norm"].mean()
     return claim(
-        "In a fresh loop the first pass receives {times:.1f} times the gradient of the last",
+        "In an untrained loop the first pass receives {times:.1f} times the gradient of the last",
         holds=norm.iloc[0] > norm.iloc[-1],
         times=norm.iloc[0] / norm.iloc[-1],
     )
@@ -207,8 +207,8 @@ def signal(table: pd.DataFrame, passes: int) -> list[Claim]:
     half = deepest["first"].get(0.5)
     return [
         claim(
-            "With {passes:word} passes the gradient of a fresh shared layer is {low:.1f} times that of one pass or "
-            "more: all passes pull the same way.",
+            "With {passes:word} passes the gradient of an untrained shared layer is at least {low:.1f} times that of one pass: "
+            "the contributions of all passes have about the same direction.",
             holds=deepest["signal"].min() > 0.9 * passes,
             passes=passes,
             low=deepest["signal"].min(),

@@ -12,12 +12,13 @@ from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures, tradeoff_figures
+from rtxstudy.questions.deployment import side_by_side
 from rtxstudy.statistics import summarise
 
 if TYPE_CHECKING:
     from rtxstudy import Study
 
-_COSTS = ["parameters", "non_embedding_parameters", "size_mb", "forward_flops", "ms_median", "ms_p95", "ms_per_text"]
+_COSTS = ["parameters", "non_embedding_parameters", "size_mb", "forward_flops"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Matched:
 
     runs: Runs
     differences: pd.DataFrame  # first − second of each pair, as comparisons.comparisons
-    means: pd.DataFrame  # accuracy and costs of each encoder, as statistics.summarise
+    means: pd.DataFrame  # accuracy and costs of each encoder, as statistics.summarise and side_by_side.with_times
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def matched_encoders(study: Study) -> Matched:
         ]
     )
     arms = ([runs.where(model=name) for name in pair] for pair in pairs)
-    return Matched(runs, comparisons.comparisons(*arms), summarise(runs.table, ["model", "family"], carry=_COSTS))
+    means = side_by_side.with_times(study, summarise(runs.table, ["model", "family"], carry=_COSTS))
+    return Matched(runs, comparisons.comparisons(*arms), means)
 
 
 def draw_differences(study: Study, matched: Matched) -> Drawing:

@@ -24,7 +24,7 @@ class Answer:
         ms, mb: of the chosen model
         judged_by: the score that decides: "accuracy" or "macro-F1"
         train_rows: rows that the chosen model learned from
-        n_test, n_judged, n_labelled, train_texts: rows that test, that choose, that are labelled without the test, that train
+        n_test, n_judged, n_labelled, train_texts: numbers of texts: test, validation, labelled without the test, training
         majority_accuracy, majority_score, counting_words_accuracy, counting_words_score: of the two baselines on the test texts
         best: the best model within the limits
         cascade: its members first and second, and the share of texts that the first answers

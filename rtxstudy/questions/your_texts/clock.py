@@ -26,13 +26,14 @@ class Clock:
         minutes: that there are
         stop_file: a file whose presence asks for the end
         say: is called with one line of progress at a time
+        spent: seconds of the minutes that are gone, or kept for what follows
 
     Attributes:
         ended: "" while there is time, "time" or "asked" once :meth:`check` has raised
     """
 
-    def __init__(self, minutes: float, stop_file: Path, say: Say = silent) -> None:
-        self.started, self.seconds, self.stop_file, self.say = time.monotonic(), 60 * minutes, stop_file, say
+    def __init__(self, minutes: float, stop_file: Path, say: Say = silent, spent: float = 0.0) -> None:
+        self.started, self.seconds, self.stop_file, self.say = time.monotonic() - spent, 60 * minutes, stop_file, say
         self.ended = ""
 
     def for_another_process(self) -> Clock:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 MARK = "comparison.json"  # in the folder of a comparison: what it is about
 TIMED = 24  # texts that are timed one by one
 CALLED_FROM = "RTX_CALLED_FROM"  # the variable that tells the notebook in which folder `rtx compare` was called
+STARTED = "RTX_STARTED"  # the variable that tells it when, by the monotonic clock, which is the same in all processes
+REPORT_SECONDS, REPORT_SHARE = 20, 0.1  # kept for the choice and the report: so many seconds, at most this share of the minutes
 SAMPLE_ROWS = 600  # of generated reviews, where no file is named
 MODEL, ANSWER, REPORT, KEPT, FURTHER = "model", "answer.json", "report.html", "kept", "further.csv"
 
@@ -174,8 +176,10 @@ class Comparison:
         def report(line: str) -> None:
             print(f"\r{line:<100}", end="\n" if line.startswith(STAYS) else "", file=sys.stderr, flush=True)
 
-        options = self.options
-        self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, options.every)
+        options, spent = self.options, 0.0
+        if began := os.environ.get(STARTED):
+            spent = time.monotonic() - float(began) + min(REPORT_SECONDS, 60 * REPORT_SHARE * options.minutes)
+        self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, options.every, spent)
         return self.raced
 
     @property

@@ -52,7 +52,7 @@ def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
         higher_cascade = "cascade" in rows.index and rows.loc["cascade", "score"] > row["score"]
         but = " but the cascade, which is not shown to be better" if higher_cascade else ""
         above = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (table["score"] > row["score"])]
-        no_other = f"No other model within the limits{but} has a higher {by} on the texts that choose."
+        no_other = f"No other model within the limits{but} has a higher {by} on the validation texts."
         parts.append(f"{no_other if above.empty else _by_chance(above.iloc[0], row, answer)} {_smaller(table, answer)}".strip())
     parts += [_floor(answer), *_cheaper(table, answer), *_cascade(rows, answer), *_unsettled(table, answer, margin)]
     return parts + _not_learned(table, answer)
@@ -72,11 +72,11 @@ def _take(row: pd.Series, answer: Answer) -> str:
 
 
 def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
-    """Why a model is not taken whose score on the few texts that choose is higher."""
+    """Why a model is not taken whose score on few validation texts is higher."""
     return (
-        f"On the {answer.n_judged:,} texts that choose, **{above['model']}** has a {answer.judged_by} of {above['score']:.3f} "
-        f"and **{answer.take}** of {row['score']:.3f}. That is less than a standard error, and on public files of about this "
-        f"size and length **{answer.take}** was better, so it is taken."
+        f"On the {answer.n_judged:,} validation texts, **{above['model']}** has a {answer.judged_by} of {above['score']:.3f} and "
+        f"**{answer.take}** of {row['score']:.3f}. The difference is less than a standard error, so it may be chance. On public "
+        f"files of about this size and length **{answer.take}** was better, so it is taken."
     )
 
 
@@ -87,10 +87,10 @@ def _outlook(answer: Answer) -> list[str]:
         return []
     name, rows = more["model"], f"{more['train_texts']:,} training texts"
     trained = any(row["model"] == name for row in answer.candidates)
-    by = "By the learning curve" if trained else "By what it gains on public files of about this size"
-    gain = "What that gains is not known."
+    source = "The learning curve suggests" if trained else "Public files of about this size suggest"
+    gain = "How much that would gain is not known."
     if more["gain"] is not None:
-        gain = f"{by}, that is expected to gain about {higher(more['gain']).removesuffix(' higher')}."
+        gain = f"{source} a gain of about {higher(more['gain']).removesuffix(' higher')}."
     return [f"**The minutes were short.** With `--minutes {more['minutes']}` **{name}** is trained whole on all {rows}. {gain}"]
 
 
@@ -168,10 +168,10 @@ def _cheaper(table: pd.DataFrame, answer: Answer) -> list[str]:
     lower = row["test_score"] - choice["test_score"]
     gap = f"{higher(lower)} on the test texts" if abs(lower) >= 5e-4 else "the same on the test texts"
     gains = [what for what, cost in (("speed", "ms"), ("size", "mb")) if CHEAPER * row[cost] <= choice[cost]]
-    advice = f"so take it if {' or '.join(gains)} matters to you" if lower >= 0 else "so take it if that does not matter to you"
+    matters = f"if {' or '.join(gains)} matters {'more ' * (lower < 0)}to you"
     return [
         f"A cheaper model is **{row['model']}**: {answer.judged_by} {score(row['test_score'], n)}, {milliseconds(row['ms'])} "
-        f"for a text, {megabytes(row['mb'])}. That is {gap}, {advice}."
+        f"for a text, {megabytes(row['mb'])}. That is {gap}. Take it {matters}."
     ]
 
 
@@ -202,8 +202,8 @@ def _unsettled(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     more = max(10, math.ceil(needed / 10**digits) * 10**digits)
     amount = f"About {int(more):,} more" if more <= MANY_TIMES * answer.n_labelled else "Many times more"
     return [
-        f"{answer.n_judged:,} texts are too few to tell whether **{row['model']}**, which is smaller, comes within "
-        f"{margin_points(margin)} of the best (measured {signed(row['behind'])} points, "
+        f"**{row['model']}** is smaller. {answer.n_judged:,} validation texts are too few to tell whether it loses less than "
+        f"{margin_points(margin)} (measured {signed(row['behind'])} points, "
         f"{interval(row['behind_low'], row['behind_high'])}). {amount} labelled texts would tell."
     ]
 
@@ -254,16 +254,16 @@ def columns_told(answer: Answer, cross_validated: bool) -> str:
     scale = " *Mean error* is the mean absolute error of the predicted number." if answer.mae is not None else ""
     return (
         f"The arrow marks the model to take. In brackets stand 95 % intervals. *Score that decides* is the "
-        f"{answer.judged_by} {by}.{scale} *Learned* says whether a model is better than the most frequent label, beyond the "
-        f"noise. {timed(answer)}".rstrip()
+        f"{answer.judged_by} {by}.{scale} *Learned* says whether a model is shown to be better than always giving the most "
+        f"frequent label. {timed(answer)}".rstrip()
     )
 
 
 def timed(answer: Answer) -> str:
     """Where and when a text was timed, and whether the machine was busy; nothing to say of a quiet one."""
     busy = (
-        "" if answer.quiet else "Other programs computed on this machine meanwhile: times are too long, and fewer or shorter "
-        "trainings fitted into the minutes than on a quiet one."
+        "" if answer.quiet else "Other programs were running on this machine. The times are too long, and less could be trained "
+        "in the minutes than on a quiet machine."
     )
     if answer.executor != "ray":
         return busy

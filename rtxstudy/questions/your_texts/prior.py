@@ -17,6 +17,7 @@ import pandas as pd
 from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROM_NOTHING, MAJORITY, NAMED, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
+MAX_LENGTH = 128  # word pieces of a text that the networks of the table read, and that its average counts
 NEAREST = 4  # settings that an expectation is averaged over
 FARTHEST = 3.0  # doublings of rows, labels and tokens together; a setting that is farther away says nothing
 WITHIN = 0.02  # of the best expected score; what is expected further behind is not trained
@@ -24,7 +25,10 @@ WITHIN = 0.02  # of the best expected score; what is expected further behind is 
 
 @cache
 def table() -> pd.DataFrame:
-    """Columns data, rows, labels, tokens (of a text, on average), model, gain (accuracy above that of counting words)."""
+    """Columns data, rows, labels, tokens, model, gain.
+
+    tokens: of a text cut at :data:`MAX_LENGTH`, on average. gain: accuracy above that of counting words.
+    """
     columns = ["data", "rows", "labels", "tokens", "model", "accuracy"]
     rows = pd.DataFrame(json.loads(FILE.read_text(encoding="utf-8"))["rows"], columns=columns)
     words = rows[rows["model"] == WORDS].set_index(["data", "rows"])["accuracy"]
@@ -71,7 +75,7 @@ def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list
     for name in names:
         behind = best - gains.get(name, best)
         if pretrained and name in FROM_NOTHING and name not in gains:
-            left_out[name] = "No public file of about this size and length was measured; --all trains it."
+            left_out[name] = "It was not measured on public files of about this size and length; --all trains it."
         elif name != MAJORITY and behind > WITHIN:
             left_out[name] = (
                 f"On public files of about this size and length it was {100 * behind:.0f} points behind the best; --all trains "

@@ -1,8 +1,8 @@
 """Which candidates are trained in the time given, in which order, and how long each.
 
-Cheap candidates come first. The networks follow in the order in which public files of about this size let them be expected
-(``prior``). The first of them, the favourite, is trained on all rows if that fits into 60 % of the minutes. What is left goes to
-the next. Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command
+Cheap candidates come first. The networks follow; those that did best on public files of about this size come first (``prior``).
+The first network, the favourite, is trained on all rows if that fits into 60 % of the minutes. What is left goes to the next.
+Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command
 with more minutes goes on from there.
 """
 
@@ -59,6 +59,7 @@ def run(
     say: Say = silent,
     executor: str = "local",
     every: bool = False,
+    spent: float = 0.0,
 ) -> Race:
     """Train what the time allows. An interrupt or the end of the time leaves what is finished.
 
@@ -68,11 +69,12 @@ def run(
         minutes: how long to train
         say: is called with one line of progress at a time
         executor: what trains the networks, this process ("local") or a Ray cluster ("ray"); all else is done here
-        every: whether candidates are trained, too, that public files of this size give no chance
+        every: whether candidates are trained, too, that did badly on public files of about this size
+        spent: seconds of the minutes that are gone, or kept for what follows
 
     Raises InputError when there is no cluster.
     """
-    race = Race(texts, folder, Clock(minutes, folder / "stop", say))
+    race = Race(texts, folder, Clock(minutes, folder / "stop", say, spent))
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(connected(folder / "runs")) if executor == "ray" else None
         other = stack.enter_context(beside(race))
@@ -92,7 +94,7 @@ def run(
         if candidate.name not in race.entries and candidate.name not in race.left_out:
             race.leave_out(candidate.name, why, late=True)
     race.outlook = turns.outlook()
-    known = prior.expected(len(race.train), len(texts.label_names), turns.estimate.tokens())
+    known = prior.expected(len(race.train), len(texts.label_names), turns.estimate.tokens(prior.MAX_LENGTH))
     race.favourite = turns.favourite if turns.favourite in known.keys() - race.needed.keys() else ""
     return race
 
@@ -131,7 +133,7 @@ class Turns:
             race.leave_out(TUNED, why)
             waiting.remove(TUNED)
         if not every:
-            names, left_out = prior.order(waiting, rows, len(self.texts.label_names), self.estimate.tokens())
+            names, left_out = prior.order(waiting, rows, len(self.texts.label_names), self.estimate.tokens(prior.MAX_LENGTH))
             waiting, race.left_out = names, race.left_out | left_out
         race.clock.check()
         if any(NAMED[name].pretrained for name in waiting):
@@ -176,7 +178,7 @@ class Turns:
             slope = plans.HALF_THE_ROWS if slope is None else slope
             gain = plans.loss(race.entries[name].plan, NAMED[name], rows, self.estimate, slope)
         else:
-            gains = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens())
+            gains = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens(prior.MAX_LENGTH))
             best = max(race.score(entry.judged, self.texts.judged) for entry in race.entries.values())
             words = race.entries.get(WORDS)
             behind = best - race.score(words.judged, self.texts.judged) if words else None

@@ -205,5 +205,5 @@ def use(comparison: Comparison) -> Markdown:
 
 def label_next(comparison: Comparison) -> Markdown:
     """Which texts to label next."""
-    nothing = "*`--unlabelled FILE` names texts without labels, of which some are then chosen.*"
+    nothing = "*Give a file of texts without labels with `--unlabelled FILE` to get a list of those most worth labelling.*"
     return Markdown(comparison.to_label or nothing)
