@@ -752,7 +752,7 @@ def test_a_winner_with_berts_layers_opens_in_transformers_alone(csv, tmp_path: P
     test = found.rows("test")
     p = made.probabilities(found.texts(test))
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
-    chosen = hand_over.Chosen("BERT", made, run, p, row, 3)
+    chosen = hand_over.Chosen(FINE_TUNED, made, run, p, row, 3)
     model = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
     opens = """
 import json, sys
