@@ -1,7 +1,7 @@
 """``make bench``: every comparison, printed as a table; kept in ``reports/benchmarks.json``, of a GPU in ``benchmarks_gpu.json``.
 
     python -m benchmarks [training finetuning pretraining prediction runtimes embedding growth command pages]
-                         [--rounds 5] [--short]
+                         [--rounds 3] [--short]
 
 A call keeps the rows that it does not measure again. Each file has a process of its own, because a process that has trained for
 an hour is slower than a fresh one. On a busy machine the ratios still hold; the rates do not.

@@ -50,7 +50,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     yield row("rtx --help", taken, limits, "s", 1.0, packages, settings, less_is_better=True)
 
     yield from _predict(rtx, rounds)
-    yield from _compare(rtx, 1 if short else 3)
+    yield from _compare(rtx, 1 if short else rounds)
 
     name, profile = "the report again, every run in the store", "smoke" if short else "demo"
     done: list[subprocess.CompletedProcess] = []

@@ -28,6 +28,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,6 +109,13 @@ def table_of(repo: str, split: str, text: str, label: str) -> pd.DataFrame:
         raise InputError(f"{repo} could not be fetched ({type(error).__name__}).") from error
     table = pd.read_parquet(path) if file.endswith(".parquet") else pd.read_json(path, lines=True)
     return pd.DataFrame({"text": table[text].astype(str), "label": table[label].astype(str)})
+
+
+def require_known(names: Iterable[str], data: Collection[str]) -> None:
+    """Raise InputError for a name that is not among the data of a benchmark."""
+    for name in names:
+        if name not in data:
+            raise InputError(f"There are no data '{name}'; there are {', '.join(data)}.{nearest(name, data)}")
 
 
 def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> dict[str, Any]:
@@ -221,9 +229,7 @@ def main() -> None:
         if tool not in HERE:
             parser.add_argument(f"--{tool}", metavar="PYTHON", help=f"the Python of {tool}'s environment")
     arguments = parser.parse_args()
-    for name in arguments.data:
-        if name not in DATA:
-            raise InputError(f"There are no data '{name}'; there are {', '.join(DATA)}.{nearest(name, DATA)}")
+    require_known(arguments.data, DATA)
     pythons = {tool: sys.executable if tool in HERE else getattr(arguments, tool) for tool in TOOLS}
     missing = {tool: why for tool in arguments.tools if tool not in HERE and (why := there(pythons[tool], tool))}
     rows = json.loads(arguments.out.read_text())["rows"] if arguments.out.is_file() else []

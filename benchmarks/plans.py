@@ -13,24 +13,19 @@ import argparse
 import dataclasses
 import math
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
 
 from benchmarks.__main__ import machine
-from benchmarks.prior import HOURS, SETTINGS, accuracy, opened
+from benchmarks.compare import require_known
+from benchmarks.prior import SETTINGS, accuracy, opened
 from rtxlib import paths
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError
 from rtxlib.runs import store
 from rtxstudy.questions.your_texts import plans
-from rtxstudy.questions.your_texts.beside import Beside
 from rtxstudy.questions.your_texts.candidates import FINE_TUNED, NAMED, Plan
-from rtxstudy.questions.your_texts.clock import Clock
-from rtxstudy.questions.your_texts.race import Turns
-from rtxstudy.questions.your_texts.state import Race
 
 FILE = paths.root() / "reports" / "benchmark_plans.json"
 DATA = ("sst2-3000", "sms-2500", "yelp-1200", "yelp-stars-2500", "amazon-stars-1200")
@@ -40,10 +35,8 @@ PARTS = (1 / 2, 1 / 4)  # of the rows
 def measured(name: str) -> list[dict[str, Any]]:
     """A row for each plan: what was made shorter, by how much, and the accuracy that it lost."""
     candidate = NAMED[FINE_TUNED]
-    with tempfile.TemporaryDirectory() as folder:
-        texts = opened(SETTINGS[name], Path(folder))
-        race = Race(texts, Path(folder) / "kept", Clock(60 * HOURS, Path(folder) / "stop"))
-        turns, rows = Turns(race, Beside(race)), len(race.train)
+    with opened(SETTINGS[name]) as turns:
+        race, rows = turns.race, len(turns.race.train)
         whole = dataclasses.replace(plans.whole(candidate, rows), threads=1)
         shorter = [("epochs", dataclasses.replace(whole, epochs=float(epochs))) for epochs in (2, 1) if epochs < whole.epochs]
         shorter += [("rows", dataclasses.replace(whole, rows=int(part * rows))) for part in PARTS]
@@ -52,7 +45,7 @@ def measured(name: str) -> list[dict[str, Any]]:
 
         def reached(plan: Plan) -> float:
             turns.train_by(candidate, plan)
-            return accuracy(texts, race.entries[FINE_TUNED].test)
+            return accuracy(turns.texts, race.entries[FINE_TUNED].test)
 
         best, found = reached(whole), []
         for what, plan in shorter:
@@ -78,9 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plans", description="What a shorter fine-tuning loses.")
     parser.add_argument("--data", nargs="+", default=list(DATA), help=", ".join(SETTINGS))
     names = parser.parse_args().data
-    for name in names:
-        if name not in SETTINGS:
-            raise InputError(f"There are no data '{name}'; there are {', '.join(SETTINGS)}.{nearest(name, SETTINGS)}")
+    require_known(names, SETTINGS)
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     for name in names:

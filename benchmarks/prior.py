@@ -11,11 +11,13 @@ The answers to the test texts go to ``reports/prior/``, where ``benchmarks.choic
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +25,10 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from benchmarks.__main__ import machine
-from benchmarks.compare import table_of
+from benchmarks.compare import require_known, table_of
 from rtxlib import paths
 from rtxlib.atomic import replacing
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError
 from rtxstudy.questions.your_texts import plans, prior
 from rtxstudy.questions.your_texts.beside import Beside
 from rtxstudy.questions.your_texts.candidates import (
@@ -78,8 +80,16 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-def opened(setting: Setting, folder: Path) -> Texts:
-    """Rows to learn from, a fifth of them to watch the training by, and other rows to score on."""
+@contextlib.contextmanager
+def opened(setting: Setting) -> Iterator[Turns]:
+    """A race that never ends, on rows to learn from, a fifth of them to watch the training by, and other rows to score on."""
+    with tempfile.TemporaryDirectory() as folder:
+        texts = _texts(setting, Path(folder))
+        race = Race(texts, Path(folder) / "kept", Clock(60 * HOURS, Path(folder) / "stop"))
+        yield Turns(race, Beside(race))
+
+
+def _texts(setting: Setting, folder: Path) -> Texts:
     table = table_of(setting.repo, setting.split, setting.text, setting.label).drop_duplicates("text")
     table = table.sample(frac=1, random_state=0).head(setting.rows + MOST_TEST).reset_index(drop=True)
     split = ["test"] * len(table)
@@ -90,11 +100,8 @@ def opened(setting: Setting, folder: Path) -> Texts:
 
 def measured(name: str, setting: Setting) -> list[dict]:
     """A row for each candidate."""
-    with tempfile.TemporaryDirectory() as folder:
-        texts = opened(setting, Path(folder))
-        race = Race(texts, Path(folder) / "kept", Clock(60 * HOURS, Path(folder) / "stop"))
-        turns, rows = Turns(race, Beside(race)), len(race.train)
-        seconds = {}
+    with opened(setting) as turns:
+        texts, race, rows, seconds = turns.texts, turns.race, len(turns.race.train), {}
         left_out = ({TUNED} if unfit(race) else set()) | (set() if setting.scratch else set(FROM_NOTHING))
         for candidate in CANDIDATES:
             if candidate.name in left_out:
@@ -135,9 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prior", description="What wins at which size and length.")
     parser.add_argument("--data", nargs="+", default=list(SETTINGS), help=", ".join(SETTINGS))
     arguments = parser.parse_args()
-    for name in arguments.data:
-        if name not in SETTINGS:
-            raise InputError(f"There are no data '{name}'; there are {', '.join(SETTINGS)}.{nearest(name, SETTINGS)}")
+    require_known(arguments.data, SETTINGS)
     torch.set_num_threads(1)
     for name in arguments.data:
         added = measured(name, SETTINGS[name])

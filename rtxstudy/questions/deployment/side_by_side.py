@@ -19,13 +19,13 @@ from rtxlib.training.device import device_name, pick_device, pick_precision, tra
 from rtxstudy import checkpoints
 from rtxstudy.profiles import Profile
 from rtxstudy.studies import specs_of
+from rtxstudy.tables import TIMES
 
 if TYPE_CHECKING:
     from rtxstudy import Study
 
 SHAPES = ("baseline", "recurrent", "width_vs_depth", "grid")  # studies of the encoders from random weights
 PRETRAINED = ("finetuning", "converted")  # studies of the pretrained encoder and the loops made of it
-TIMES = ("ms_one", "ms_one_low", "ms_one_high", "ms_in_batch")
 TEXTS = 64  # most test texts: each is timed by itself, and all of them in one batch
 THREADS, ROUNDS = 2, 5
 
@@ -47,7 +47,7 @@ def of_study(study: Study) -> pd.DataFrame:
 
 
 def with_times(study: Study, means: pd.DataFrame) -> pd.DataFrame:
-    """A table with a row for each model, with the columns :data:`TIMES` of :func:`of_study`."""
+    """A table with a row for each model, with the columns :data:`~rtxstudy.tables.TIMES` of :func:`of_study`."""
     return means.merge(of_study(study)[["model", *TIMES]], on="model", how="left")
 
 

@@ -94,7 +94,7 @@ def run(
         if candidate.name not in race.entries and candidate.name not in race.left_out:
             race.leave_out(candidate.name, why, late=True)
     race.outlook = turns.outlook()
-    known = prior.expected(len(race.train), len(texts.label_names), turns.estimate.tokens(prior.MAX_LENGTH))
+    known = prior.expected(*turns.setting)
     race.favourite = turns.favourite if turns.favourite in known.keys() - race.needed.keys() else ""
     return race
 
@@ -107,6 +107,11 @@ class Turns:
         self.estimate = Estimate(race.texts)
         self.trained: dict[tuple[str, Fold, Plan], Learnt | InputError] = {}  # by the cluster
         self.favourite = ""  # the network that is expected to win
+
+    @property
+    def setting(self) -> tuple[int, int, float]:
+        """Training rows, labels, and tokens of a text: what the table of public files is asked with."""
+        return len(self.race.train), len(self.texts.label_names), self.estimate.tokens(prior.MAX_LENGTH)
 
     # ------------------------------------------------------------------------------------------------------------ cheap ones
 
@@ -133,7 +138,7 @@ class Turns:
             race.leave_out(TUNED, why)
             waiting.remove(TUNED)
         if not every:
-            names, left_out = prior.order(waiting, rows, len(self.texts.label_names), self.estimate.tokens(prior.MAX_LENGTH))
+            names, left_out = prior.order(waiting, *self.setting)
             waiting, race.left_out = names, race.left_out | left_out
         race.clock.check()
         if any(NAMED[name].pretrained for name in waiting):
@@ -178,7 +183,7 @@ class Turns:
             slope = plans.HALF_THE_ROWS if slope is None else slope
             gain = plans.loss(race.entries[name].plan, NAMED[name], rows, self.estimate, slope)
         else:
-            gains = prior.expected(rows, len(self.texts.label_names), self.estimate.tokens(prior.MAX_LENGTH))
+            gains = prior.expected(*self.setting)
             best = max(race.score(entry.judged, self.texts.judged) for entry in race.entries.values())
             words = race.entries.get(WORDS)
             behind = best - race.score(words.judged, self.texts.judged) if words else None
