@@ -1,8 +1,8 @@
 """Which training of a candidate fits into the time. Fewer epochs and shorter texts come before fewer rows.
 
 What a smaller training loses is expected from a few early measurements, which were not kept (``python -m benchmarks.plans``
-measures them again). Of the plans that fit, the one that is expected to lose least is taken. Texts are not cut below 128 tokens: of
-reviews, fewer rows lose less than that.
+measures them again). Of the plans that fit, the one that is expected to lose least is taken. Texts are not cut below 128 tokens:
+of reviews, fewer rows lose less than that.
 """
 
 from __future__ import annotations
