@@ -25,7 +25,7 @@ figures: setup           ## draw every figure again from the published tables; n
 readme: setup            ## the generated parts of README.md and docs/findings.md, and the drawing
 	$(BIN)/python -m rtxstudy.readme
 
-bench: setup             ## compare speeds → a table and reports/benchmarks.json; about half an hour on two quiet cores
+bench: setup             ## compare speeds → a table and reports/benchmarks.json; an hour and a quarter on two quiet cores
 	$(BIN)/python -m benchmarks
 
 faults: setup            ## kill, starve and feed the command → a table and reports/faults.json; about an hour and a half on two cores

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     # Idle OpenMP threads sleep after a short wait instead of spinning. On a busy machine, spinning threads wait for partners
-    # that are not scheduled. Threads that sleep at once are slow to wake for the next product, so they spin 3,000 times first.
+    # that are not scheduled. Threads that sleep at once are slow to wake for the next product, so they spin this often first.
     "OMP_WAIT_POLICY": "PASSIVE",
     "GOMP_SPINCOUNT": "3000",
     # oneDNN compiles a matrix product for each shape and keeps 1,024 of them by default. Batches without padding have a shape
@@ -31,6 +31,7 @@ SETTINGS = {
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1536",
     "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime would report its use to its makers, and leave a file in TMPDIR
 }
+QUIET_SPINS = "10000"  # GOMP_SPINCOUNT where nothing else runs: a text alone then takes 4 ms instead of 7 (LOG.md)
 LEAST_FILES = 64  # that a process must be allowed to have open
 LEAST_MEMORY = 2 << 30  # bytes of address space for a small training; with less, torch and OpenBLAS end the process
 NOTEBOOK_MEMORY = 7 << 29  # bytes of address space for the kernel of a notebook, which also draws; measured on `rtx compare`
@@ -42,10 +43,21 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 def environment() -> dict[str, str]:
     """The environment variables of a tuned process: the user's values, and ``SETTINGS`` where the user has none."""
-    chosen = SETTINGS | {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    own = SETTINGS | ({"GOMP_SPINCOUNT": QUIET_SPINS} if quiet() else {})
+    chosen = own | {name: os.environ[name] for name in SETTINGS if name in os.environ}
     if chosen["OMP_WAIT_POLICY"] != SETTINGS["OMP_WAIT_POLICY"] and "GOMP_SPINCOUNT" not in os.environ:
         del chosen["GOMP_SPINCOUNT"]  # it would override the user's policy
     return chosen
+
+
+def quiet() -> bool:
+    """Whether this process is the only one that runs at this moment. False where the system does not say."""
+    try:
+        with open("/proc/loadavg") as file:
+            running, _, _ = file.read().split()[3].partition("/")
+    except OSError:
+        return False
+    return int(running) <= 1
 
 
 def tune() -> None:

@@ -218,6 +218,11 @@ def test_a_column_that_is_there_twice_is_refused(run: str, tmp_path: Path) -> No
         assert "twice.csv has more than one column 'text'; rename one." in refused(*arguments)
     file.write_text("text,label,label\na,1,1\n")
     assert "more than one column 'label'" in refused("evaluate", run, file)
+    file.write_text("note,text,note\na,b,1\n")  # a column that nothing reads
+    labels = tmp_path / "labels.csv"
+    done = rtx("predict", run, file, "--out", labels)
+    assert done.returncode == 0 and labels.read_text().splitlines()[1].startswith("a,b,1,"), done.stderr
+    assert "only CSV can hold" in refused("predict", run, file, "--json")
     file = tmp_path / "twice.parquet"
     parquet.write_table(pa.table([["a"], ["b"]], names=["text", "text"]), file)
     assert "twice.parquet" in refused("predict", run, file)

@@ -859,6 +859,13 @@ def test_bad_input_is_one_sentence(case: str, csv) -> None:
     assert "\n" not in str(told_.value)
 
 
+def test_a_column_that_nothing_reads_may_stand_twice(csv) -> None:
+    """So may it in the file that the chosen model predicts: test_cli_texts.py."""
+    table = pd.concat([SIXTY.assign(note="a"), pd.Series("b", index=SIXTY.index, name="note")], axis=1)
+    assert list(table.columns).count("note") == 2
+    assert len(opened(csv, table, text_column="text", label_column="label").table) == len(SIXTY)
+
+
 def test_the_command_refuses_before_it_writes(csv, tmp_path: Path) -> None:
     refused = ((), "at least 40"), (("--margin", "-1"), "--margin"), (("--executor", "rya"), "Did you mean 'ray'")
     for options, says in refused:

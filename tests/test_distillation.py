@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -167,10 +168,13 @@ def test_rtx_distill_writes_a_folder_that_others_open(teacher: str, spec: DataSp
     from sentence_transformers import SentenceTransformer
 
     loop, out = tmp_path / "loop", tmp_path / "taught"
-    assert rtx("convert", teacher, "--layers", 2, "--passes", 2, "--out", loop, home=tmp_path).returncode == 0
+    converted = rtx("convert", teacher, "--layers", 2, "--passes", 2, "--out", loop, home=tmp_path)
+    assert converted.returncode == 0 and f"{teacher}: loaded " in converted.stderr
     command = ("distill", "--model", loop, "--teacher", teacher, "--data", spec.path, "--recipe-set", "epochs=2", "--out", out)
     done = rtx(*command, "--json", home=tmp_path)
     assert done.returncode == 0, done.stderr
+    for model in (teacher, loop):
+        assert re.search(rf"{re.escape(str(model))}: loaded (\d+) of \1 tensors", done.stderr), done.stderr
     record = json.loads(done.stdout)
     assert record["texts"] > 50 and 0 < record["val_loss"] < 1
     assert not list(tmp_path.glob("taught.*"))

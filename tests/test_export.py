@@ -186,7 +186,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.pretrained.save(encoder, where / "encoder", tokenizer)
     with mock.patch("rtx.cli.export._GENERATED", 240):  # the texts of the run
         done = rtx("export", where / "encoder", "--out", where / "vectors", home=where)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and "encoder: loaded " in done.stderr, done.stderr
     return where
 
 

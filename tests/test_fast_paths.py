@@ -47,23 +47,36 @@ NO_CHANCE = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier_dropou
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("quiet", "given", "expected"),
     [
-        ({}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "3000", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1536"}),
-        ({"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}),
-        ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": None}),
+        (False, {}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "3000", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1536"}),
+        (True, {}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "10000", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1536"}),
+        (True, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}),
+        (True, {"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": None}),
     ],
-    ids=["nothing", "a count", "a policy"],
+    ids=["busy", "quiet", "a count", "a policy"],
 )
 def test_what_the_user_has_set_stays_and_the_rest_is_set(
-    given: dict, expected: dict, monkeypatch: pytest.MonkeyPatch
+    quiet: bool, given: dict, expected: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(process, "quiet", lambda: quiet)
     for name in process.SETTINGS:
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     process.tune()
     assert {name: os.environ.get(name) for name in expected} == expected
+
+
+def test_a_machine_with_a_busy_process_is_not_quiet() -> None:
+    if not os.path.exists("/proc/loadavg"):
+        assert not process.quiet()
+        return
+    ready = "print(flush=True)\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", ready], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        assert not process.quiet()
+        other.kill()
 
 
 def rotate_in_format(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -190,8 +190,10 @@ def test_pretrained_weights_are_used_where_they_can_be_had(hub: str, report: Pat
     small = pd.read_parquet(report / "data/results/smoke/small_vocabularies.parquet").iloc[0]
     # the rows that the loop's token table loses, 384 wide, are all that it loses
     assert small["loop_parameters"] - small["small_parameters"] == 384 * (30_522 - small["pieces"]) > 0
-    shown = shown_by(next((report / "reports/smoke").rglob("07_pretrained_encoders.ipynb")))
+    notebook = next((report / "reports/smoke").rglob("07_pretrained_encoders.ipynb"))
+    shown = shown_by(notebook)
     assert shown and not any("Skipped" in text for text in shown)
+    assert "loaded 103 of 104 tensors" in notebook.read_text()
 
 
 def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(report: Path, tmp_path: Path) -> None:
