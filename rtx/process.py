@@ -6,6 +6,7 @@ LOG.md has the measurements behind the settings of threads and memory.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -65,6 +66,20 @@ def tune() -> None:
     os.environ.update(environment())
     if sys.platform == "linux" and not any(name.startswith("MALLOC_") for name in os.environ):
         _keep_freed_memory()
+
+
+@contextmanager
+def imports() -> Iterator[None]:
+    """Inside, Python does not look for unreachable objects. Imports leave few, and it would look at all of theirs many times.
+
+    `rtx predict RUN TEXT` takes 0.25 of 2.45 s less (LOG.md).
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def start_worker() -> None:

@@ -14,7 +14,7 @@ import click
 from rtx.cli import shards
 from rtx.cli.common import cli, json_option, read_texts, show
 from rtx.cli.output import check_out, force_option, json_line, write_whole
-from rtx.process import exit_status
+from rtx.process import exit_status, imports
 from rtxlib.errors import InputError, visible
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def _embeddings(texts: list[str], model: str, weights: str | None) -> tuple[np.n
         return exported.embed(texts), _of_exported(model, exported)
     from tqdm import tqdm
 
-    from rtx.embedding import embed as vectors
+    with imports():
+        from rtx.embedding import embed as vectors
 
     encoder, tokenizer = _open(model, weights)
     every = 0.2 if sys.stderr.isatty() else 30  # seconds; a terminal redraws the line, a log keeps each
@@ -156,8 +157,9 @@ def similarity(texts: tuple[str, ...], model: str, weights: str | None, as_json:
     if len(texts) < 2:
         count = "there is one" if texts else "there is none"
         raise InputError(f"Give at least two texts to compare, each in quotes; {count}.")
-    from rtx.embedding import embed as vectors
-    from rtx.embedding import similarity as cosines
+    with imports():
+        from rtx.embedding import embed as vectors
+        from rtx.embedding import similarity as cosines
     from rtxlib.data.files import whole
 
     texts = tuple(map(whole, texts))  # the shell's bytes that are not UTF-8 arrive as halves of surrogate pairs

@@ -16,6 +16,7 @@ import click
 from rtx.cli import shards
 from rtx.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show, text_lines
 from rtx.cli.output import FORMATS, check_out, force_option, json_line, write_table
+from rtx.process import imports
 from rtxlib.errors import InputError, few, shortened, visible
 
 if TYPE_CHECKING:
@@ -169,7 +170,8 @@ def _answers(run: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd
 
     if not how and len(texts) <= beside.MOST and (graph := beside.find(run)) is not None:
         return graph.predict(texts)
-    from rtx import use
+    with imports():
+        from rtx import use
 
     return use.predict(run, texts, **how)
 
