@@ -64,18 +64,32 @@ def _cost_alone(
         cost += np.where(depth > 0, 60 + 8 * depth, 0)
         if other != mark:  # a leader through another mark would seem to belong to that mark
             square = np.concatenate([centre - radius, centre + radius])[None]
-            cost += 40 * (places.drawn & _hits(places.leads, square)[:, 0])
-    return cost + 9 * _hits(lines, boxes).sum(axis=0)
+            cost += 40 * (places.drawn & _hits(places.leads, square))
+    return cost + 9 * _hits(lines[:, None], boxes).sum(axis=0)
 
 
 def _cost_between(one: Places, two: Places) -> np.ndarray:
-    """Cost (k, k) of each pair of places of two labels: for overlap, and for leaders through boxes or each other."""
-    a, b = one.boxes[:, None], two.boxes[None]
-    overlap = np.minimum(a[..., 2:], b[..., 2:] + 2) - np.maximum(a[..., :2], b[..., :2] - 2)  # (k, k, 2)
-    cost = np.where((overlap > 0).all(axis=2), 300 + overlap.clip(0).prod(axis=2), 0)
-    cost += 40 * (_hits(one.leads, two.boxes) & one.drawn[:, None])
-    cost += 40 * (_hits(two.leads, one.boxes).T & two.drawn)
-    return cost + 30 * (_meet(one.leads, two.leads) & one.drawn[:, None] & two.drawn)
+    """Cost (k, k) of each pair of places of two labels: for overlap, and for leaders through boxes or each other.
+
+    It is 0 where what the two places cover, box and leader together, lies apart; so the rest is computed for the others alone.
+    """
+    (low_a, high_a), (low_b, high_b) = _covered(one), _covered(two)
+    near = ((low_a[:, None] <= high_b[None] + 2) & (low_b[None] - 2 <= high_a[:, None])).all(axis=2)
+    i, j = np.nonzero(near)
+    a, b, drawn_a, drawn_b = one.boxes[i], two.boxes[j], one.drawn[i], two.drawn[j]
+    overlap = np.minimum(a[:, 2:], b[:, 2:] + 2) - np.maximum(a[:, :2], b[:, :2] - 2)  # (pairs, 2)
+    cost = np.where((overlap > 0).all(axis=1), 300 + overlap.clip(0).prod(axis=1), 0)
+    cost += 40 * (_hits(one.leads[i], b) & drawn_a) + 40 * (_hits(two.leads[j], a) & drawn_b)
+    cost += 30 * (_meet(one.leads[i], two.leads[j]) & drawn_a & drawn_b)
+    every = np.zeros(near.shape)
+    every[i, j] = cost
+    return every
+
+
+def _covered(places: Places) -> tuple[np.ndarray, np.ndarray]:
+    """The lower left and the upper right corner (k, 2) of what each place covers."""
+    boxes, leads = places.boxes, places.leads
+    return np.minimum(boxes[:, :2], leads.min(axis=1)), np.maximum(boxes[:, 2:], leads.max(axis=1))
 
 
 def _search(alone: np.ndarray, places: list[Places]) -> np.ndarray:
@@ -107,19 +121,19 @@ def _search(alone: np.ndarray, places: list[Places]) -> np.ndarray:
 
 
 def _hits(segments: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Whether each segment (a, 2 ends, 2) crosses each box (b, 4), shape (a, b), by Liang and Barsky's clipping."""
-    start, along = segments[:, None, 0], segments[:, None, 1] - segments[:, None, 0]
+    """Whether each segment (…, 2 ends, 2) crosses its box (…, 4), by Liang and Barsky's clipping: shape (…)."""
+    start, along = segments[..., 0, :], segments[..., 1, :] - segments[..., 0, :]
     along = np.where(np.abs(along) < 1e-9, 1e-9, along)
-    ends = np.stack([(boxes[None, :, :2] - start) / along, (boxes[None, :, 2:] - start) / along])  # (2, a, b, 2)
-    return np.maximum(ends.min(axis=0).max(axis=2), 0) < np.minimum(ends.max(axis=0).min(axis=2), 1)
+    low, high = (boxes[..., :2] - start) / along, (boxes[..., 2:] - start) / along
+    return np.maximum(np.minimum(low, high).max(axis=-1), 0) < np.minimum(np.maximum(low, high).min(axis=-1), 1)
 
 
 def _meet(one: np.ndarray, two: np.ndarray) -> np.ndarray:
-    """Whether each segment (a, 2 ends, 2) crosses each segment (b, 2 ends, 2), shape (a, b)."""
+    """Whether each segment (…, 2 ends, 2) crosses its other segment (…, 2 ends, 2): shape (…)."""
 
     def side(from_: np.ndarray, to: np.ndarray, point: np.ndarray) -> np.ndarray:
         u, v = to - from_, point - from_
         return u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
 
-    a, b, c, d = one[:, None, 0], one[:, None, 1], two[None, :, 0], two[None, :, 1]
+    a, b, c, d = one[..., 0, :], one[..., 1, :], two[..., 0, :], two[..., 1, :]
     return (side(a, b, c) * side(a, b, d) < 0) & (side(c, d, a) * side(c, d, b) < 0)
