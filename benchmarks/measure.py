@@ -14,6 +14,8 @@ import torch
 
 from rtxlib.training.device import device_name, pick_device
 
+PAUSE = 0.1  # seconds
+
 
 @dataclass(frozen=True)
 class Row:
@@ -52,10 +54,14 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """The values that each way returns over ``rounds`` rounds; the order of the ways alternates between rounds."""
+    """The values that each way returns over ``rounds`` rounds; the order of the ways alternates between rounds.
+
+    Before each there is a pause, because the threads of the way before it go on spinning for a while.
+    """
     values: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds):
         for name in ways if number % 2 else reversed(ways):
+            time.sleep(PAUSE)
             values[name].append(ways[name]())
     return values
 

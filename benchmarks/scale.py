@@ -98,7 +98,7 @@ def comparisons(device: str = "cpu") -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in benchmarks(device)["rows"]:
-        aim = "–" if row["aim"] is None else f"{row['aim']:g}"
+        aim = "–" if row["aim"] is None else f"{row['aim']:.3g}"
         if row["ratio"] is None:
             lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} |")
             continue

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from IPython.display import Markdown
 
-from rtx.process import tune
+from rtx.process import imports, tune
 from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxstudy import folders, names, provenance, published
@@ -74,7 +74,8 @@ class Study:
         Raises InputError for an unknown profile or a parameter out of range.
         """
         tune()
-        from rtxstudy import profiles
+        with imports():
+            from rtxstudy import profiles
 
         sizes = profiles.load(profile, **parameters)
         redraws = bool(os.environ.get("RTX_NO_TRAINING"))
