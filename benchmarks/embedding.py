@@ -22,7 +22,7 @@ from rtxlib.models import Encoder, pretrained
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 SIZES = (32, 8, 16, 64, 128)  # batch sizes of the peer; the first is its default
-AIM = 1.2  # but none for long texts beside the peer's best batches: nearly all of the time is the same products (LOG.md)
+AIM = 1.2  # but none for long texts beside the peer's best batches: nine tenths of the time are products (docs/speed.md)
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:

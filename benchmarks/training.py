@@ -87,8 +87,8 @@ def counted_flops(model: PreTrainedModel, tokens: Tokens, data: Prepared, precis
     return counter.get_total_flops() / len(tokens)
 
 
-# (device, data) -> the aims: the ratio to the Trainer, and the share of the peak. A CPU has no aim for the share: where it
-# multiplies matrices five times as fast as it does anything else, the rest of a step takes most of the time (LOG.md).
+# (device, data) -> the aims: the ratio to the Trainer, and the share of the peak. A CPU has no aim for the share, because it
+# depends on the processor: a fifth with AMX, two thirds without (docs/speed.md).
 AIMS = {("cpu", "sst2"): (1.3, None), ("cuda", "sst2"): (5.0, None), ("cuda", "yelp_polarity"): (2.0, 0.4)}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtx.process import imports, require_limits
+from rtx.process import require_limits
 from rtxlib.errors import InputError, nearest, shortened, visible
 
 if TYPE_CHECKING:
@@ -156,8 +156,7 @@ def find_run(run: str) -> Run:
 
     Raises InputError when there is none.
     """
-    with imports():
-        from rtx import archive
+    from rtx import archive
     from rtxlib import checksums, paths
 
     if not run.strip():
