@@ -13,14 +13,14 @@ from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.models.kernels import prepacked
 from rtxlib.training.device import autocast, moved
 
-# Padded tokens of a batch when nothing is learned. A CPU is fastest with few: the output of a layer then stays in its cache,
-# and few texts are nearly of one length. A GPU needs many; its value is not tuned. The measurements are in LOG.md.
-_BATCH_TOKENS = {"cpu": 512, "cuda": 16_384}
+# Padded tokens of a batch when nothing is learned. A thread of a CPU is fastest with few: its part of a layer's output then stays
+# in its cache, and few texts are nearly of one length. A GPU needs many; its value is not tuned. The measurements are in LOG.md.
+_THREAD_TOKENS, _GPU_TOKENS = 512, 16_384
 
 
 def fitting_batches(lengths: np.ndarray, device: torch.device) -> list[np.ndarray]:
     """Row indices of batches of like length, of the size that is fastest on this device. A longer text is a batch of its own."""
-    budget = _BATCH_TOKENS[device.type]
+    budget = _THREAD_TOKENS * torch.get_num_threads() if device.type == "cpu" else _GPU_TOKENS
     return batches(np.minimum(lengths, budget), budget, None, seed=None, epoch=0)
 
 
