@@ -11,11 +11,13 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.compare import DATA, rows_of
-from benchmarks.measure import Row, not_measured, row, seconds, take_turns
+from benchmarks.measure import Row, Taken, not_measured, row, seconds, take_turns
+from benchmarks.memory import of_commands
 from rtxlib.errors import InputError
 from rtxstudy.questions.your_texts.candidates import WORDS
 
@@ -44,7 +46,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         return subprocess.run([rtx, *words], capture_output=True, text=True)
 
     call("--help")  # the first call compiles the files and fills the page cache
-    taken = [seconds(lambda: call("--help")) for _ in range(2 * rounds + 1)]
+    taken = _timed(lambda: call("--help"), 2 * rounds + 1)
     settings = "a process each, files in the page cache; the peer is the limit"
     limits = [HELP_SECONDS] * len(taken)
     yield row("rtx --help", taken, limits, "s", 1.0, packages, settings, less_is_better=True)
@@ -55,13 +57,22 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     name, profile = "the report again, every run in the store", "smoke" if short else "demo"
     done: list[subprocess.CompletedProcess] = []
     report = ("report", "--profile", profile, "--no-training")
-    taken = [seconds(lambda: done.append(call(*report))) for _ in range(1 if short else 3)]
+    taken = _timed(lambda: done.append(call(*report)), 1 if short else 3)
     if any(one.returncode for one in done):
         why = next(one for one in done if one.returncode).stderr.strip().splitlines()[-1]
         yield not_measured(name, "s", 1.0, f"make report PROFILE={profile} first ({why})")
         return
     settings = f"rtx {' '.join(report)}, all notebooks; the peer is the limit"
     yield row(name, taken, [REPORT_SECONDS] * len(taken), "s", 1.0, packages, settings, less_is_better=True)
+
+
+def _timed(call: Callable[[], object], times: int) -> Taken:
+    """Seconds of each call of a command, and the most memory that its processes held together."""
+    taken, peaks = [], []
+    for _ in range(times):
+        with of_commands(peaks):
+            taken.append(seconds(call))
+    return Taken.of(taken, max(peaks))
 
 
 def _predict(rtx: str, rounds: int) -> Iterator[Row]:
@@ -74,15 +85,19 @@ def _predict(rtx: str, rounds: int) -> Iterator[Row]:
 
         trained = call(rtx, "train", "--model", "standard-2x128", "--data", "embedded", "--recipe", "smoke", "--json")
         run = json.loads(trained.splitlines()[-1])["run"]
-        ways = {
-            "ours": lambda: seconds(lambda: call(rtx, "predict", run, TEXT)),
-            "pipeline": lambda: seconds(lambda: call(sys.executable, "-c", PIPELINE, run, TEXT)),
-        }
+        peaks: dict[str, list[float]] = {"ours": [], "pipeline": []}
+        words = {"ours": (rtx, "predict", run, TEXT), "pipeline": (sys.executable, "-c", PIPELINE, run, TEXT)}
+
+        def way(name: str) -> float:
+            with of_commands(peaks[name]):
+                return seconds(lambda: call(*words[name]))
+
+        ways = {name: partial(way, name) for name in words}
         for way in ways.values():
             way()
-        taken = take_turns(ways, 2 * rounds + 1)
+        taken = {name: Taken.of(times, max(peaks[name])) for name, times in take_turns(ways, 2 * rounds + 1).items()}
         call(rtx, "export", run)
-        graph = [seconds(lambda: call(rtx, "predict", run, TEXT)) for _ in range(2 * rounds + 1)]
+        graph = _timed(lambda: call(rtx, "predict", run, TEXT), 2 * rounds + 1)
     settings = "standard-2x128; a process each, files in the page cache"
     name, packages = "rtx predict RUN TEXT, cold", ("transformers",)
     limits = [PREDICT_SECONDS] * len(taken["ours"])
@@ -95,7 +110,7 @@ def _predict(rtx: str, rounds: int) -> Iterator[Row]:
 def _compare(rtx: str, rounds: int) -> Iterator[Row]:
     """`rtx compare` on 10,000 rows: from the call to the first score, and from the end of the trainings to the answer."""
     names = ("rtx compare, 10,000 rows, to the first score", "rtx compare, 10,000 rows, choice and report after the trainings")
-    first, after = [], []
+    first, after, peaks = [], [], []
     try:
         train, _ = rows_of(DATA[COMPARED])
     except InputError as error:
@@ -106,7 +121,10 @@ def _compare(rtx: str, rounds: int) -> Iterator[Row]:
         for number in range(rounds):
             out, began = Path(folder) / f"out{number}", time.time()
             command = [rtx, "compare", f"{folder}/rows.csv", "--minutes", "1", "--out", str(out)]
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as called:
+            with (
+                of_commands(peaks),
+                subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as called,
+            ):
                 first.append(next(time.time() - began for line in called.stderr if line.startswith(WORDS)))
                 called.stderr.read()
             ended, book = time.time(), json.loads((out / "notebooks" / "10_your_texts.ipynb").read_text(encoding="utf-8"))
@@ -114,4 +132,5 @@ def _compare(rtx: str, rounds: int) -> Iterator[Row]:
             after.append(ended - datetime.datetime.fromisoformat(cell["metadata"]["papermill"]["end_time"]).timestamp())
     settings = f"rtx compare rows.csv --minutes 1, {len(train):,} rows of SST-2; the peer is the limit"
     for name, taken, limit in zip(names, (first, after), (FIRST_SCORE_SECONDS, ANSWER_SECONDS), strict=True):
-        yield row(name, taken, [limit] * len(taken), "s", 1.0, ("papermill",), settings, less_is_better=True)
+        limits = [limit] * len(taken)
+        yield row(name, Taken.of(taken, max(peaks)), limits, "s", 1.0, ("papermill",), settings, less_is_better=True)

@@ -51,6 +51,7 @@ def _beside(
                     "peer": lambda some=some, size=size: len(some) / peer("sentences", folder, some, size)[0],
                 },
                 rounds,
+                peer.pid,
             )
             yield row(
                 f"embedding, {len(some)} {name}, beside SentenceTransformer's {word} batches of {size}",

@@ -77,7 +77,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
                 saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
                 settings = {"bf16": precision == "bf16", "fp16": precision == "fp16"}
                 theirs = partial(peer, "trainer", config, saved, batch, steps, steps, None, settings)
-                rates = take_turns({"ours": ours, "peer": theirs}, rounds)
+                rates = take_turns({"ours": ours, "peer": theirs}, rounds, peer.pid)
             share = _optimiser_share(data, some, precision)
             where = f"{threads} thread{'s' * (threads > 1)}"
             yield row(

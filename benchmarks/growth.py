@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 
 from benchmarks.measure import Row, not_measured, seconds, versions
+from benchmarks.memory import forget_peak, peak_mb
 from rtxlib.models import build
 from rtxlib.training.device import device_name, pick_device
 
@@ -50,6 +51,7 @@ def works() -> dict[str, Callable[[int], Callable[[], object]]]:
 
 def time_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
     for what, make in works().items():
+        forget_peak()
         runs = {k: make(k) for k in TIMES}
         for run in runs.values():
             run()
@@ -74,6 +76,7 @@ def time_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
                 f"slope from 4 to 8 units beside that from 1 to 4; a fixed {fixed:.2f} ms and {slope:.2f} ms a unit (least "
                 f"squares through the least of {3 * rounds} times each), forward and backward, width 128, "
                 f"{ROWS} × {TOKENS} tokens",
+                ours_mb=peak_mb(),
             ),
             pd.DataFrame({"work": what, "units": TIMES, "ms": least, "fixed_ms": fixed, "slope_ms": slope}),
         )
@@ -101,14 +104,11 @@ def _forget_peak(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     else:
-        Path("/proc/self/clear_refs").write_text("5")  # Linux: sets the peak to the resident memory of now
+        forget_peak()
 
 
 def _peak(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return 1024 * int(status["VmHWM"].split()[0])
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else round(1e6 * peak_mb())
 
 
 def memory_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.memory import forget_peak, peak_mb
 from rtxlib.training.device import device_name, pick_device
 
 PAUSE = 0.1  # seconds
@@ -37,6 +38,20 @@ class Row:
     versions: str
     settings: str  # what exactly was compared with what
     spread: tuple[float, float] | None = None
+    ours_mb: float | None = None  # the most memory that the process held meanwhile
+    peer_mb: float | None = None
+
+
+class Taken(list[float]):
+    """The values of one way, one a round. ``mb``: the most memory that its process held in a round; None: not measured."""
+
+    mb: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float], mb: float | None) -> Taken:
+        taken = cls(values)
+        taken.mb = mb
+        return taken
 
 
 def versions(*packages: str) -> str:
@@ -53,16 +68,21 @@ def seconds(run: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int, peer: int | None = None) -> dict[str, Taken]:
     """The values that each way returns over ``rounds`` rounds; the order of the ways alternates between rounds.
 
-    Before each there is a pause, because the threads of the way before it go on spinning for a while.
+    Before each there is a pause, because the threads of the way before it go on spinning for a while. ``peer``: the process in
+    which the way of that name computes; None: this one, as all others.
     """
-    values: dict[str, list[float]] = {name: [] for name in ways}
+    values = {name: Taken() for name in ways}
     for number in range(rounds):
         for name in ways if number % 2 else reversed(ways):
+            pid = peer if name == "peer" else None
             time.sleep(PAUSE)
+            forget_peak(pid)
             values[name].append(ways[name]())
+            if (mb := peak_mb(pid)) is not None:
+                values[name].mb = max(mb, values[name].mb or 0.0)
     return values
 
 
@@ -95,7 +115,7 @@ def row(
     settings: str,
     less_is_better: bool = False,
 ) -> Row:
-    """A row from values that were measured in turns, one of ours and one of the peer per round."""
+    """A row from values measured in turns, one of ours and one of the peer per round; :class:`Taken` has memory, too."""
     ratios = [b / a if less_is_better else a / b for a, b in zip(ours, peer, strict=True)]
     return Row(
         name,
@@ -109,6 +129,7 @@ def row(
         versions("torch", *packages),
         settings,
         (min(ratios), max(ratios)),
+        *(one.mb if isinstance(one, Taken) else None for one in (ours, peer)),
     )
 
 

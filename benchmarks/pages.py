@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Row, not_measured, row
+from benchmarks.measure import Row, Taken, not_measured, row
+from benchmarks.memory import of_commands
 from rtxstudy.pages import static
 
 SECONDS = 3.0  # of oscillation per round
@@ -119,14 +120,19 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        peaks: list[float] = []  # of Chromium
         where = f"Chromium {browser.version}, headless; the peer is the limit"
         for what, (place, stages) in PLACES.items():
-            found = rates(browser, folder, rounds, place, stages)
+            with of_commands(peaks):
+                found = rates(browser, folder, rounds, place, stages)
             settings = f"8 tokens × 16 × 2 layers, {SECONDS} s a round; {where}"
             limits = [FRAMES_PER_SECOND] * rounds
-            yield row(f"{names[0]}, {what}", found, limits, "frames/s", AIM, ("playwright",), settings)
-        for what, times in recomputes(browser, folder, 4 * rounds).items():
+            yield row(f"{names[0]}, {what}", Taken.of(found, peaks[-1]), limits, "frames/s", AIM, ("playwright",), settings)
+        with of_commands(peaks):
+            both = recomputes(browser, folder, 4 * rounds)
+        for what, times in both.items():
             settings = f"32 tokens × 64 × 6 layers of encoder and decoder; {where}"
             limits = [RECOMPUTE_MS] * len(times)
-            yield row(f"{names[1]}, {what}", times, limits, "ms", 1.0, ("playwright",), settings, less_is_better=True)
+            taken = Taken.of(times, peaks[-1])
+            yield row(f"{names[1]}, {what}", taken, limits, "ms", 1.0, ("playwright",), settings, less_is_better=True)
         browser.close()

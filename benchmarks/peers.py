@@ -286,6 +286,10 @@ class Peer:
         self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=unset)
         return self
 
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
     def __call__(self, function: str, *arguments: Any) -> Any:
         pickle.dump((function, arguments), self.process.stdin)
         self.process.stdin.flush()

@@ -101,7 +101,7 @@ def _throughput(
             "ours": lambda: len(some) / seconds(predict),
             "peer": lambda run=run, size=size: len(some) / run(size)[0],
         }
-        rates = take_turns(ways, rounds)
+        rates = take_turns(ways, rounds, same.peer.pid)
         yield row(
             f"prediction, {len(some)} {name}, {precision}, beside {what}",
             rates["ours"],
@@ -137,16 +137,23 @@ def alone(
             return 1000 * median(seconds(lambda batch=batch: same.model(batch["input_ids"])) for batch in batches)
 
     how = f"forward pass over {len(some)} texts one by one, the median of each round; BERT 6×384 with the same weights{how}"
-    return one_by_one(f"latency of one text, {name}", ours, lambda: median(theirs()), rounds, aim, package, how)
+    return one_by_one(f"latency of one text, {name}", ours, lambda: median(theirs()), rounds, same.peer.pid, aim, package, how)
 
 
 def one_by_one(
-    name: str, ours: Callable[[], float], theirs: Callable[[], float], rounds: int, aim: float | None, package: str, how: str
+    name: str,
+    ours: Callable[[], float],
+    theirs: Callable[[], float],
+    rounds: int,
+    peer: int,
+    aim: float | None,
+    package: str,
+    how: str,
 ) -> Row:
-    """A row of milliseconds. ours, theirs: the median over some texts, which are computed one by one in a call."""
+    """A row of milliseconds. ours, theirs: the median over some texts, computed one by one in a call. peer: its process."""
     ways = {"ours": ours, "peer": theirs}
     for way in ways.values():
         way()  # the first call compiles the shapes
-    times = take_turns(ways, rounds)
+    times = take_turns(ways, rounds, peer)
     settings = f"{how}; {torch.get_num_threads()} threads"
     return row(name, times["ours"], times["peer"], "ms", aim, (package,), settings, less_is_better=True)

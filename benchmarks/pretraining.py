@@ -48,7 +48,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     with Peer() as peer, tempfile.TemporaryDirectory() as folder:
         settings = (save_rows(Path(folder), data.tokenizer, tokens), BATCH, steps, steps, SHARE, formats)
         run = partial(peer, "masked_trainer", BertConfig(vocab_size=vocab, **_SIZES), *settings)
-        rates = take_turns({"ours": lambda: ours(vocab, tokens, data.tokenizer, precision), "peer": run}, rounds)
+        rates = take_turns({"ours": lambda: ours(vocab, tokens, data.tokenizer, precision), "peer": run}, rounds, peer.pid)
     yield row(
         f"pretraining, {name} in rows of {LENGTH} tokens, BERT 6×256",
         rates["ours"],

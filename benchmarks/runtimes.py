@@ -51,7 +51,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
                 beside = f"{kind_of_text}, {precision}, beside {name}"
                 how = ", by torch and as the graph of `rtx export`"
                 yield alone(beside, some, same, precision, rounds, partial(theirs, False), None, kind, how)
-                yield _by_graph(beside, some, graph, rounds, partial(theirs, True), kind)
+                yield _by_graph(beside, some, graph, rounds, partial(theirs, True), peer.pid, kind)
 
 
 def _exported(same: Same, out: Path) -> Opened:
@@ -62,13 +62,15 @@ def _exported(same: Same, out: Path) -> Opened:
     return Opened(out, torch.get_num_threads())
 
 
-def _by_graph(beside: str, some: list[str], graph: Opened, rounds: int, theirs: Callable[[], list[float]], package: str) -> Row:
+def _by_graph(
+    beside: str, some: list[str], graph: Opened, rounds: int, theirs: Callable[[], list[float]], peer: int, package: str
+) -> Row:
     def ours() -> float:
         return 1000 * median(seconds(lambda text=text: graph.answers([text])) for text in some)
 
     name = f"one text by the exported graph, {beside}"
     how = f"{len(some)} texts one by one, tokenising included, the median of each round; ours in fp32; BERT 6×384, same weights"
-    return one_by_one(name, ours, lambda: median(theirs()), rounds, ALONE, package, how)
+    return one_by_one(name, ours, lambda: median(theirs()), rounds, peer, ALONE, package, how)
 
 
 def _throughput(kind_of_text: str, some: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
@@ -80,7 +82,7 @@ def _throughput(kind_of_text: str, some: list[str], same: Same, runtime: tuple[s
 
     size = fastest(run, SIZES, ours(), 1e-4 if precision == "fp32" else 0.2, name)
     ways = {"ours": lambda: len(some) / seconds(ours), "peer": lambda: len(some) / run(size)[0]}
-    rates = take_turns(ways, rounds)
+    rates = take_turns(ways, rounds, same.peer.pid)
     return row(
         f"prediction, {kind_of_text}, {precision}, beside {name}",
         rates["ours"],

@@ -94,20 +94,21 @@ def arithmetic() -> str:
 def comparisons(device: str = "cpu") -> str:
     """Every row of the benchmarks on a device, as Markdown."""
     lines = [
-        "| what | ours | peer | unit | ratio (lowest to highest, n) | aim | |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| what | ours | peer | unit | ratio (lowest to highest, n) | aim | | memory, MB: ours, peer |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in benchmarks(device)["rows"]:
         aim = "–" if row["aim"] is None else f"{row['aim']:.3g}"
         if row["ratio"] is None:
-            lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} |")
+            lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} | – |")
             continue
+        memory = ", ".join("–" if row.get(side) is None else f"{row[side]:,.0f}" for side in ("ours_mb", "peer_mb"))
         spread = f"{row['spread'][0]:.2f} to {row['spread'][1]:.2f}, " if row["spread"] else ""
         outcome = verdict(row["ratio"], row["aim"]).replace("missed", "**missed**")
         ours, peer = (f"{x:.3g}" if x < 100 else f"{x:,.0f}" for x in (row["ours"], row["peer"]))
         lines.append(
             f"| {row['name']} | {ours} | {peer} | {row['unit']} | {row['ratio']:.2f} "
-            f"({spread}n = {row['n']}) | {aim} | {outcome} |"
+            f"({spread}n = {row['n']}) | {aim} | {outcome} | {memory} |"
         )
     return "\n".join(lines)
 

@@ -117,7 +117,7 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
         with Peer() as peer, tempfile.TemporaryDirectory() as folder:
             saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
             run = partial(peer, "trainer", config, saved, BATCH, steps, steps, None, best)
-            rates = take_turns({"ours": lambda make=make: ours(make(), tokens, data, precision), "peer": run}, rounds)
+            rates = take_turns({"ours": lambda make=make: ours(make(), tokens, data, precision), "peer": run}, rounds, peer.pid)
         yield row(
             f"training, {name}, {shape} 6×384",
             rates["ours"],
@@ -162,7 +162,7 @@ def _beside_published(rounds: int, steps: int) -> Row:
     with Peer() as peer, tempfile.TemporaryDirectory() as folder:
         saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
         run = partial(peer, "trainer", config, saved, PUBLISHED_BATCH, 2, PUBLISHED_STEPS, PUBLISHED_LENGTH, {})
-        rates = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds)
+        rates = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds, peer.pid)
     return row(
         f"training, {name}, beside the published protocol",
         rates["ours"],

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from near import assert_near
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
-from benchmarks import classify, compare, measure, scale
+from benchmarks import classify, compare, measure, memory, scale
 from benchmarks.__main__ import ROOMS
 from benchmarks.peers import Peer
 from rtx.process import SETTINGS
@@ -58,6 +58,20 @@ def test_two_ways_take_turns_in_changing_order() -> None:
 
     found = measure.take_turns({"ours": lambda: way("ours"), "peer": lambda: way("peer")}, 2)
     assert calls == ["peer", "ours", "ours", "peer"] and found == {"ours": [2, 3], "peer": [1, 4]}
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").is_file(), reason="only Linux tells a process its peak")
+def test_memory_is_the_most_that_a_way_or_a_command_held() -> None:
+    held = measure.take_turns({"ours": lambda: float(len(b"x" * 200_000_000)), "other": lambda: 0.0}, 2)
+    assert held["other"].mb + 150 < held["ours"].mb < held["other"].mb + 250
+    found = measure.row("a", held["ours"], held["other"], "ms", None, (), "")
+    assert (found.ours_mb, found.peer_mb) == (held["ours"].mb, held["other"].mb)
+    assert measure.row("a", held["ours"], [1.0, 1.0], "ms", None, (), "").peer_mb is None
+    peaks: list[float] = []
+    for size in (0, 200_000_000):
+        with memory.of_commands(peaks):
+            subprocess.run([sys.executable, "-c", f"import time; held = b'x' * {size}; time.sleep(0.3)"], check=True)
+    assert 150 < peaks[1] - peaks[0] < 250
 
 
 def test_a_peer_runs_by_itself_with_nothing_of_ours_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

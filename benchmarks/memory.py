@@ -1,0 +1,52 @@
+"""How much memory a process held at most: its resident set in megabytes, from Linux's /proc; not measured elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+EVERY = 0.02  # seconds between two looks at the processes of a command
+
+
+def forget_peak(pid: int | None = None) -> None:
+    """Restart the peak of a process, by default this one, from what it holds now (Documentation/filesystems/proc.rst)."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid or os.getpid()}/clear_refs").write_text("5")
+
+
+def peak_mb(pid: int | None = None) -> float | None:
+    """The peak since the start of the process, or since :func:`forget_peak`; None where the system does not say."""
+    try:
+        lines = Path(f"/proc/{pid or os.getpid()}/status").read_text().splitlines()
+    except OSError:
+        return None
+    kilobytes = next((line.split()[1] for line in lines if line.startswith("VmHWM:")), None)
+    return None if kilobytes is None else int(kilobytes) * 1024 / 1e6
+
+
+@contextlib.contextmanager
+def of_commands(peaks: list[float]) -> Iterator[None]:
+    """Append what the processes that this one has started hold together at most, while the block runs."""
+    ended, most = threading.Event(), [0.0]
+
+    def look() -> None:
+        while not ended.wait(EVERY):
+            held = 0
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+                    held += process.memory_info().rss
+            most[0] = max(most[0], held / 1e6)
+
+    watching = threading.Thread(target=look, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
+        peaks.append(most[0])
