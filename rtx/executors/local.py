@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -18,6 +19,8 @@ from rtxlib.runs.store import Run
 from rtxlib.runs.train import train_run
 from rtxlib.training.device import pick_device
 
+FEW_ROWS = 2000  # that the runs of a call read together; starting processes for fewer takes longer than training
+
 
 def train_all(
     missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], data: Mapping[DataSpec, Prepared]
@@ -25,10 +28,12 @@ def train_all(
     """Train the runs of ``missing`` (key → spec) into the store ``runs``.
 
     On a CPU as many runs train at once as there are cores for their threads, which is faster for small models than one run on
-    all cores. On a GPU they train one after another, on the prepared ``data``. The first failure stops the others.
+    all cores. On a GPU, and where there is little to read, they train one after another, on the prepared ``data``. The first
+    failure stops the others.
     """
     at_once = cores() // max(spec.threads for spec in missing.values())
-    jobs = 1 if pick_device().type == "cuda" else min(max(1, at_once), len(missing))
+    alone = pick_device().type == "cuda" or sum(_rows_read(spec, data) for spec in missing.values()) <= FEW_ROWS
+    jobs = 1 if alone else min(max(1, at_once), len(missing))
     if jobs > 1:
         _in_workers(missing, runs, say, jobs)
         return
@@ -36,6 +41,10 @@ def train_all(
         where = f"[{number}/{len(missing)}] {spec.title}"
         run = train_run(spec, runs, lambda line, where=where: say(f"{where}: {line}"), data=data[spec.data])
         say(where + outcome(run))
+
+
+def _rows_read(spec: RunSpec, data: Mapping[DataSpec, Prepared]) -> float:
+    return len(data[spec.data].splits["train"]) * spec.recipe.epochs if spec.data in data else math.inf
 
 
 def outcome(run: Run) -> str:
