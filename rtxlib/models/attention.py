@@ -22,7 +22,7 @@ from rtxlib.models.kernels import Dropout, Linear, dropout, linear, rotate
 if TYPE_CHECKING:
     from rtxlib.models.layers import PassParts
 
-_LONGEST_PLAIN = 48  # keys of a batch in bfloat16; beyond it the memory of the weights costs more than plain products save
+_LONGEST_LEARNED, _LONGEST_READ = 256, 48  # keys up to which plain products are faster in bfloat16, with gradients and without
 _VECTOR = 16  # float32 numbers in the widest vector instruction
 
 
@@ -64,10 +64,11 @@ def _plain_is_faster(q: Tensor, keys: int, p: float) -> bool:
     """Whether plain products beat torch's fused kernel on this device.
 
     They do on a CPU with dropout, where the fused kernel falls back to plain products and a slow mask, and in bfloat16 for
-    short texts, unless a text is alone.
+    short texts, unless a text is alone. The fused kernel's backward pass is slow, so with gradients texts count as short for
+    longer (LOG.md).
     """
-    short = q.dtype == torch.bfloat16 and keys <= _LONGEST_PLAIN and len(q) > 1
-    return q.device.type == "cpu" and (p > 0 or short)
+    longest = _LONGEST_LEARNED if q.requires_grad else _LONGEST_READ if len(q) > 1 else 0
+    return q.device.type == "cpu" and (p > 0 or (q.dtype == torch.bfloat16 and keys <= longest))
 
 
 def _softmax(scores: Tensor) -> Tensor:
