@@ -197,6 +197,18 @@ def test_attention_and_its_gradients_are_those_of_the_formula(
         assert weights is None
 
 
+@pytest.mark.parametrize("learns", [True, False])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("keys", [40, 60, 300])
+def test_attention_in_sixteen_bits_is_the_formula_whichever_way_is_taken(keys: int, batch: int, learns: bool) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(batch, 4, keys, 8).bfloat16() for _ in range(3))
+    seen = torch.arange(keys) < torch.tensor([keys, 2])[:batch, None, None, None]
+    found, _ = attend(q.requires_grad_(learns), k, v, seen)
+    assert found.dtype == torch.bfloat16
+    assert_near(found.float(), attend_formula(q.float(), k.float(), v.float(), seen)[0], BFLOAT16)
+
+
 def test_the_linear_map_and_its_gradients_are_torchs_under_autocast() -> None:
     torch.manual_seed(0)
     ours = Linear(24, 10)
