@@ -11,9 +11,9 @@ READY   := $(VENV)/.ready
 report: setup            ## run the notebooks and make reports/$(PROFILE)/report.html
 	$(BIN)/rtx report --profile $(PROFILE)
 
-test: setup              ## every test, two files at a time
+test: setup              ## every test, three files at a time: they wait for other processes as often as they compute
 	$(BIN)/ruff check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lab: setup               ## JupyterLab on notebooks/, with this environment as its kernel
 	$(BIN)/jupyter lab --notebook-dir=notebooks \

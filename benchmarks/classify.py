@@ -3,8 +3,8 @@
     PYTHON benchmarks/classify.py TOOL TRAIN.csv TEST.csv MINUTES WORK
 
 Each tool is used as its own documentation tells. The files have the columns text and label. WORK is a folder for whatever the
-tool writes. The last line of output is JSON: accuracy, seconds (from start to the trained model), peak_mb (memory of this
-process), mb (the model's files), texts_per_second (of labelling the test texts), versions, settings; of ours also eight_bits.
+tool writes. The last line of output is JSON: accuracy, seconds (from start to the trained model), mb (the model's files),
+texts_per_second (of labelling the test texts), versions, settings; of ours also eight_bits.
 Only the tool's own libraries are imported, because none of ours is in its environment.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -266,7 +265,6 @@ def measured(tool: str, train: Path, test: Path, minutes: float, work: Path) -> 
         **tested(predict, *rows),
         "n_test": len(rows[0]),
         "seconds": seconds,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "mb": size,
         "settings": settings,
         "versions": ", ".join(f"{name} {version(name)}" for name in packages),

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.compare import DATA, rows_of
 from benchmarks.measure import Row, Taken, not_measured, row, seconds, take_turns
 from benchmarks.memory import of_commands
+from benchmarks.rows import DATA, rows_of
 from rtxlib.errors import InputError
 from rtxstudy.questions.your_texts.candidates import WORDS
 

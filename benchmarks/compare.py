@@ -28,94 +28,25 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import Any
 
 from benchmarks.__main__ import machine
 from benchmarks.classify import TOOLS, write
+from benchmarks.memory import of_commands
+from benchmarks.rows import DATA, Data, require_known, rows_of
 from rtxlib import paths
-from rtxlib.errors import InputError, nearest
+from rtxlib.errors import InputError
 from rtxlib.runs import store
 
 FILE = paths.root() / "reports" / "benchmark_compare.json"
 PROGRAM = Path(__file__).with_name("classify.py")
 HERE = ("ours", "finetuned", "words")  # tools that this environment holds
-TEST_SHARE, MOST_TEST = 0.2, 5000
 LATE = 4.0  # times the minutes after which a tool is stopped
 AVERAGED = ("accuracy", "macro_f1", "seconds", "peak_mb", "mb", "texts_per_second")
 EIGHT = ("accuracy", "macro_f1", "mb", "texts_per_second")  # of our model in eight bits
 POINTS_BEHIND = 0.005  # that ours may be below the best of the others at equal minutes
 FEW_FASTER = 3.0  # times SetFit's texts a second
-
-
-class Data(NamedTuple):
-    """Rows of the Hub: repository, published splits, columns. Without a test split a fixed fifth of the rows is for testing."""
-
-    repo: str
-    train: str
-    test: str | None
-    text: str
-    label: str
-    each: int | None = None  # training rows of a label; None: all, or ``rows``
-    rows: int | None = None  # training rows in all
-
-
-_SST2 = ("stanfordnlp/sst2", "train", "validation", "sentence", "label")
-DATA = {
-    "sms": Data("ucirvine/sms_spam", "train", None, "sms", "label"),
-    "sst2-8": Data(*_SST2, each=8),
-    "sst2-64": Data(*_SST2, each=64),
-    "sst2-1000": Data(*_SST2, rows=1000),
-    "sst2-10000": Data(*_SST2, rows=10_000),
-    "sst2": Data(*_SST2),
-    "yelp-stars": Data("Yelp/yelp_review_full", "test", None, "text", "label", rows=4000),
-    "amazon-stars": Data("SetFit/amazon_reviews_multi_en", "validation", None, "text", "label"),
-}
-
-
-def rows_of(data: Data, draw: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training and test rows, columns text and label. Raises InputError when the Hub does not answer.
-
-    draw: which training rows are drawn where there are more; the test rows are always the same.
-    """
-    train = table_of(data.repo, data.train, data.text, data.label).sample(frac=1, random_state=0)
-    if data.test is None:
-        held = min(MOST_TEST, int(TEST_SHARE * len(train)))
-        test, train = train.iloc[:held], train.iloc[held:]
-    else:
-        test = table_of(data.repo, data.test, data.text, data.label).head(MOST_TEST)
-    if draw:
-        train = train.sample(frac=1, random_state=draw)
-    if data.each is not None:
-        train = train.groupby("label").head(data.each)
-    return train.head(data.rows or len(train)), test
-
-
-def table_of(repo: str, split: str, text: str, label: str) -> pd.DataFrame:
-    """The rows of one file of a repository of the Hub, whose path holds ``split``: columns text and label.
-
-    Raises InputError when the Hub does not answer.
-    """
-    from huggingface_hub import HfApi, hf_hub_download
-
-    try:
-        files = HfApi().list_repo_files(repo, repo_type="dataset")
-        file = next(file for file in files if split in file and file.endswith((".parquet", ".jsonl")))
-        path = hf_hub_download(repo, file, repo_type="dataset")
-    except Exception as error:  # every failure of the Hub has its own exception
-        raise InputError(f"{repo} could not be fetched ({type(error).__name__}).") from error
-    table = pd.read_parquet(path) if file.endswith(".parquet") else pd.read_json(path, lines=True)
-    return pd.DataFrame({"text": table[text].astype(str), "label": table[label].astype(str)})
-
-
-def require_known(names: Iterable[str], data: Collection[str]) -> None:
-    """Raise InputError for a name that is not among the data of a benchmark."""
-    for name in names:
-        if name not in data:
-            raise InputError(f"There are no data '{name}'; there are {', '.join(data)}.{nearest(name, data)}")
 
 
 def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> dict[str, Any]:
@@ -129,15 +60,17 @@ def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> d
         command += [str(minutes), str(work / "work")]
         if tool == "ours":  # the package is imported from this checkout
             command[1:2] = ["-m", "benchmarks.classify"]
+        peaks: list[float] = []
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60 * LATE * max(1.0, minutes))
+            with of_commands(peaks):
+                done = subprocess.run(command, capture_output=True, text=True, timeout=60 * LATE * max(1.0, minutes))
         except subprocess.TimeoutExpired:
             return {"why": f"stopped after {LATE:g} times the minutes"}
     if done.returncode < 0:
         return {"why": f"it was ended by signal {-done.returncode}, most likely because memory ran out"}
     if done.returncode:
         return {"why": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]}
-    return json.loads(done.stdout.strip().splitlines()[-1]) | {"train_rows": len(train)}
+    return json.loads(done.stdout.strip().splitlines()[-1]) | {"train_rows": len(train), "peak_mb": peaks[0]}
 
 
 def there(python: str | None, tool: str) -> str:
@@ -206,13 +139,12 @@ def verdicts(rows: list[dict[str, Any]]) -> list[str]:
 def beside(ours: dict[str, Any], other: dict[str, Any], least: float) -> tuple[str, str]:
     """The difference of two rows of :func:`means` in points, and whether it is at least ``least``.
 
-    Three common draws or more give a standard error. An aim missed by less than two of them is missed within the noise.
+    It is of their common draws where they have any. Three draws or more give a standard error. An aim missed by less than two of
+    them is missed within the noise.
     """
     gains = [100 * (ours["by_draw"][draw] - other["by_draw"][draw]) for draw in ours["by_draw"].keys() & other["by_draw"].keys()]
-    if len(gains) < 3:
-        gain, error = 100 * (ours["accuracy"] - other["accuracy"]), 0.0
-    else:
-        gain, error = statistics.mean(gains), statistics.stdev(gains) / len(gains) ** 0.5
+    gain = statistics.mean(gains or [100 * (ours["accuracy"] - other["accuracy"])])
+    error = statistics.stdev(gains) / len(gains) ** 0.5 if len(gains) >= 3 else 0.0
     said = f"{gain:+.1f} points" + (f" ± {error:.1f} (standard error of {len(gains)} draws)" if error else "")
     word = "met" if gain >= least else "missed within the noise" if gain + 2 * error >= least else "missed"
     return said, word
@@ -250,9 +182,9 @@ def main() -> None:
 def line(row: dict[str, Any]) -> str:
     """A row as a line of the output."""
     if "accuracy" not in row:
-        return f"{row['data']:13} {row['tool']:10} {row['why']}"
+        return f"{row['data']:22} {row['tool']:10} {row['why']}"
     return (
-        f"{row['data']:13} {row['tool']:10} {row['accuracy']:.3f} F1 {row['macro_f1']:.3f} "
+        f"{row['data']:22} {row['tool']:10} {row['accuracy']:.3f} F1 {row['macro_f1']:.3f} "
         f"{row['seconds'] / 60:6.1f} min {row['peak_mb']:7.0f} MB memory "
         f"{row['mb']:7.1f} MB {row['texts_per_second']:8.0f} texts/s   {row['settings']}"
     )

@@ -79,9 +79,9 @@ def take_turns(ways: Mapping[str, Callable[[], float]], rounds: int, peer: int |
         for name in ways if number % 2 else reversed(ways):
             pid = peer if name == "peer" else None
             time.sleep(PAUSE)
-            forget_peak(pid)
+            forgotten = forget_peak(pid)
             values[name].append(ways[name]())
-            if (mb := peak_mb(pid)) is not None:
+            if forgotten and (mb := peak_mb(pid)) is not None:
                 values[name].mb = max(mb, values[name].mb or 0.0)
     return values
 

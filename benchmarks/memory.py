@@ -1,4 +1,7 @@
-"""How much memory a process held at most: its resident set in megabytes, from Linux's /proc; not measured elsewhere."""
+"""How much memory processes held at most: their resident sets, in 10⁶ bytes. What processes share counts for each of them.
+
+A process measures itself by Linux's /proc, and not elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,19 @@ from pathlib import Path
 
 import psutil
 
-EVERY = 0.02  # seconds between two looks at the processes of a command
+EVERY = 0.1  # seconds between two looks at the processes of a command; more often would slow it
 
 
-def forget_peak(pid: int | None = None) -> None:
-    """Restart the peak of a process, by default this one, from what it holds now (Documentation/filesystems/proc.rst)."""
-    with contextlib.suppress(OSError):
+def forget_peak(pid: int | None = None) -> bool:
+    """Restart the peak of a process, by default this one, from what it holds now; False where that is not possible.
+
+    Linux: Documentation/filesystems/proc.rst.
+    """
+    try:
         Path(f"/proc/{pid or os.getpid()}/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
 
 
 def peak_mb(pid: int | None = None) -> float | None:

@@ -19,8 +19,8 @@ import pandas as pd
 import torch
 
 from benchmarks.__main__ import machine
-from benchmarks.compare import require_known
 from benchmarks.prior import SETTINGS, accuracy, opened
+from benchmarks.rows import require_known
 from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.runs import store

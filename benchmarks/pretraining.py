@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, PreTrainedTokenizerFast
 
-from benchmarks.measure import Row, row, take_turns
+from benchmarks.measure import Row, Taken, row, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from benchmarks.training import subset
@@ -52,7 +52,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     yield row(
         f"pretraining, {name} in rows of {LENGTH} tokens, BERT 6×256",
         rates["ours"],
-        [LENGTH * rate for rate in rates["peer"]],
+        Taken.of([LENGTH * rate for rate in rates["peer"]], rates["peer"].mb),
         "tokens/s",
         AIM,
         ("transformers", "accelerate"),

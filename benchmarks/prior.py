@@ -1,6 +1,6 @@
 """What won at which size and length: the table by which ``rtx compare`` orders its candidates.
 
-    python -m benchmarks.prior [--data sst2-1000 sms-300 …]
+    python -m benchmarks.prior [--data sst2-1000 sms-600 …]
 
 For each setting every candidate is trained whole (networks at most at 128 word pieces, which cost a quarter of the time of 256)
 on the first rows of a public file, a fifth of them to watch the training by, and scored on other rows. The rows go to
@@ -25,7 +25,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from benchmarks.__main__ import machine
-from benchmarks.compare import require_known, table_of
+from benchmarks.rows import AMAZON, AMAZON_STARS, COLA, SMS, SST2, YELP, Source, require_known, table_of
 from rtxlib import paths
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError
@@ -54,29 +54,25 @@ HOURS = 100.0  # of a clock that never ends
 
 
 class Setting(NamedTuple):
-    """Rows of a repository of the Hub: the file's name holds ``split``. ``rows``: of all labels together; a fifth validates."""
+    """``rows``: of all labels together; a fifth validates. ``scratch``: whether encoders from nothing are trained."""
 
-    repo: str
-    split: str
-    text: str
-    label: str
+    source: Source
     rows: int
-    scratch: bool = True  # whether encoders from nothing are trained
+    scratch: bool = True
 
 
-def _settings(name: str, repo: str, split: str, text: str, label: str, *rows: int, scratch: int = 3000) -> dict[str, Setting]:
-    return {f"{name}-{many}": Setting(repo, split, text, label, many, many <= scratch) for many in rows}
+def _settings(name: str, source: Source, *rows: int, scratch: int = 3000) -> dict[str, Setting]:
+    return {f"{name}-{many}": Setting(source, many, many <= scratch) for many in rows}
 
 
-SST2 = ("stanfordnlp/sst2", "train", "sentence", "label")
 SETTINGS: dict[str, Setting] = {
-    **_settings("sst2", *SST2, 50, 150, 300, 1000, 3000, 10_000),
-    **_settings("sms", "ucirvine/sms_spam", "train", "sms", "label", 150, 600, 2500),
-    **_settings("cola", "nyu-mll/glue", "cola/train", "sentence", "label", 600, 3000),
-    **_settings("yelp", "fancyzhx/yelp_polarity", "train", "text", "label", 80, 300, 1200),
-    **_settings("yelp-stars", "Yelp/yelp_review_full", "train", "text", "label", 150, 600, 2500, scratch=0),
-    **_settings("amazon", "mteb/amazon_polarity", "train", "text", "label", 200, 1000),
-    **_settings("amazon-stars", "SetFit/amazon_reviews_multi_en", "validation", "text", "label", 300, 1200),
+    **_settings("sst2", SST2, 50, 150, 300, 1000, 3000, 10_000),
+    **_settings("sms", SMS, 150, 600, 2500),
+    **_settings("cola", COLA, 600, 3000),
+    **_settings("yelp", YELP, 80, 300, 1200),
+    **_settings("yelp-stars", Source("Yelp/yelp_review_full", "train", "text", "label"), 150, 600, 2500, scratch=0),
+    **_settings("amazon", AMAZON, 200, 1000),
+    **_settings("amazon-stars", AMAZON_STARS, 300, 1200),
 }
 
 
@@ -90,7 +86,7 @@ def opened(setting: Setting) -> Iterator[Turns]:
 
 
 def _texts(setting: Setting, folder: Path) -> Texts:
-    table = table_of(setting.repo, setting.split, setting.text, setting.label).drop_duplicates("text")
+    table = table_of(setting.source).drop_duplicates("text")
     table = table.sample(frac=1, random_state=0).head(setting.rows + MOST_TEST).reset_index(drop=True)
     split = ["test"] * len(table)
     split[: setting.rows] = ["validation" if row % 5 == 0 else "train" for row in range(setting.rows)]

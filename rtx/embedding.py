@@ -81,16 +81,18 @@ def embed_tokens(
     groups = fitting_batches(tokens.lengths, device)
     done = 0
     packed = prepacked(encoder) if len(groups) > 1 else nullcontext()
-    with torch.inference_mode(), autocast(precision, device), packed:
-        for index in reversed(groups):  # longest first, so that a batch too large for memory fails at once
-            batch = moved(collate(tokens, index, pad_id), device)
-            states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))
-            embeddings[index] = states.float().cpu().numpy()
-            done += len(index)
-            if report is not None:
-                report(done, len(tokens))
-    for module in training:
-        module.training = True
+    try:
+        with torch.inference_mode(), autocast(precision, device), packed:
+            for index in reversed(groups):  # longest first, so that a batch too large for memory fails at once
+                batch = moved(collate(tokens, index, pad_id), device)
+                states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))
+                embeddings[index] = states.float().cpu().numpy()
+                done += len(index)
+                if report is not None:
+                    report(done, len(tokens))
+    finally:
+        for module in training:
+            module.training = True
     return embeddings
 
 

@@ -125,7 +125,11 @@ def workers(count: int, module: str) -> ProcessPoolExecutor:
 
 
 def _start_pooled(environ: dict[str, str]) -> None:
-    """Begin a worker of :func:`workers`. The server's environment is that of an earlier time, or of another call."""
+    """Begin a worker of :func:`workers`. The server's environment is that of an earlier time, or of another call.
+
+    Ctrl-C reaches every process of the terminal or notebook. The parent alone answers it, and ends its workers by SIGTERM.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environ)
     start_worker()
@@ -202,7 +206,7 @@ def require_limits(least_memory: int = LEAST_MEMORY) -> None:
         return
     import resource
 
-    memory = least_memory + THREAD_MEMORY * (os.cpu_count() or 1)
+    memory = least_memory + THREAD_MEMORY * cores()
     for limit, least, unit, what, command in (
         (resource.RLIMIT_NOFILE, LEAST_FILES, 1, "open files", "ulimit -n 1024"),
         (resource.RLIMIT_AS, memory, 1 << 20, "MB of memory", "ulimit -v unlimited"),

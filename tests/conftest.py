@@ -77,8 +77,9 @@ def _missing(what: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file begins first: it takes half of the time of all, and one of two workers would wait for it in the end."""
-    items.sort(key=lambda item: item.path.name != "test_notebooks.py")
+    """The longest files begin first: two of three workers would wait for the last of them in the end."""
+    longest = ("test_redraw.py", "test_ray.py", "test_notebooks.py")
+    items.sort(key=lambda item: -longest.index(item.path.name) if item.path.name in longest else 1)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost wrapper writes last

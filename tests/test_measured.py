@@ -94,10 +94,9 @@ def test_a_run_known_from_the_committed_tables_alone_needs_neither_weights_nor_d
         pd.testing.assert_frame_equal(table, first[name])
 
 
-def test_encoders_are_timed_in_turns_without_their_weights(data, monkeypatch) -> None:
-    monkeypatch.setattr(side_by_side, "ROUNDS", 2)
+def test_encoders_are_timed_in_turns_without_their_weights(data) -> None:
     wide = dataclasses.replace(RANDOM, model="recurrent-1x6x128")
-    table = side_by_side.times({"small": (RANDOM, data), "large": (wide, data)}).set_index("model")
+    table = side_by_side.times({"small": (RANDOM, data), "large": (wide, data)}, rounds=2).set_index("model")
     assert list(table.index) == ["small", "large"] and (table["n"] == len(data.splits["test"])).all()
     assert table.loc["large", "ms_in_batch"] > table.loc["small", "ms_in_batch"] > 0
     for column in ("ms_one", "ms_in_batch"):

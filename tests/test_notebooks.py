@@ -212,35 +212,6 @@ def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(repo
     assert not (tmp_path / "figures/smoke/07_similarity.svg").exists()
 
 
-def redrawn(tables: Path, profile: str, home: Path) -> set[str]:
-    """Copy the published tables of a profile into an empty home and draw from them; returns the stems of the figures.
-
-    The home has no run store and no data, and the Hub is out of reach.
-    """
-    shutil.copytree(tables / "data" / "results" / profile, home / "data" / "results" / profile)
-    done = subprocess.run(
-        [sys.executable, "-m", "rtx", "report", "--profile", profile, "--no-training"],
-        env=environment(home, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(home / "hub")),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert not (home / "data" / "prepared").exists() and not (home / "data" / "runs").exists()
-    return {file.stem for file in (home / "figures" / profile).glob("*.svg")}
-
-
-def test_every_committed_figure_is_drawn_again_from_the_committed_tables(tmp_path: Path) -> None:
-    """What `make figures PROFILE=full` does in a fresh clone: the profile describes exactly what is committed."""
-    checkout = FOLDER.parent
-    committed = {file.stem: file for file in (checkout / "figures/full").glob("*.csv")}
-    assert redrawn(checkout, "full", tmp_path) == set(committed)
-    for stem, file in committed.items():
-        again = pd.read_csv(tmp_path / "figures/full" / f"{stem}.csv")
-        pd.testing.assert_frame_equal(again, pd.read_csv(file), rtol=1e-6, atol=1e-9, obj=stem)
-    for table in (checkout / "data/results/full").glob("*.parquet"):
-        assert (tmp_path / "data/results/full" / table.name).read_bytes() == table.read_bytes(), table.name
-
-
 def test_a_published_run_counts_as_done(report: Path, tmp_path: Path) -> None:
     shutil.copytree(report / "data" / "results", tmp_path / "data" / "results")
     done = subprocess.run(

@@ -42,7 +42,6 @@ class Frozen:
     tokenizer: PreTrainedTokenizerFast
     linear: Linear
     max_length: int
-    precision: str = "auto"  # of the encoder's products
 
     @property
     def labels(self) -> int:
@@ -56,7 +55,7 @@ class Frozen:
         ids, offsets = encode(texts, self.tokenizer, self.max_length)
         tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
         device = pick_device()
-        precision = pick_precision(self.precision, device)
+        precision = pick_precision("auto", device)
         return embed_tokens(tokens, self.encoder, self.tokenizer.pad_token_id, device, precision=precision)
 
     def probabilities(self, texts: Sequence[Text]) -> np.ndarray:

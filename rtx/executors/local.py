@@ -39,7 +39,7 @@ def train_all(
         return
     for number, spec in enumerate(missing.values(), start=1):
         where = f"[{number}/{len(missing)}] {spec.title}"
-        run = train_run(spec, runs, lambda line, where=where: say(f"{where}: {line}"), data=data[spec.data])
+        run = train_run(spec, runs, lambda line, where=where: say(f"{where}: {line}"), data=data.get(spec.data))
         say(where + outcome(run))
 
 

@@ -251,17 +251,17 @@ def packed_view(config: ModelConfig, offsets: Sequence[int], device: torch.devic
             if least < ALIKE * most:
                 break
             last += 1
-        inside = torch.tensor(lengths[first : last + 1], device=device)
-        longest = int(inside.max())
-        real = torch.arange(longest, device=device) < inside[:, None]  # (texts, length)
-        whole = bool(real.all())
+        inside, longest = lengths[first : last + 1], max(lengths[first : last + 1])
+        whole = min(inside) == longest
+        real = torch.arange(longest) < torch.tensor(inside)[:, None]  # (texts, length); here, because a GPU would be waited for
+        places = None if whole else real.flatten().nonzero().squeeze(1).to(device, non_blocking=True)
         groups.append(
             Group(
                 starts=tuple(offsets[first : last + 1]),
                 tokens=offsets[last + 1] - offsets[first],
-                places=None if whole else real.flatten().nonzero().squeeze(1),
+                places=places,
                 length=longest,
-                view=self_attention_view(config, longest, None if whole else real, device, local),
+                view=self_attention_view(config, longest, None if whole else real.to(device, non_blocking=True), device, local),
             )
         )
         first = last + 1

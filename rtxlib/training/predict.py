@@ -36,15 +36,17 @@ def predict_logits(
     model.eval()
     logits = np.empty((len(tokens), model.config.num_labels), dtype=np.float32)
     groups, parts = fitting_batches(tokens.lengths, device), []
-    with autocast(precision, device), prepacked(model) if len(groups) > 1 else nullcontext():
-        for index in groups:
-            batch = moved(collate(tokens, index, pad_id), device)
-            batch.pop("labels")
-            parts.append(model(**batch, **way).logits.float())
+    try:
+        with autocast(precision, device), prepacked(model) if len(groups) > 1 else nullcontext():
+            for index in groups:
+                batch = moved(collate(tokens, index, pad_id), device)
+                batch.pop("labels")
+                parts.append(model(**batch, **way).logits.float())
+    finally:
+        for module in training:  # each by itself: a frozen encoder is in evaluation mode while its head is trained
+            module.training = True
     if groups:  # copied once, because each copy waits for the GPU
         logits[np.concatenate(groups)] = torch.cat(parts).cpu().numpy()
-    for module in training:  # each by itself: a frozen encoder is in evaluation mode while its head is trained
-        module.training = True
     return logits
 
 

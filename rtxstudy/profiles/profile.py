@@ -180,6 +180,7 @@ class Profile:
     search: Search | None = None  # notebook 02: the search for the recipes; None: there is none
     recipes: dict[str, Recipe] = field(default_factory=dict)  # model → its own recipe; a family's main model comes first
     published: Task | None = None  # notebook 02: the published protocol; None: it is not run
+    timing_rounds: int = 5  # how often the encoders take turns when their times are measured
 
     def recipe_of(self, model: str) -> Recipe:
         """How a model is trained from scratch: its own recipe, or else that of the first model of its family in ``recipes``.

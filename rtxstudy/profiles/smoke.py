@@ -111,4 +111,5 @@ SMOKE = Profile(
     longer=LongerTexts(dataclasses.replace(_SMOKE, max_length=48), (48, 96), seeds=2),
     grid_data=dataclasses.replace(_SMOKE, train_fraction=0.5),
     least_steps=8,
+    timing_rounds=1,
 )

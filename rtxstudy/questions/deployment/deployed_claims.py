@@ -16,11 +16,12 @@ def vocabulary(small: pd.DataFrame, margin: float = 0.01) -> list[Claim]:
     return [
         claim(
             "Beside six layers with all word pieces, {near:word} of {n:word} loops that keep only the word pieces of their task "
-            "are shown to lose less than a point, and {far:word} to lose more.",
+            "are shown to lose less than a point, {far:word} to lose more, and {open:word} neither.",
             holds=True,
             near=len(near),
             n=len(small),
             far=len(far),
+            open=len(small) - len(near) - len(far),
         ),
         claim(
             "They have {low:.0f} to {high:.0f} million parameters instead of {whole:.0f}.",
@@ -51,7 +52,7 @@ def deployed(forms: pd.DataFrame, rounding: pd.DataFrame, eight: str) -> list[Cl
             data=short(str(loop.data)),
         ),
         claim(
-            "The error of rounding grows from pass to pass, from {one:.2f} to {two:.2f} of the spread of the states.",
+            "The error of rounding grows from pass to pass, from {one:.2f} to {two:.2f} standard deviations of the states.",
             holds=after.get(2, 0) > after.get(1, 1),
             one=after.get(1),
             two=after.get(2),

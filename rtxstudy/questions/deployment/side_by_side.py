@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHAPES = ("baseline", "recurrent", "width_vs_depth", "grid")  # studies of the encoders from random weights
 PRETRAINED = ("finetuning", "converted")  # studies of the pretrained encoder and the loops made of it
 TEXTS = 64  # most test texts: each is timed by itself, and all of them in one batch
-THREADS, ROUNDS = 2, 5
+THREADS = 2
 
 
 def of_study(study: Study) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def of_study(study: Study) -> pd.DataFrame:
     table = study.table(
         "summary",
         "side_by_side",
-        lambda: times({name: (spec, study.data(spec.data)) for name, spec in named.items()}),
+        lambda: times({name: (spec, study.data(spec.data)) for name, spec in named.items()}, study.profile.timing_rounds),
         key=", ".join(named),
         optional=True,
     )
@@ -64,10 +64,10 @@ def encoders(profile: Profile) -> dict[str, RunSpec]:
     return {spec.name: spec for spec in [*from_nothing, *others]}
 
 
-def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:
+def times(runs: Mapping[str, tuple[RunSpec, Prepared]], rounds: int) -> pd.DataFrame:
     """One row per encoder of ``runs`` (name → a run and its data): the time for a text by itself, and in a batch of ``TEXTS``.
 
-    The encoders take turns, ``ROUNDS`` times. Their weights are random, because weights do not change the time. A trained run
+    The encoders take turns, so many ``rounds``. Their weights are random, because weights do not change the time. A trained run
     keeps a time, too, but that of another day on a shared machine is not comparable.
 
     Columns: ``model``; ``ms_one`` and ``ms_in_batch``, medians over the rounds, with ``ms_one_low``, ``ms_one_high``,
@@ -85,7 +85,7 @@ def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:
     with training_threads(THREADS):
         timings = [
             {"model": name} | latency(model, single, full, device, rounds=1, precision=precision)
-            for _ in range(ROUNDS)
+            for _ in range(rounds)
             for name, (model, single, full) in ready.items()
         ]
         machine = device_name(device)
@@ -93,4 +93,4 @@ def times(runs: Mapping[str, tuple[RunSpec, Prepared]]) -> pd.DataFrame:
     ways = {"": "median", "_low": "min", "_high": "max"}
     columns = {f"{to}{end}": (column, how) for to, column in named.items() for end, how in ways.items()}
     table = pd.DataFrame(timings).groupby("model", sort=False).agg(**columns).reset_index()
-    return table.assign(dtype=precision, device=machine, rounds=ROUNDS, n=len(rows))
+    return table.assign(dtype=precision, device=machine, rounds=rounds, n=len(rows))

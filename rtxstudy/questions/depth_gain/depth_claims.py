@@ -150,7 +150,7 @@ def one_seed_less(gains: pd.DataFrame) -> Claim:
     table = shown(gains)
     replaced = table[table["verdict"] == "replaces"]
     shaky = replaced[replaced[["depth_low_without", "loop_low_without"]].min(axis=1) <= 0]
-    return _on("On {named} the answer needs every seed.", shaky)
+    return _on("On {named} the verdict changes when a seed is left out.", shaky)
 
 
 def open_questions(gains: pd.DataFrame) -> list[Claim]:
@@ -337,7 +337,7 @@ def equal_reading(table: pd.DataFrame) -> list[Claim]:
             instead=listed(instead) or None,
         ),
         _on("The deep encoder and the loop are more accurate than TF-IDF on the same tokens on {named}.", both),
-        _on("On {named} that is not shown for both.", rest),
+        _on("On {named} at least one of the two is not shown to be.", rest),
     ]
 
 
@@ -378,7 +378,7 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     beaten = judged_rows["deep_words_low"] > 0  # the deep encoder is shown to beat counting words
     rest = judged_rows[beaten]
     groups = (
-        ("- **Take counting words:** {named}. Six layers are not shown to beat TF-IDF.", judged_rows[~beaten]),
+        ("- **TF-IDF is enough:** {named}. Six layers are not shown to beat it.", judged_rows[~beaten]),
         ("- **Take the loop, if memory counts:** {named}.", rest[rest["verdict"] == "replaces"]),
         ("- **Take the deep encoder:** {named}. The loop is less accurate.", rest[rest["verdict"].isin(["loses", "below"])]),
         (

@@ -46,8 +46,7 @@ def anatomy(claims: pd.DataFrame) -> list[Claim]:
     fit = int(claims["holds"].sum())
     return [
         claim(
-            "Descriptions of BERT, MiniLM and ModernBERT were checked against the released models: {fit} of {n} statements are "
-            "true of them, and {off} are not.",
+            "Of {n} statements in notes on BERT, MiniLM and ModernBERT, {fit} are true of the released models, and {off} not.",
             holds=fit < len(claims),
             fit=fit,
             n=len(claims),

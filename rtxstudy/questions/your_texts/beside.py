@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from rtx.process import end_workers, workers
+from rtxlib.errors import InputError
 from rtxstudy.questions.your_texts.clock import Clock, OutOfTime
 from rtxstudy.questions.your_texts.fitted import FIT
 from rtxstudy.questions.your_texts.state import Found, Race
@@ -20,15 +21,17 @@ WORTH = 15.0  # seconds of work; with less, starting another process and loading
 
 
 class Beside:
-    """The candidates that another process fits for a race, with one thread, while this one trains networks with the others.
+    """The candidates that another process fits for a race with a quarter of the threads, while this one trains networks.
 
     Attributes:
         cores: threads that this process may have
-        threads: how many it uses for networks, where no other process needs one of them
+        others: how many of them the other process gets
+        threads: how many this one uses for networks, where no other process needs one of them
     """
 
     def __init__(self, race: Race) -> None:
         self.race, self.cores = race, torch.get_num_threads()
+        self.others = max(1, self.cores // 4)
         self.threads = self.cores
         self.pool: ProcessPoolExecutor | None = None
         self.waiting: dict[str, Future[Found]] = {}
@@ -36,32 +39,42 @@ class Beside:
     def fit(self, name: str, seconds: float) -> None:
         """Fit a candidate of about so many seconds: here and now, or in the other process if that is worth it."""
         if self.cores == 1 or seconds < WORTH:
-            FIT[name](self.race)
+            try:
+                FIT[name](self.race)
+            except InputError as error:
+                self.race.leave_out(name, str(error))
             return
+        self.collect()
         if self.pool is None:
             self.pool = workers(1, __name__)
         clock = self.race.clock.for_another_process()
-        self.waiting[name] = self.pool.submit(_fit, name, self.race.texts, self.race.folder, clock)
-        torch.set_num_threads(min(self.threads, self.cores - 1))
+        self.waiting[name] = self.pool.submit(_fit, name, self.race.texts, self.race.folder, clock, self.others)
+        self.share()
 
     def collect(self) -> None:
-        """Add what is finished to the race. When nothing is left, the networks get the other process's core."""
+        """Add what is finished to the race. When nothing is left, the networks get the other process's threads."""
         for name, future in list(self.waiting.items()):
             if not future.done():
                 continue
             del self.waiting[name]
             try:
                 self.race.add(future.result())
+            except InputError as error:
+                self.race.leave_out(name, str(error))
             except BrokenProcessPool:
                 self.race.leave_out(name, "Its process was ended from outside, most likely because memory ran out.")
-        if not self.waiting:
-            torch.set_num_threads(self.threads)
+                self.pool = None  # the next candidate gets another
+        self.share()
+
+    def share(self) -> None:
+        """Set the threads of this process."""
+        torch.set_num_threads(min(self.threads, self.cores - self.others) if self.waiting else self.threads)
 
     def finish(self) -> None:
         """Wait for what is not finished. It ends when the time does."""
         for name, future in self.waiting.items():
             self.race.clock.progress(name, "not finished yet")
-            with contextlib.suppress(BrokenProcessPool):
+            with contextlib.suppress(BrokenProcessPool, InputError):
                 future.result()
         self.collect()
 
@@ -83,9 +96,9 @@ def beside(race: Race) -> Iterator[Beside]:
             other.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _fit(name: str, texts: Texts, folder: Path, clock: Clock) -> Found:
-    """In the other process: fit a candidate with one thread."""
-    torch.set_num_threads(1)
+def _fit(name: str, texts: Texts, folder: Path, clock: Clock, threads: int) -> Found:
+    """In the other process: fit a candidate."""
+    torch.set_num_threads(threads)
     race = Race(texts, folder, clock)
     with contextlib.suppress(OutOfTime):
         FIT[name](race)

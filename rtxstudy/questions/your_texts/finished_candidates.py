@@ -67,7 +67,8 @@ def find(results: Path, key: str) -> Entry | None:
         record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         answers = load_file(folder / "answers.safetensors")
         run, plan = record.pop("run"), Plan(**record.pop("plan"))
-        return Entry(**record, **answers, plan=plan, folder=folder / "classifier", run=run and results.parent / run)
+        entry = Entry(**record, **answers, plan=plan, folder=folder / "classifier", run=run and results.parent / run)
+        return entry if any((entry.run or entry.folder).iterdir()) else None
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import json
 import shlex
@@ -110,7 +111,7 @@ def hand_over(texts: Texts, chosen: Chosen, out: Path, rows_file: Path, place: s
             shutil.copytree(run, aside, dirs_exist_ok=True)
             model = chosen.classifier.model
             if bert.architecture(model.config) is not None:
-                bert.write(model.to("cpu"), texts.label_names, aside)  # so that transformers opens it, too
+                bert.write(copy.deepcopy(model).to("cpu"), texts.label_names, aside)  # so that transformers opens it, too
         calibrates = texts.rows("train") if texts.cross_validated else texts.judged
         kept_rows = np.concatenate([calibrates, texts.rows("test")])
         split = np.repeat(["validation", "test"], [len(calibrates), len(kept_rows) - len(calibrates)])

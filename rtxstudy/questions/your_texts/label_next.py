@@ -89,8 +89,12 @@ def choose(p: np.ndarray, vectors: np.ndarray, most: int = MOST) -> np.ndarray:
 
 
 def vectors(texts: list[str]) -> np.ndarray:
-    """(texts, width): counted words, reduced to their main directions."""
-    counted = TfidfVectorizer(token_pattern=WORD, sublinear_tf=True, min_df=1, dtype=np.float32).fit_transform(texts)
+    """(texts, width): counted words, reduced to their main directions; zeros where no text has a word."""
+    counter = TfidfVectorizer(token_pattern=WORD, sublinear_tf=True, min_df=1, dtype=np.float32)
+    try:
+        counted = counter.fit_transform(texts)
+    except ValueError:  # no text has a word
+        return np.zeros((len(texts), 1), np.float32)
     width = min(WIDTH, min(counted.shape) - 1)
     with threadpool_limits(1):
         return counted.toarray() if width < 2 else TruncatedSVD(width, random_state=0).fit_transform(counted)

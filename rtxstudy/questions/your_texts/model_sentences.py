@@ -52,7 +52,7 @@ def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
         higher_cascade = "cascade" in rows.index and rows.loc["cascade", "score"] > row["score"]
         but = " but the cascade, which is not shown to be better" if higher_cascade else ""
         above = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (table["score"] > row["score"])]
-        no_other = f"No other model within the limits{but} has a higher {by} on the validation texts."
+        no_other = f"No other model within the limits{but} has a higher {by} on the texts by which models are chosen."
         parts.append(f"{no_other if above.empty else _by_chance(above.iloc[0], row, answer)} {_smaller(table, answer)}".strip())
     parts += [_floor(answer), *_cheaper(table, answer), *_cascade(rows, answer), *_unsettled(table, answer, margin)]
     return parts + _not_learned(table, answer)
@@ -72,11 +72,11 @@ def _take(row: pd.Series, answer: Answer) -> str:
 
 
 def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
-    """Why a model is not taken whose score on few validation texts is higher."""
+    """Why a model is not taken whose score on few texts is higher."""
     return (
-        f"On the {answer.n_judged:,} validation texts, **{above['model']}** has a {answer.judged_by} of {above['score']:.3f} and "
-        f"**{answer.take}** of {row['score']:.3f}. The difference is less than a standard error, so it may be chance. On public "
-        f"files of about this size and length **{answer.take}** was better, so it is taken."
+        f"On the {answer.n_judged:,} texts by which models are chosen, **{above['model']}** has a {answer.judged_by} of "
+        f"{above['score']:.3f} and **{answer.take}** of {row['score']:.3f}. The difference is less than a standard error, so it "
+        f"may be chance. On public files of about this size and length **{answer.take}** was better, so it is taken."
     )
 
 
@@ -125,7 +125,7 @@ def _shortened(answer: Answer) -> list[str]:
     """The models that read all texts, but shorter or less often, because the time was short."""
     if not answer.shortened:
         return []
-    named = "; ".join(f"**{name}** read {way}" for name, way in answer.shortened.items())
+    named = "; ".join(f"**{name}** was trained with {way}" for name, way in answer.shortened.items())
     return [f"To fit all training texts into the time, {named}."]
 
 
@@ -202,7 +202,7 @@ def _unsettled(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     more = max(10, math.ceil(needed / 10**digits) * 10**digits)
     amount = f"About {int(more):,} more" if more <= MANY_TIMES * answer.n_labelled else "Many times more"
     return [
-        f"**{row['model']}** is smaller. {answer.n_judged:,} validation texts are too few to tell whether it loses less than "
+        f"**{row['model']}** is smaller. {answer.n_judged:,} texts are too few to tell whether it loses less than "
         f"{margin_points(margin)} (measured {signed(row['behind'])} points, "
         f"{interval(row['behind_low'], row['behind_high'])}). {amount} labelled texts would tell."
     ]

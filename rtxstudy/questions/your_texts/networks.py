@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,14 +75,12 @@ class Training:
         spec: the run
         data: the folder of its prepared data
         runs: the store
-        rows: how many training rows there are
         answered: the splits whose texts the network answers in the end
     """
 
     spec: RunSpec
     data: Path
     runs: Path
-    rows: int
     answered: tuple[str, ...]
 
 
@@ -93,18 +91,14 @@ class Learnt:
     Attributes:
         run: the folder of the run
         settings: how its network is opened: the further arguments of ``Network.load``
-        rows: how many training rows there were
         answers: of each answered split the probabilities (rows, labels)
         seconds: of the training, whenever that was
-        spent: seconds until the network was open; few where the run was in the store
     """
 
     run: Path
     settings: dict[str, Any]
-    rows: int
     answers: dict[str, np.ndarray]
     seconds: float
-    spent: float
 
 
 def training(
@@ -119,10 +113,12 @@ def training(
     tokenizer = candidate.model if candidate.pretrained else "wordpiece"
     data = prepare(texts, rows, tokenizer, plan.max_length, folder / "data")
     recipe = candidate.recipe(plan, texts.unbalanced)
+    if texts.cross_validated and not candidate.pretrained:  # the rows that would end it are scored, or learned from
+        recipe = dataclasses.replace(recipe, patience=None, keep="last")
     spec = RunSpec(
         candidate.model, data.spec, recipe, threads=plan.threads, conversion=dict(candidate.conversion)
     )
-    return Training(spec, data.folder, folder / "runs", len(rows["train"]), answered)
+    return Training(spec, data.folder, folder / "runs", answered)
 
 
 def train(training: Training, report: Callable[[str], None]) -> Learnt:
@@ -130,16 +126,15 @@ def train(training: Training, report: Callable[[str], None]) -> Learnt:
 
     report: is called with lines of progress, and may raise to stop the training, which can then go on.
     """
-    begun = time.monotonic()
     data = read(training.data, training.spec.data)
     if data is None:
         raise InputError(f"The prepared data in {training.data} are not whole; delete the folder and start again.")
     run = train_run(training.spec, training.runs, report, data=data)
     assert run.path is not None
     settings = {"max_length": training.spec.data.max_length, "precision": training.spec.recipe.precision}
-    network, spent = Network.load(run.path, **settings), time.monotonic() - begun
+    network = Network.load(run.path, **settings)
     answers = {"test": archive.answers(run)}
     with training_threads(training.spec.threads):
         for split in set(training.answered) - {"test"}:
             answers[split] = network.probabilities(data.texts(split))
-    return Learnt(run.path, settings, training.rows, answers, run.metrics["train_seconds"], spent)
+    return Learnt(run.path, settings, answers, run.metrics["train_seconds"])

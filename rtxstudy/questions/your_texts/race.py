@@ -87,9 +87,10 @@ def run(
         except KeyboardInterrupt:  # in JupyterLab
             race.clock.ended = "asked"
             race.clock.stop_file.touch()
+        turns.take_finished()
         race.quiet = cluster is None or cluster.idle()
     race.clock.stop_file.unlink(missing_ok=True)  # the wish is met, and a later call goes on
-    why = "A stop was asked for before." if race.clock.ended == "asked" else "The minutes were over."
+    why = "The comparison was stopped before its turn." if race.clock.ended == "asked" else "The minutes were over."
     for candidate in CANDIDATES:
         if candidate.name not in race.entries and candidate.name not in race.left_out:
             race.leave_out(candidate.name, why, late=True)
@@ -173,6 +174,17 @@ class Turns:
             self.race.leave_out(candidate.name, str(error))
         return plan
 
+    def take_finished(self) -> None:
+        """Add the candidates that an earlier call has finished, and to whose turn this one did not come."""
+        race, rows = self.race, len(self.race.train)
+        for candidate in CANDIDATES:
+            if candidate.name in race.entries or (candidate.name in race.left_out and candidate.name not in race.late):
+                continue
+            begun = [*race.begun(candidate), Plan(rows)]
+            finished = [plan for plan in begun if race.find(candidate, plan) is not None]
+            if finished:
+                self.train_by(candidate, min(finished, key=lambda plan: plans.loss(plan, candidate, rows, self.estimate)))
+
     def outlook(self) -> Outlook | None:
         """What more minutes are expected to bring, where the favourite was not trained whole."""
         race, name, rows = self.race, self.favourite, len(self.race.train)
@@ -238,7 +250,7 @@ class Turns:
                 late=True,
             )
             return None
-        if chosen not in begun:
+        if chosen not in begun and candidate.kind == "network":
             chosen = dataclasses.replace(chosen, threads=torch.get_num_threads())
         race.begin(candidate, chosen)
         return chosen
@@ -249,6 +261,7 @@ class Turns:
         """Train a candidate by a plan and keep it. What is kept already is found."""
         race, texts = self.race, self.texts
         race.left_out.pop(candidate.name, None)
+        race.late.discard(candidate.name)
         if candidate.kind == "tuned":
             with_pairs(race, plan)
             return
@@ -314,10 +327,9 @@ class Turns:
         """All networks at the same time: those for whose trainings the workers have time, the most promising first."""
         race, workers = self.race, self.cluster.workers
         busy, pairs = [0.0] * workers, []  # seconds of each worker
-        for candidate in waiting:
-            if candidate.kind == "tuned":
-                self.turn(candidate, NEXT_SHARE * race.clock.left)
-                continue
+        for candidate in [one for one in waiting if one.kind == "tuned"]:  # here, before the workers' time is planned
+            self.turn(candidate, NEXT_SHARE * race.clock.left)
+        for candidate in [one for one in waiting if one.kind == "network"]:
             rounds = -(-self.trainings // workers)  # of a candidate on workers that have nothing else to do
             plan = self.plan(candidate, (race.clock.left - busy[0]) / rounds * self.trainings)
             if plan is None:
@@ -336,6 +348,8 @@ class Turns:
             except InputError as error:
                 race.leave_out(candidate.name, str(error))
         race.clock.check()
+        if again := self.refuted([]):
+            self.on_cluster([NAMED[name] for name in again])
 
     def trainings_of(
         self, pairs: list[tuple[Candidate, Plan]]

@@ -64,15 +64,21 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, sentences: list[str
             continue
         raw = table[column].astype(str)
         if cut := int((raw.str.len() > LONGEST).sum()):
-            sentences.append(f"{cut:,} texts are longer than {LONGEST:,} characters; only the beginning is compared.")
+            many = "1 text is" if cut == 1 else f"{cut:,} texts are"
+            sentences.append(f"{many} longer than {LONGEST:,} characters; only the beginning is compared.")
         fields |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
     rows = pd.DataFrame(fields | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
-    empty = np.any([rows[kind].map(blank) for kind in RAW if kind in rows], axis=0)
-    unlabelled = (rows["name"] == "").to_numpy()
-    for mask, column, option in ((empty, columns.text, "--text-column"), (unlabelled, columns.label, "--label-column")):
+    blank_texts = {kind: rows[kind].map(blank).to_numpy(bool) for kind in RAW if kind in rows}
+    empty, unlabelled = np.any(list(blank_texts.values()), axis=0), (rows["name"] == "").to_numpy()
+    for mask, what, column, option in (
+        (blank_texts["text"], "texts", columns.text, "--text-column"),
+        (blank_texts.get(PAIR, np.zeros(1, bool)), "second texts", columns.pair, "--text-pair-column"),
+        (unlabelled, "labels", columns.label, "--label-column"),
+    ):
         if mask.all():
-            what = "All texts" if option == "--text-column" else "All labels"
-            raise InputError(f"{what} in the column '{shortened(column)}' of {name} are empty; name another with {option}.")
+            raise InputError(f"All {what} in the column '{shortened(column)}' of {name} are empty; name another with {option}.")
+    if empty.all():
+        raise InputError(f"No row of {name} has both a text and a second text; name other columns.")
     for mask, what in ((empty, "text"), (unlabelled & ~empty, "label")):
         if count := int(mask.sum()):
             verb = ("row has", "is") if count == 1 else ("rows have", "are")
@@ -116,7 +122,8 @@ def with_test(
     sentences += [sentence] * bool(sentence)
     more = usable(table, columns, name, sentences)
     if count := int(more["name"].isin(rare).sum()):
-        sentences.append(f"{count:,} rows of {name} have a label that was left out, so they are left out too.")
+        many = f"1 row of {name} has" if count == 1 else f"{count:,} rows of {name} have"
+        sentences.append(f"{many} a label that was left out, and {'is' if count == 1 else 'are'} left out too.")
         more = more[~more["name"].isin(rare)]
     unknown = more.loc[~more["name"].isin(rows["name"]), "name"].value_counts()
     if len(unknown):

@@ -58,11 +58,12 @@ def split(group: np.ndarray, numbers: np.ndarray, splits: np.ndarray | None = No
             where[judged_rows] = "validation"
     judged = "validation" if (where == "validation").any() else "train"
     for name in ("train", "test", judged):
-        many = len(np.unique(group[where == name]))
-        if many < (1 if name == "train" != judged else FEWEST_GROUPS):
+        many, least = len(np.unique(group[where == name])), 1 if name == "train" != judged else FEWEST_GROUPS
+        if many < least:
             raise InputError(
                 f"{len(numbers):,} rows in {len(np.unique(group)):,} groups of texts that stay together are too few: the {name} "
-                f"split would hold {many}, and {FEWEST_GROUPS} are needed; give more, or name no --group-column."
+                f"split would hold {many}, and {least} {'is' if least == 1 else 'are'} needed. Give more texts that are unlike "
+                "the others, or leave out --group-column or --split-column where you gave it."
             )
     return where
 

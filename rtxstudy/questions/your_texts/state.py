@@ -89,7 +89,7 @@ class Race(Found):
         self.entries[entry.name] = entry
         by, many = "macro-F1" if self.texts.unbalanced else "accuracy", len(self.texts.judged)
         reached = self.score(entry.judged, self.texts.judged)
-        self.clock.announce(f"{entry.name:22} {reached:.3f} {by} on the {many:,} validation texts")
+        self.clock.announce(f"{entry.name:22} {reached:.3f} {by} on {many:,} held-out texts")
 
     def add(self, other: Found) -> None:
         """Add what another process has found."""

@@ -108,7 +108,7 @@ def _without_floor(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 @styled
 def learning_curve(table: pd.DataFrame, name: str = "accuracy", title: str = "Would more labels help?") -> Figure:
-    """The score on the validation texts, against the number of training texts: one line per model.
+    """The score on texts that were held out, against the number of training texts: one line per model.
 
     ``table``: ``model``, ``rows``, ``score``. Raises ``InputError`` for a missing column or an empty table.
     """
@@ -120,7 +120,7 @@ def learning_curve(table: pd.DataFrame, name: str = "accuracy", title: str = "Wo
         ends.append((part["score"].iloc[-1], model, ink(colour(model))))
     if wide(table["rows"], 3):
         logarithmic(ax.xaxis)
-    ax.set(xlabel="training texts", ylabel=f"{name} on the validation texts (%)")
+    ax.set(xlabel="training texts", ylabel=f"{name} on held-out texts (%)")
     ax.yaxis.set_major_formatter(Percent())
     grid(ax, "y")
     ax.margins(0.06, 0.1)

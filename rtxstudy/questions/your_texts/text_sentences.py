@@ -125,6 +125,6 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "length": _length,
     "word": _word,
     "id": lambda row: (
-        f"**An identifier.** The column {plain(str(row['what']))} has another value in every row. It is not read."
+        f"**An identifier.** The column {plain(str(row['what']))} has another value in nearly every row. No model reads it."
     ),
 }

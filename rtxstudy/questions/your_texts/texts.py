@@ -183,7 +183,8 @@ def _split(data: pd.DataFrame, named: Columns, name: str, sentences: list[str], 
     if count := int((where == "").sum()):
         sentences.append(
             f"{count:,} training or validation {'row was' if count == 1 else 'rows were'} left out, because "
-            f"{'its text is nearly that' if count == 1 else 'their texts are nearly those'} of a test row."
+            f"{'it stays' if count == 1 else 'they stay'} together with a row of another split: the texts are nearly the same"
+            f"{', or of one group' if named.group is not None else ''}."
         )
     table = table[where != ""].reset_index(drop=True)
     lacking = set(range(len(names))) - set(table.loc[table["split"] == "train", "label"])
