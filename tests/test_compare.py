@@ -6,10 +6,13 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,10 +23,11 @@ import pytest
 import torch
 from in_process import rtx
 from near import assert_near
+from safetensors.numpy import load_file
 from sklearn.metrics import f1_score
 from transformers import PreTrainedTokenizerFast
 
-from rtx import archive, use
+from rtx import archive, drift, use
 from rtx.classifiers import linear, words
 from rtx.classifiers.encoders import Frozen, Static
 from rtx.classifiers.folder import Classifier
@@ -468,6 +472,8 @@ def test_a_network_on_pairs_is_trained_once_and_then_found(
     again = race.run(found, tmp_path / "kept", 5)
     for name, was in first.entries.items():
         np.testing.assert_array_equal(was.judged, again.entries[name].judged)
+    in_no_time = race.run(found, tmp_path / "kept", 0)  # to its turn this call does not come
+    assert in_no_time.entries.keys() == first.entries.keys() and not in_no_time.not_tried
     network = again.entries[one_network.name]
     assert_near(network.open().probabilities(found.texts(found.rows("test"))), network.test)
     assert {WORDS, one_network.name} == set(first.curve["model"])
@@ -518,6 +524,11 @@ def test_few_rows_are_cross_validated_by_networks_too(
     np.testing.assert_allclose(found.judged.sum(axis=1), 1, atol=1e-5)
     own = found.open().probabilities(done.texts.texts(judged))  # of the model that has seen them
     assert np.abs(own - found.judged).max() > 1e-3
+    for made in (tmp_path / "kept/runs").glob("*/spec.json"):  # nothing ends on rows that are scored, or learned from
+        used = json.loads(made.read_text())["recipe"]
+        assert used["patience"] is None and used["keep"] == "last"
+    shutil.rmtree(found.run)
+    assert done.find(one_network, found.plan) is None  # a record without its weights is damaged
 
 
 def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch) -> None:
@@ -645,6 +656,26 @@ def test_another_process_fits_what_this_one_would(csv, tmp_path: Path, no_hub: N
     np.testing.assert_array_equal(here.entries[WORDS].judged, there.entries[WORDS].judged)
     counted = [raced.curve.query("model == @WORDS").reset_index(drop=True) for raced in (here, there)]
     pd.testing.assert_frame_equal(*counted)
+
+
+def test_a_process_that_was_killed_costs_its_own_candidate_alone(csv, tmp_path: Path, no_hub: None, monkeypatch) -> None:
+    raced, pools = race.run(opened(csv, told(560)), tmp_path / "kept", 0), []
+
+    def workers(*_: object) -> SimpleNamespace:
+        ended: Future = Future()
+        ended.set_exception([BrokenProcessPool(), InputError("No weights.")][len(pools)])
+        pools.append(SimpleNamespace(submit=lambda *_: ended))
+        return pools[-1]
+
+    monkeypatch.setattr(beside, "workers", workers)
+    with training_threads(2):
+        other = beside.Beside(raced)
+        for name in (WORDS, STATIC):
+            other.fit(name, beside.WORTH)
+            assert torch.get_num_threads() == 1
+        other.finish()
+        assert torch.get_num_threads() == 2
+    assert len(pools) == 2 and "memory ran out" in raced.left_out[WORDS] and raced.left_out[STATIC] == "No weights."
 
 
 def test_networks_from_nothing_get_their_turn_where_minilm_is_below_counting_words(
@@ -780,6 +811,9 @@ def test_texts_that_drift_are_told_from_those_that_do_not(csv, tmp_path: Path) -
     for table, drifted, says in ((later, False, "are like those"), (changed, True, longer)):
         done = rtx("evaluate", model, csv(table, "later.csv"), "--json")
         assert json.loads(done.stdout)["drift"]["drifted"] is drifted and says in done.stderr, done.stderr
+    in_order = [f"{label} {'word ' * n}" for label, n in (("short", 1), ("long", 9)) for _ in range(drift.MOST_TEXTS)]
+    drift.write(tmp_path, in_order, in_order, np.full((len(in_order), 2), 0.5))
+    assert set(load_file(tmp_path / drift.FILE)["length"].tolist()) == {2, 10}  # of both ends of the file
     few = rtx("evaluate", model, csv(later.head(20), "later.csv"), "--json")
     assert "drift" not in json.loads(few.stdout) and "drifted" not in few.stderr
 
@@ -804,6 +838,7 @@ def test_the_texts_to_label_next_are_unsure_and_unlike(csv) -> None:
     assert (picked < 200).all() and set(picked % 10) == set(range(10)) and len(set(picked)) == many
     with pytest.raises(InputError, match="is labelled already"):
         label_next.unlabelled(found, csv(told(600).head(5), "old.csv"))
+    assert not label_next.vectors(["🙂", "🙁 !"]).any()  # texts without a word are alike
 
 
 # ---------------------------------------- large files and bad input

@@ -19,7 +19,7 @@ from rtxlib.atomic import replacing, replacing_folder
 from rtxlib.runs.store import hashed
 from rtxstudy.questions.your_texts.candidates import Plan
 
-GENERATION = 3  # raise it when a change of the code changes a candidate
+GENERATION = 4  # raise it when a change of the code changes a candidate
 
 
 @dataclass(frozen=True)
