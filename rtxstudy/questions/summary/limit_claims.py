@@ -77,7 +77,7 @@ def of_parts(parts: pd.DataFrame) -> list[Claim]:
         claim(
             "- Some data are a part of the published ones: {told}.",
             holds=len(parts) > 0,
-            told=listed([f"{short(one.data)}: {one.note}" for one in parts.itertuples()]) or None,
+            told=listed(list(dict.fromkeys(short(data) for data in parts["data"]))) or None,
         )
     ]
 
