@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -252,6 +253,21 @@ def ran(tmp_path_factory: pytest.TempPathFactory, decoy: Path) -> tuple[dict[str
         outcomes = notebooks.run(names, "smoke", given, out, folder=folder, timeout=3, stream=stream, **told)
         assert not {"RTX_NO_TRAINING", "RTX_EXECUTOR"} & set(os.environ)
     return {outcome.name: outcome for outcome in outcomes}, out, stream
+
+
+def test_a_kernel_that_dies_before_its_first_cell_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "01_fine", OK)
+    started, execute = [], papermill.execute_notebook
+
+    def first_dies(*given: object, **more: object) -> object:
+        started.append(given)
+        if len(started) == 1:
+            raise RuntimeError("Kernel died before replying to kernel_info")
+        return execute(*given, **more)
+
+    monkeypatch.setattr(papermill, "execute_notebook", first_dies)
+    (outcome,) = notebooks.run(["01"], "smoke", {}, tmp_path / "out", folder=tmp_path, training=False, stream=io.StringIO())
+    assert (outcome.status, len(started)) == ("done", 2), outcome.error
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,8 @@ def execute(
     partial = (out / "notebooks" / f".{name}.{mark()}.part.ipynb").resolve()  # two reports may share a folder
     started = time.monotonic()
     status, error = "done", _run(source, partial, parameters, timeout, watch)
+    if error and watch.cell == 0 and not stopping.is_set():  # before its first cell, as when another process takes its port
+        error = _run(source, partial, parameters, timeout, watch)
     if error:
         status, error = ("interrupted", f"cell {watch.cell}") if stopping.is_set() else ("failed", error)
     seconds = round(time.monotonic() - started, 3)
