@@ -42,6 +42,7 @@ class Frozen:
     tokenizer: PreTrainedTokenizerFast
     linear: Linear
     max_length: int
+    precision: str = "auto"  # of the encoder's products; an exported graph is checked against "fp32"
 
     @property
     def labels(self) -> int:
@@ -55,7 +56,7 @@ class Frozen:
         ids, offsets = encode(texts, self.tokenizer, self.max_length)
         tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64))
         device = pick_device()
-        precision = pick_precision("auto", device)
+        precision = pick_precision(self.precision, device)
         return embed_tokens(tokens, self.encoder, self.tokenizer.pad_token_id, device, precision=precision)
 
     def probabilities(self, texts: Sequence[Text]) -> np.ndarray:
