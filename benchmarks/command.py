@@ -93,8 +93,8 @@ def _predict(rtx: str, rounds: int) -> Iterator[Row]:
                 return seconds(lambda: call(*words[name]))
 
         ways = {name: partial(way, name) for name in words}
-        for way in ways.values():
-            way()
+        for warm in ways.values():
+            warm()
         taken = {name: Taken.of(times, max(peaks[name])) for name, times in take_turns(ways, 2 * rounds + 1).items()}
         call(rtx, "export", run)
         graph = _timed(lambda: call(rtx, "predict", run, TEXT), 2 * rounds + 1)

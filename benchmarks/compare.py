@@ -120,12 +120,11 @@ def verdicts(rows: list[dict[str, Any]]) -> list[str]:
         sentences.append(f"{where}: {gain} beside {best}, the best of the others (aim {word}).")
         if "setfit" in by_tool:
             ours, setfit = by_tool["ours"], by_tool["setfit"]
-            lost = 100 * (ours["eight_bits"]["accuracy"] - ours["accuracy"]) if ours["eight_bits"] else 0.0
-            for way, one, change in (("", ours, 0.0), (" in eight bits", ours["eight_bits"], lost)):
+            for way, one in (("", ours), (" in eight bits", ours["eight_bits"])):
                 if one is None:
                     continue
                 ratio = one["texts_per_second"] / setfit["texts_per_second"]
-                gain = statistics.mean(_gains(ours, setfit)) + change
+                gain = statistics.mean(_gains(ours, setfit)) + 100 * (one["accuracy"] - ours["accuracy"])
                 word = "met" if ratio >= FEW_FASTER and gain >= -100 * POINTS_BEHIND else "missed"
                 sentences.append(
                     f"{where}{way}: labels {ratio:.1f} times as many texts a second as SetFit, {gain:+.1f} points beside it (aim "

@@ -10,6 +10,7 @@ from torch import Tensor
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import check_length
 from rtxlib.models.seq2seq import EncoderDecoder
+from rtxlib.training.device import evaluating
 
 
 class Hypothesis(NamedTuple):
@@ -58,13 +59,8 @@ def decode(
     if length_penalty < 0:
         raise InputError(f"length_penalty must not be negative, as {length_penalty} is; 0 leaves lengths unweighted.")
     check_length(max_new_tokens, model.config)
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
+    with evaluating(model):
         return _search(model, input_ids, attention_mask, bos_id, eos_id, beams, max_new_tokens, length_penalty)
-    finally:
-        for module, mode in modes:  # each separately: a frozen part may be in evaluation mode while the rest trains
-            module.training = mode
 
 
 def _search(

@@ -15,7 +15,7 @@ from rtxlib.data.tokenization import cut_texts, encode
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
 from rtxlib.models.kernels import prepacked
-from rtxlib.training.device import autocast, moved, pick_device
+from rtxlib.training.device import autocast, evaluating, moved, pick_device
 from rtxlib.training.predict import fitting_batches
 
 
@@ -76,23 +76,18 @@ def embed_tokens(
     all texts) after each batch. precision: of matrix products, a key of :data:`rtxlib.training.device.DTYPES`.
     """
     embeddings = np.empty((len(tokens), encoder.config.hidden_size), dtype=np.float32)
-    training = [module for module in encoder.modules() if module.training]
-    encoder.eval().to(device)  # moved here, because weights that are moved in inference mode cannot be trained later
+    encoder.to(device)  # moved here, because weights that are moved in inference mode cannot be trained later
     groups = fitting_batches(tokens.lengths, device)
     done = 0
     packed = prepacked(encoder) if len(groups) > 1 else nullcontext()
-    try:
-        with torch.inference_mode(), autocast(precision, device), packed:
-            for index in reversed(groups):  # longest first, so that a batch too large for memory fails at once
-                batch = moved(collate(tokens, index, pad_id), device)
-                states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))
-                embeddings[index] = states.float().cpu().numpy()
-                done += len(index)
-                if report is not None:
-                    report(done, len(tokens))
-    finally:
-        for module in training:
-            module.training = True
+    with evaluating(encoder), torch.inference_mode(), autocast(precision, device), packed:
+        for index in reversed(groups):  # longest first, so that a batch too large for memory fails at once
+            batch = moved(collate(tokens, index, pad_id), device)
+            states = encoder.embed(batch["input_ids"], batch.get("attention_mask"))
+            embeddings[index] = states.float().cpu().numpy()
+            done += len(index)
+            if report is not None:
+                report(done, len(tokens))
     return embeddings
 
 

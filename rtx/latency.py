@@ -11,7 +11,7 @@ import torch
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import EncoderBase
 from rtxlib.models.kernels import prepacked
-from rtxlib.training.device import autocast
+from rtxlib.training.device import autocast, evaluating
 
 Batch = dict[str, torch.Tensor | None]
 EVALUATION_TOKENS = 8192  # padded tokens of a full batch; the widest model here then needs less than a gigabyte
@@ -62,17 +62,13 @@ def latency(
         wait()
         return 1000 * (time.perf_counter() - start)
 
-    was_training = model.training
-    model.to(device).eval()
-    try:
-        with torch.inference_mode(), autocast(precision, device), prepacked(model):
-            for batches in held:
-                for batch in [*batches, *batches[:1] * _WARM_UP]:
-                    timed(batch)
-            ones = [timed(batch) for _ in range(rounds) for batch in held[0]]
-            full = [sum(timed(batch) for batch in held[1]) for _ in range(rounds)]
-    finally:
-        model.train(was_training)
+    model.to(device)
+    with evaluating(model), torch.inference_mode(), autocast(precision, device), prepacked(model):
+        for batches in held:
+            for batch in [*batches, *batches[:1] * _WARM_UP]:
+                timed(batch)
+        ones = [timed(batch) for _ in range(rounds) for batch in held[0]]
+        full = [sum(timed(batch) for batch in held[1]) for _ in range(rounds)]
     rows = sum(len(batch["input_ids"]) for batch in saturated)
     return {
         "ms_median": float(np.median(ones)),

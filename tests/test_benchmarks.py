@@ -60,13 +60,15 @@ def test_two_ways_take_turns_in_changing_order() -> None:
     assert calls == ["peer", "ours", "ours", "peer"] and found == {"ours": [2, 3], "peer": [1, 4]}
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").is_file(), reason="only Linux tells a process its peak")
 def test_memory_is_the_most_that_a_way_or_a_command_held() -> None:
     ways = '{"ours": lambda: float(len(b"x" * 200_000_000)), "other": lambda: 0.0}'
     code = f"from benchmarks import measure; held = measure.take_turns({ways}, 1); print(held['ours'].mb, held['other'].mb)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # what ours frees may stay
-    large, small = map(float, done.stdout.split())
-    assert small + 150 < large < small + 250
+    if sys.platform == "linux":
+        large, small = map(float, done.stdout.split())
+        assert small + 150 < large < small + 250
+    else:  # only Linux tells a process its peak
+        assert done.stdout.split() == ["None", "None"]
     held = measure.take_turns({"ours": lambda: 1.0, "other": lambda: 1.0}, 2)
     found = measure.row("a", held["ours"], held["other"], "ms", None, (), "")
     assert (found.ours_mb, found.peer_mb) == (held["ours"].mb, held["other"].mb)

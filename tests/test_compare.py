@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -661,13 +662,16 @@ def test_another_process_fits_what_this_one_would(csv, tmp_path: Path, no_hub: N
 def test_a_process_that_was_killed_costs_its_own_candidate_alone(csv, tmp_path: Path, no_hub: None, monkeypatch) -> None:
     raced, pools = race.run(opened(csv, told(560)), tmp_path / "kept", 0), []
 
-    def workers(*_: object) -> SimpleNamespace:
-        ended: Future = Future()
-        ended.set_exception([BrokenProcessPool(), InputError("No weights.")][len(pools)])
-        pools.append(SimpleNamespace(submit=lambda *_: ended))
-        return pools[-1]
+    def no_weights(_: object) -> None:
+        raise InputError("No weights.")
 
-    monkeypatch.setattr(beside, "workers", workers)
+    def submit(work: Callable, *given: object) -> Future:
+        ended: Future = Future()
+        ended.set_exception(BrokenProcessPool()) if len(pools) == 1 else ended.set_result(work(*given))
+        return ended
+
+    monkeypatch.setattr(beside, "workers", lambda *_: pools.append(SimpleNamespace(submit=submit)) or pools[-1])
+    monkeypatch.setitem(beside.FIT, STATIC, no_weights)
     with training_threads(2):
         other = beside.Beside(raced)
         for name in (WORDS, STATIC):

@@ -255,15 +255,9 @@ def packed_view(config: ModelConfig, offsets: Sequence[int], device: torch.devic
         whole = min(inside) == longest
         real = torch.arange(longest) < torch.tensor(inside)[:, None]  # (texts, length); here, because a GPU would be waited for
         places = None if whole else real.flatten().nonzero().squeeze(1).to(device, non_blocking=True)
-        groups.append(
-            Group(
-                starts=tuple(offsets[first : last + 1]),
-                tokens=offsets[last + 1] - offsets[first],
-                places=places,
-                length=longest,
-                view=self_attention_view(config, longest, None if whole else real.to(device, non_blocking=True), device, local),
-            )
-        )
+        view = self_attention_view(config, longest, None if whole else real.to(device, non_blocking=True), device, local)
+        starts, tokens = tuple(offsets[first : last + 1]), offsets[last + 1] - offsets[first]
+        groups.append(Group(starts=starts, tokens=tokens, places=places, length=longest, view=view))
         first = last + 1
     return View(groups=tuple(groups))
 

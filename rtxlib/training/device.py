@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rtxlib.errors import InputError
 from rtxlib.memory import release_freed_memory
@@ -29,6 +29,18 @@ def training_threads(number: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(before)
         release_freed_memory()
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """The model is in evaluation mode in the block. Afterwards each module has its own mode again: a frozen one stays in it."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def device_name(device: torch.device) -> str:

@@ -11,7 +11,7 @@ from torch import nn
 
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.models.kernels import prepacked
-from rtxlib.training.device import autocast, moved
+from rtxlib.training.device import autocast, evaluating, moved
 
 # Padded tokens of a batch when nothing is learned. A thread of a CPU is fastest with few: its part of a layer's output then stays
 # in its cache, and few texts are nearly of one length. A GPU needs many; its value is not tuned. The measurements are in LOG.md.
@@ -32,19 +32,13 @@ def predict_logits(
 
     way: further arguments of the model, such as ``recurrent_depth=2`` or ``early_exit=EarlyExit("confidence", 0.9)``.
     """
-    training = [module for module in model.modules() if module.training]
-    model.eval()
     logits = np.empty((len(tokens), model.config.num_labels), dtype=np.float32)
     groups, parts = fitting_batches(tokens.lengths, device), []
-    try:
-        with autocast(precision, device), prepacked(model) if len(groups) > 1 else nullcontext():
-            for index in groups:
-                batch = moved(collate(tokens, index, pad_id), device)
-                batch.pop("labels")
-                parts.append(model(**batch, **way).logits.float())
-    finally:
-        for module in training:  # each by itself: a frozen encoder is in evaluation mode while its head is trained
-            module.training = True
+    with evaluating(model), autocast(precision, device), prepacked(model) if len(groups) > 1 else nullcontext():
+        for index in groups:
+            batch = moved(collate(tokens, index, pad_id), device)
+            batch.pop("labels")
+            parts.append(model(**batch, **way).logits.float())
     if groups:  # copied once, because each copy waits for the GPU
         logits[np.concatenate(groups)] = torch.cat(parts).cpu().numpy()
     return logits

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rtxlib.data.batching import Tokens, batches, collate
 from rtxlib.models.heads import NOT_PREDICTED
-from rtxlib.training.device import autocast
+from rtxlib.training.device import autocast, evaluating
 from rtxlib.training.trainer import Trainer
 
 VALIDATION_ROWS = 64  # of a batch
@@ -55,14 +55,11 @@ class Pretrainer(Trainer):
     def validate(self) -> tuple[float, float]:
         """Mean loss (nats) and accuracy of the hidden tokens of the validation rows; the same tokens are hidden each time."""
         model, generator = self.model_to_keep(), torch.Generator().manual_seed(self.seed)
-        training = model.training
-        model.eval()
         loss, right, count = 0.0, 0, 0
-        with torch.inference_mode():
+        with evaluating(model), torch.inference_mode():
             for index in batches(self.validation.lengths, None, VALIDATION_ROWS, seed=None, epoch=0):
                 part, correct = self._loss(model, collate(self.validation, index, self.pad_id)["input_ids"], generator)
                 loss, right, count = loss + float(part), right + int(correct.sum()), count + len(correct)
-        model.train(training)
         return loss / max(count, 1), right / max(count, 1)
 
     def _loss(self, model: Any, ids: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:

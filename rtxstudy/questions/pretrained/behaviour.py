@@ -12,6 +12,7 @@ import torch
 from rtx.latency import Batch
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder
+from rtxlib.training.device import evaluating
 
 
 @contextmanager
@@ -19,13 +20,8 @@ def reading(encoder: Encoder) -> Iterator[None]:
     """Evaluation mode without gradients; the encoder's own mode is restored at the end."""
     if encoder.device.type == "meta":
         raise InputError("An encoder on the meta device has no weights to run; build it without, random ones will do.")
-    was_training = encoder.training
-    encoder.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        encoder.train(was_training)
+    with evaluating(encoder), torch.inference_mode():
+        yield
 
 
 def reach(encoder: Encoder, length: int) -> pd.DataFrame:

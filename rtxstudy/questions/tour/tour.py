@@ -21,6 +21,7 @@ from rtxlib.models.encoder import Encoder
 from rtxlib.models.kernels import rotate
 from rtxlib.models.layers import FeedForward, make_norm
 from rtxlib.models.presets import build
+from rtxlib.training.device import evaluating
 from rtxstudy.questions.gradients.gradients import pass_gradients
 
 SPREAD = "RoPE, over all pairs"
@@ -201,15 +202,13 @@ def norm_inputs(encoder: Encoder, batches: Sequence[Batch]) -> pd.DataFrame:
         measured.setdefault(names[module], []).append(torch.stack([shift, difference], dim=-1))
 
     hooks = [module.register_forward_pre_hook(note) for module in names]
-    was_training = encoder.training
-    encoder.eval()
     try:
-        for batch in batches:
-            ids, mask = batch["input_ids"], batch["attention_mask"]
-            real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
-            encoder(ids, mask)
+        with evaluating(encoder):
+            for batch in batches:
+                ids, mask = batch["input_ids"], batch["attention_mask"]
+                real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
+                encoder(ids, mask)
     finally:
-        encoder.train(was_training)
         for hook in hooks:
             hook.remove()
     rows = [(name, *torch.cat(calls).double().mean(dim=0).tolist()) for name, calls in measured.items()]

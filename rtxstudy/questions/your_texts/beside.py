@@ -39,16 +39,13 @@ class Beside:
     def fit(self, name: str, seconds: float) -> None:
         """Fit a candidate of about so many seconds: here and now, or in the other process if that is worth it."""
         if self.cores == 1 or seconds < WORTH:
-            try:
-                FIT[name](self.race)
-            except InputError as error:
-                self.race.leave_out(name, str(error))
+            _fit(name, self.race)
             return
         self.collect()
         if self.pool is None:
             self.pool = workers(1, __name__)
         clock = self.race.clock.for_another_process()
-        self.waiting[name] = self.pool.submit(_fit, name, self.race.texts, self.race.folder, clock, self.others)
+        self.waiting[name] = self.pool.submit(_fit_there, name, self.race.texts, self.race.folder, clock, self.others)
         self.share()
 
     def collect(self) -> None:
@@ -59,8 +56,6 @@ class Beside:
             del self.waiting[name]
             try:
                 self.race.add(future.result())
-            except InputError as error:
-                self.race.leave_out(name, str(error))
             except BrokenProcessPool:
                 self.race.leave_out(name, "Its process was ended from outside, most likely because memory ran out.")
                 self.pool = None  # the next candidate gets another
@@ -74,7 +69,7 @@ class Beside:
         """Wait for what is not finished. It ends when the time does."""
         for name, future in self.waiting.items():
             self.race.clock.progress(name, "not finished yet")
-            with contextlib.suppress(BrokenProcessPool, InputError):
+            with contextlib.suppress(BrokenProcessPool):
                 future.result()
         self.collect()
 
@@ -96,10 +91,18 @@ def beside(race: Race) -> Iterator[Beside]:
             other.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _fit(name: str, texts: Texts, folder: Path, clock: Clock, threads: int) -> Found:
+def _fit(name: str, race: Race) -> None:
+    """Fit a candidate. Where the machine or the data do not allow it, it is left out."""
+    try:
+        FIT[name](race)
+    except InputError as error:
+        race.leave_out(name, str(error))
+
+
+def _fit_there(name: str, texts: Texts, folder: Path, clock: Clock, threads: int) -> Found:
     """In the other process: fit a candidate."""
     torch.set_num_threads(threads)
     race = Race(texts, folder, clock)
     with contextlib.suppress(OutOfTime):
-        FIT[name](race)
+        _fit(name, race)
     return Found(race.entries, race.left_out, race.late, race.points)

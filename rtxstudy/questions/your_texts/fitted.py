@@ -13,7 +13,6 @@ from rtx.classifiers.folder import Classifier
 from rtx.classifiers.linear import Linear
 from rtx.classifiers.simple import Majority
 from rtxlib.data.tokenization import pretrained_tokenizer
-from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxstudy.questions.your_texts import finished_candidates
 from rtxstudy.questions.your_texts.candidates import (
@@ -51,11 +50,8 @@ def counting_words(race: Race) -> None:
     def counted(rows: np.ndarray) -> words.WordCounts:
         return words.fit(texts.texts(rows), texts.numbers(rows), len(texts.label_names), texts.unbalanced)
 
-    try:
-        fitted(race, NAMED[WORDS], counted)
-        learn(race, WORDS, len(race.train), lambda rows: counted(rows).probabilities(texts.texts(race.curve_judged)))
-    except InputError as error:
-        race.leave_out(WORDS, str(error))
+    fitted(race, NAMED[WORDS], counted)
+    learn(race, WORDS, len(race.train), lambda rows: counted(rows).probabilities(texts.texts(race.curve_judged)))
 
 
 def static_vectors(race: Race) -> None:

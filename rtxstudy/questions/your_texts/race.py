@@ -176,14 +176,12 @@ class Turns:
 
     def take_finished(self) -> None:
         """Add the candidates that an earlier call has finished, and to whose turn this one did not come."""
-        race, rows = self.race, len(self.race.train)
+        race = self.race
         for candidate in CANDIDATES:
             if candidate.name in race.entries or (candidate.name in race.left_out and candidate.name not in race.late):
                 continue
-            begun = [*race.begun(candidate), Plan(rows)]
-            finished = [plan for plan in begun if race.find(candidate, plan) is not None]
-            if finished:
-                self.train_by(candidate, min(finished, key=lambda plan: plans.loss(plan, candidate, rows, self.estimate)))
+            if finished := self.finished(candidate):
+                self.train_by(candidate, finished[0])
 
     def outlook(self) -> Outlook | None:
         """What more minutes are expected to bring, where the favourite was not trained whole."""
@@ -223,24 +221,27 @@ class Turns:
         """How often a candidate is trained: for each fold, and once on all rows."""
         return 1 + len(self.race.folds)
 
+    def loss(self, candidate: Candidate, plan: Plan) -> float:
+        """The score that a plan is expected to lose against the whole training on all rows."""
+        return plans.loss(plan, candidate, len(self.race.train), self.estimate)
+
+    def finished(self, candidate: Candidate) -> list[Plan]:
+        """The plans of a candidate whose trainings are finished, in this call or an earlier one, the best first."""
+        begun = dict.fromkeys([*self.race.begun(candidate), Plan(len(self.race.train))])
+        found = [plan for plan in begun if self.race.find(candidate, plan) is not None]
+        return sorted(found, key=lambda plan: self.loss(candidate, plan))
+
     def plan(self, candidate: Candidate, seconds: float) -> Plan | None:
         """What a candidate is trained by; None where it does not fit, and then the reason is noted.
 
         A finished training is taken unless a better one fits.
         """
-        race, rows = self.race, len(self.race.train)
-
-        def loss(plan: Plan) -> float:
-            return plans.loss(plan, candidate, rows, self.estimate)
-
-        begun = race.begun(candidate)
-        finished = [plan for plan in begun if race.find(candidate, plan) is not None]
+        race, rows, begun, finished = self.race, len(self.race.train), self.race.begun(candidate), self.finished(candidate)
         chosen = plans.choose(candidate, rows, seconds, self.trainings, self.estimate, set(begun) - set(finished))
-        best_finished = min(finished, key=loss, default=None)
         whole = plans.whole(candidate, rows)
-        if best_finished is not None and (chosen is None or loss(best_finished) - plans.ALIKE <= loss(chosen)):
-            chosen = best_finished
-        if chosen is None or loss(chosen) > plans.ALIKE:
+        if finished and (chosen is None or self.loss(candidate, finished[0]) - plans.ALIKE <= self.loss(candidate, chosen)):
+            chosen = finished[0]
+        if chosen is None or self.loss(candidate, chosen) > plans.ALIKE:
             race.needed[candidate.name] = self.estimate.seconds(candidate, whole, self.trainings)
         if chosen is None:
             minutes = max(1, round(race.needed[candidate.name] / 60))

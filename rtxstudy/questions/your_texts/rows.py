@@ -68,13 +68,14 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, sentences: list[str
             sentences.append(f"{many} longer than {LONGEST:,} characters; only the beginning is compared.")
         fields |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
     rows = pd.DataFrame(fields | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
-    blank_texts = {kind: rows[kind].map(blank).to_numpy(bool) for kind in RAW if kind in rows}
-    empty, unlabelled = np.any(list(blank_texts.values()), axis=0), (rows["name"] == "").to_numpy()
-    for mask, what, column, option in (
-        (blank_texts["text"], "texts", columns.text, "--text-column"),
-        (blank_texts.get(PAIR, np.zeros(1, bool)), "second texts", columns.pair, "--text-pair-column"),
-        (unlabelled, "labels", columns.label, "--label-column"),
-    ):
+    blanks = {kind: rows[kind].map(blank).to_numpy(bool) for kind in RAW if kind in rows}
+    empty, unlabelled = np.any(list(blanks.values()), axis=0), (rows["name"] == "").to_numpy()
+    for kind, mask in (blanks | {"name": unlabelled}).items():
+        what, column, option = {
+            "text": ("texts", columns.text, "--text-column"),
+            PAIR: ("second texts", columns.pair, "--text-pair-column"),
+            "name": ("labels", columns.label, "--label-column"),
+        }[kind]
         if mask.all():
             raise InputError(f"All {what} in the column '{shortened(column)}' of {name} are empty; name another with {option}.")
     if empty.all():
