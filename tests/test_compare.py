@@ -1124,6 +1124,15 @@ def test_the_threads_that_train_faster_are_taken(csv, hub: None, monkeypatch) ->
     assert known.speed == known.speeds[FINE_TUNED] != guessed and torch.get_num_threads() == before
 
 
+@pytest.mark.parametrize(("wrong", "told"), [(0.2, "matters more to you."), (0.02, "matters to you.")])
+def test_a_cheaper_model_is_told_with_what_it_costs_in_score(wrong: float, told: str) -> None:
+    found = judged({FINE_TUNED: 0.1, WORDS: wrong}, 400).table
+    cheap = found["model"] == WORDS
+    table = found.assign(ms=np.where(cheap, 0.1, 30.0), mb=np.where(cheap, 1.0, 90.0), test_score=np.where(cheap, 1 - wrong, 0.9))
+    said = model_sentences._cheaper(table, Answer(take=FINE_TUNED, n_test=400))[0]
+    assert said.startswith(f"A cheaper model is **{WORDS}**: accuracy {1 - wrong:.2f}, 0.1 ms") and said.endswith(told)
+
+
 def test_a_model_that_learned_nothing_is_never_recommended() -> None:
     found = judged({"standard-2x128": 0.5}, 400)
     answer = Answer(take=None, why=found.why, n_test=400, majority_score=0.5)

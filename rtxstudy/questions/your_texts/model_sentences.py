@@ -168,7 +168,7 @@ def _cheaper(table: pd.DataFrame, answer: Answer) -> list[str]:
     lower = row["test_score"] - choice["test_score"]
     gap = f"{higher(lower)} on the test texts" if abs(lower) >= 5e-4 else "the same on the test texts"
     gains = [what for what, cost in (("speed", "ms"), ("size", "mb")) if CHEAPER * row[cost] <= choice[cost]]
-    matters = f"if {' or '.join(gains)} matters {'more ' * (lower < 0)}to you"
+    matters = f"if {' or '.join(gains)} matters {'more ' if lower < 0 else ''}to you"
     return [
         f"A cheaper model is **{row['model']}**: {answer.judged_by} {score(row['test_score'], n)}, {milliseconds(row['ms'])} "
         f"for a text, {megabytes(row['mb'])}. That is {gap}. Take it {matters}."
