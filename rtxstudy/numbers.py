@@ -70,6 +70,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def milliseconds(value: float) -> str:
+    """A time: "0.52 ms", "51 ms"."""
+    return f"{value:.2g} ms" if value < 10 else f"{value:,.0f} ms"
+
+
 def megabytes(value: float) -> str:
     """A size in units of 10⁶ bytes: "91 MB", "3.5 MB", "<0.1 MB"."""
     digits = "<0.1" if value < 0.1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"

@@ -68,7 +68,17 @@ from rtxstudy.questions.your_texts import (
 )  # fmt: skip
 from rtxstudy.questions.your_texts import rows as compare_rows
 from rtxstudy.questions.your_texts.answer import Answer
-from rtxstudy.questions.your_texts.candidates import FINE_TUNED, MAJORITY, NAMED, STATIC, TUNED, WORDS, Candidate, Plan
+from rtxstudy.questions.your_texts.candidates import (
+    CASCADE,
+    FINE_TUNED,
+    MAJORITY,
+    NAMED,
+    STATIC,
+    TUNED,
+    WORDS,
+    Candidate,
+    Plan,
+)
 from rtxstudy.questions.your_texts.choice import Joined, Limits
 from rtxstudy.questions.your_texts.clock import Clock, OutOfTime
 from rtxstudy.questions.your_texts.comparison import Comparison, Options
@@ -502,7 +512,7 @@ def test_pairs_are_split_by_their_first_texts_and_handed_over(csv, tmp_path: Pat
     counted = words.fit(found.texts(rows), found.numbers(rows), 2)
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
     tested = counted.probabilities(found.texts(found.rows("test")))
-    chosen = hand_over.Chosen(WORDS, counted, None, tested, row, 3)
+    chosen = hand_over.Chosen(WORDS, counted, None, tested, row, 3, "counts words")
     made = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
     card = (made / store.CARD).read_text("utf-8")
     assert '"a first text" "a second text"' in card and "--text-column one --text-pair-column two" in card
@@ -645,6 +655,42 @@ def test_the_minutes_go_to_the_favourite_and_the_answer_says_what_more_would_bri
     assert one_network.name in longer.entries and longer.outlook is None and longer.ended == ""
 
 
+def test_a_favourite_is_the_network_that_public_files_expect_most_of(
+    csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch
+) -> None:
+    """Below counting words it is preferred to nothing; with ``--all`` what is expected most still comes first."""
+    found = opened(csv, told(560))
+    for expected, favourite in ((0.02, one_network.name), (-0.01, "")):
+        monkeypatch.setattr(prior, "expected", lambda *_, gain=expected: {one_network.name: gain, WORDS: 0.0, MAJORITY: -0.3})
+        assert race.run(found, tmp_path / "kept", 5).favourite == favourite
+    turned = []
+    monkeypatch.setattr(race, "CANDIDATES", candidates.CANDIDATES)
+    monkeypatch.setattr(race.Turns, "turn", lambda self, candidate, seconds: turned.append(candidate.name))
+    gains = {"standard-2x128": -0.2, "standard-3x256": -0.01, "recurrent-3x2x256": 0.01}
+    monkeypatch.setattr(prior, "expected", lambda *_: gains)
+    race.run(found, tmp_path / "all", 5, every=True)
+    assert turned == ["recurrent-3x2x256", "standard-3x256", "standard-2x128"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "slope", "source"),
+    [(100, 0.02, "The learning curve suggests"), (100, None, "Public files suggest"), (None, 0.02, "Public files suggest")],
+)
+def test_the_gain_of_more_minutes_names_its_source(
+    csv, tmp_path: Path, no_hub: None, monkeypatch, rows: int | None, slope: float | None, source: str
+) -> None:
+    """Fewer rows are judged by the learning curve; fewer epochs by public files, whatever the curve says."""
+    raced = race.Race(opened(csv, told(560)), tmp_path, Clock(10, tmp_path / "stop"))
+    turns = race.Turns(raced, beside.Beside(raced))
+    turns.favourite, whole = FINE_TUNED, len(raced.train)
+    raced.needed[FINE_TUNED] = 60.0
+    raced.entries[FINE_TUNED] = SimpleNamespace(plan=Plan(rows or whole, epochs=1.0))
+    monkeypatch.setattr(raced, "gain_of_a_doubling", lambda: slope)
+    more = turns.outlook()
+    assert more.source == source and more.gain > 0
+    assert more.minutes == 11  # never what was given already, and was too little
+
+
 def test_another_process_fits_what_this_one_would(csv, tmp_path: Path, no_hub: None, one_network: Candidate, monkeypatch) -> None:
     """Counting words beside a network: the same answers, the same learning curve, and all threads are back at the end."""
     found = opened(csv, told(560))
@@ -764,7 +810,7 @@ def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, paired: bool,
     test = found.rows("test")
     p = made.probabilities(found.texts(test))
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
-    chosen = hand_over.Chosen("MiniLM frozen", made, run, p, row, 3)
+    chosen = hand_over.Chosen("MiniLM frozen", made, run, p, row, 3, "counts words")
     model = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
     done = rtx("export", model, "--int8", "--out", tmp_path / "small", "--json")
     assert done.returncode == 0, done.stderr
@@ -787,7 +833,7 @@ def test_a_winner_with_berts_layers_opens_in_transformers_alone(csv, tmp_path: P
     test = found.rows("test")
     p = made.probabilities(found.texts(test))
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
-    chosen, written, write = hand_over.Chosen(FINE_TUNED, made, run, p, row, 3), [], hand_over.bert.write
+    chosen, written, write = hand_over.Chosen(FINE_TUNED, made, run, p, row, 3, "counts words"), [], hand_over.bert.write
     monkeypatch.setattr(hand_over.bert, "write", lambda model, *to: (written.append(model), write(model, *to)))
     model = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
     assert written[0] is not made.model  # which may be on a GPU, and answers the unlabelled texts after this
@@ -808,9 +854,8 @@ def test_texts_that_drift_are_told_from_those_that_do_not(csv, tmp_path: Path) -
     counted = classifier_of("words", found)
     p = counted.probabilities(found.texts(found.rows("test")))
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
-    model = hand_over.hand_over(
-        found, hand_over.Chosen(WORDS, counted, None, p, row, 3), tmp_path / "model", tmp_path / "held.parquet", "out"
-    )
+    chosen = hand_over.Chosen(WORDS, counted, None, p, row, 3, "counts words")
+    model = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out")
     later = told(300, seed=7)
     changed = later.assign(text=["quite another story " * 3 + text.replace("film", "app") for text in later["text"]])
     longer = "they are longer (median 17 words, before 8)"
@@ -845,6 +890,24 @@ def test_the_texts_to_label_next_are_unsure_and_unlike(csv) -> None:
     with pytest.raises(InputError, match="is labelled already"):
         label_next.unlabelled(found, csv(told(600).head(5), "old.csv"))
     assert not label_next.vectors(["🙂", "🙁 !"]).any()  # texts without a word are alike
+
+
+def test_unlabelled_texts_are_read_as_strictly_as_labelled_ones(csv, tmp_path: Path) -> None:
+    found, file = opened(csv, told(600)), tmp_path / "more.jsonl"
+    lines = ['{"text": "one new text"}', '{"text": null}', '{"other": 1}', r'{"text": "lone \ud800 surrogate"}']
+    file.write_text("\n".join(lines), encoding="utf-8")
+    given = label_next.unlabelled(found, file)
+    assert given.cleaned["text"].tolist()[0] == "one new text" and len(given.cleaned) == 2
+    label_next.write(found, given, classifier_of("words", found), 1.0, tmp_path / "further.csv")
+    assert len(pd.read_csv(tmp_path / "further.csv")) == 2
+    file.write_text('{"text": ["a", "list"]}\n', encoding="utf-8")
+    with pytest.raises(InputError, match="Line 1 of more"):
+        label_next.unlabelled(found, file)
+
+
+def test_a_table_shows_lines_of_two_files() -> None:
+    shown = Comparison.tabulate(None, pd.DataFrame({"line": [5, "3 of the test file"], "text": ["a\nb", "c"]})).to_html()
+    assert ">5</td>" in shown and ">3 of the test file</td>" in shown and ">a b</td>" in shown
 
 
 # ---------------------------------------- large files and bad input
@@ -1048,19 +1111,17 @@ def test_ctrl_c_gives_the_answer_of_what_is_finished_with_the_same_fields(csv, t
 
 
 @pytest.mark.parametrize(
-    ("gain", "tried", "says"),
+    ("gain", "says"),
     [
-        (0.03, True, "The learning curve suggests a gain of about 3.0 points."),
-        (0.03, False, "Public files of about this size suggest a gain of about 3.0 points."),
-        (None, False, "How much that would gain is not known."),
-        (0.001, True, ""),
+        (0.03, "Public files suggest a gain of about 3.0 points."),
+        (None, "How much that would gain is not known."),
+        (0.001, ""),
     ],
-    ids=["learning curve", "public files", "unknown", "too little"],
+    ids=["public files", "unknown", "too little"],
 )
-def test_what_more_minutes_would_bring_comes_first_where_it_is_worth_it(gain: float | None, tried: bool, says: str) -> None:
+def test_what_more_minutes_would_bring_comes_first_where_it_is_worth_it(gain: float | None, says: str) -> None:
     rows = [{"model": MAJORITY, "test_score": 0.5, "learned": False}]
-    rows += [{"model": FINE_TUNED, "test_score": 0.8, "learned": True}] if tried else []
-    outlook = {"model": FINE_TUNED, "minutes": 20, "gain": gain, "train_texts": 12_000}
+    outlook = {"model": FINE_TUNED, "minutes": 20, "gain": gain, "source": "Public files suggest", "train_texts": 12_000}
     answer = Answer(why="nothing learned", n_test=400, majority_score=0.5, outlook=outlook, candidates=rows)
     first = model_sentences.verdict(pd.DataFrame(rows), answer, margin=0.01)[0]
     assert first.startswith("**Take none of these models.**") is (not says)
@@ -1131,6 +1192,31 @@ def test_a_cheaper_model_is_told_with_what_it_costs_in_score(wrong: float, told:
     table = found.assign(ms=np.where(cheap, 0.1, 30.0), mb=np.where(cheap, 1.0, 90.0), test_score=np.where(cheap, 1 - wrong, 0.9))
     said = model_sentences._cheaper(table, Answer(take=FINE_TUNED, n_test=400))[0]
     assert said.startswith(f"A cheaper model is **{WORDS}**: accuracy {1 - wrong:.2f}, 0.1 ms") and said.endswith(told)
+
+
+def test_a_cascade_beyond_the_limits_is_not_offered() -> None:
+    table = judged({FINE_TUNED: 0.1, WORDS: 0.2}, 400).table
+    both = table[table["model"] == FINE_TUNED].assign(model=CASCADE, ms=0.1, mb=200.0)
+    pair = {"first": WORDS, "second": FINE_TUNED, "share": 0.5}
+    for allowed in (True, False):
+        rows = pd.concat([table, both.assign(allowed=allowed)], ignore_index=True).set_index("model")
+        said = model_sentences._cascade(rows, Answer(take=FINE_TUNED, cascade=pair, n_test=400))
+        assert bool(said) is allowed
+
+
+def test_what_an_interrupt_left_is_not_called_too_few_minutes() -> None:
+    answer = Answer(ended="asked", not_tried=[FINE_TUNED])
+    (said,) = model_sentences._not_tried(answer)
+    assert said.startswith(f"The comparison was stopped, as asked, before **{FINE_TUNED}** was tried.")
+    assert "--minutes" not in said
+    (said,) = model_sentences._not_tried(dataclasses.replace(answer, ended="time"))
+    assert said.startswith("There was no time for") and "more `--minutes`" in said
+
+
+@pytest.mark.parametrize(("learned", "why"), [([True, False], "limits"), ([False, False], "nothing learned")])
+def test_limits_are_blamed_only_where_a_model_that_learned_is_beyond_them(learned: list[bool], why: str) -> None:
+    errors = {"good": 0.05 if learned[0] else 0.5, "chance": 0.5}
+    assert judged(errors, 400, Limits(max_mb=5.0)).why == why
 
 
 def test_a_model_that_learned_nothing_is_never_recommended() -> None:

@@ -206,7 +206,7 @@ def handed_over(tmp_path: Path) -> Path:
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
     counted = words.fit(found.texts(rows), found.numbers(rows), 2)
     answers = counted.probabilities(found.texts(found.rows("test")))
-    chosen = hand_over.Chosen(WORDS, counted, None, answers, row, 3)
+    chosen = hand_over.Chosen(WORDS, counted, None, answers, row, 3, "counts words")
     return hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
 
 

@@ -287,7 +287,8 @@ def evaluate(
     if not labelled.any():
         raise InputError(f"No row of {Path(file).name} has a label in the column '{label_column}'.")
     if left_out := int((~labelled).sum()):
-        click.echo(f"{left_out:,} of {len(table):,} rows have no label and are left out", err=True)
+        verbs = ("has", "is") if left_out == 1 else ("have", "are")
+        click.echo(f"{left_out:,} of {len(table):,} rows {verbs[0]} no label and {verbs[1]} left out", err=True)
     scores = use.evaluate(stored, list(compress(texts, labelled)), names[labelled].tolist())
     shift = scores.pop("drift", None)
     show(scores | ({"drift": shift} if as_json and shift is not None else {}), as_json)

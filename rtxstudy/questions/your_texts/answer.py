@@ -35,7 +35,8 @@ class Answer:
         not_tried: models that more time would have trained
         partial: model → rows that it learned from, where the time was too short for all
         shortened: model → how its training was shorter than a whole one, where it read all rows
-        outlook: what more minutes are expected to bring: model, minutes, gain (of the score), train_texts that it then reads
+        outlook: what more minutes are expected to bring: model, minutes, gain (of the score), its source,
+            and train_texts that it then reads
         model, report: paths
         further: the path of the texts to label next; None: no unlabelled texts were given, or no model is to be taken
         candidates: the rows of the table of :func:`rtxstudy.questions.your_texts.choice.compare`

@@ -200,7 +200,7 @@ def compare(
     open_ = table["model"].isin(able["model"]) & ~table["fits"] & (room > 0)
     table["needed"] = np.where(open_, len(judged) * ((half / room.where(room > 0, np.nan)) ** 2 - 1), np.nan)
     if best is None:
-        return Choice(None, None, table, "limits" if table["learned"].any() else "nothing learned")
+        return Choice(None, None, table, "limits" if (table["learned"] & ~table["allowed"]).any() else "nothing learned")
     fits = table[table["fits"]].sort_values(["mb", "ms"])
     model = str(fits.iloc[0]["model"])
     return Choice(model, best, table, "best" if model == best else "smallest")

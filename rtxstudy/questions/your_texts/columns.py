@@ -67,8 +67,9 @@ def choose(
             )
     more = [column for column in _like_texts(sample, free) if column not in (text, label)]
     if guessed and more and named.get("--text-pair-column") is None:
+        verb = "is" if len(more) == 1 else "are"
         sentences.append(
-            f"{few(more, 4)} may hold texts too and is not read; --text-pair-column names the second text of a pair."
+            f"{few(more, 4)} may hold texts too and {verb} not read; --text-pair-column names the second text of a pair."
         )
     return text, label, sentences
 

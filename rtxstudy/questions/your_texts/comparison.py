@@ -229,6 +229,14 @@ class Comparison:
         entry = self.entries[name]
         return entry.open(self.raced.entries) if entry is self.joined else entry.open()
 
+    def what(self, name: str) -> str:
+        """What a model is or does, in words; of the cascade with its members."""
+        from rtxstudy.questions.your_texts.candidates import CASCADE, WHAT
+
+        if name == CASCADE and self.joined is not None:
+            return f"lets {self.joined.first} answer where it is sure, and {self.joined.second} elsewhere"
+        return WHAT[name]
+
     # ------------------------------------------------------------------------------------------------------------ showing
 
     def show(self, figure: Figure, stem: str, numbers: pd.DataFrame, alt: str, caption: str | None = None) -> Shown:
@@ -255,7 +263,7 @@ class Comparison:
             row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
             run = None if entry is self.joined else entry.run
             place, model = os.path.join(self.shown, MODEL), self.open_model(chosen.taken)
-            choice = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries))
+            choice = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries), self.what(chosen.taken))
             model_folder = hand_over(self.texts, choice, self.folder / MODEL, self.folder / KEPT / "held_out.parquet", place)
             if self.unlabelled is not None:
                 from rtxstudy.questions.your_texts import label_next
@@ -263,13 +271,14 @@ class Comparison:
                 self.to_label = label_next.write(self.texts, self.unlabelled, model, row["ms"], self.folder / FURTHER)
         else:
             shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
+            (self.folder / FURTHER).unlink(missing_ok=True)
         with replacing(self.folder / ANSWER) as part:
             part.write_text(json.dumps(self.answer().plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return model_folder
 
     def answer(self) -> Answer:
         from rtxstudy.questions.your_texts import model_sentences
-        from rtxstudy.questions.your_texts.candidates import MAJORITY, WHAT, WORDS
+        from rtxstudy.questions.your_texts.candidates import MAJORITY, WORDS
 
         chosen, raced, texts = self.chosen, self.raced, self.texts
         n_test = len(texts.rows("test"))
@@ -285,7 +294,7 @@ class Comparison:
             label_column=texts.columns.label,
             said=texts.said,
             take=chosen.taken,
-            what=WHAT.get(chosen.taken or ""),
+            what=chosen.taken and self.what(chosen.taken),
             why=chosen.why,
             accuracy=chosen_row.get("test_accuracy"),
             macro_f1=chosen_row.get("test_macro_f1"),
@@ -374,6 +383,6 @@ def _sample(folder: Path) -> str:
     return str(folder / "sample.csv")
 
 
-def _one_line(text: str) -> str:
-    return visible(re.sub(r"\s*[\r\n\t]+\s*", " ", text))
+def _one_line(value: object) -> str:
+    return visible(re.sub(r"\s*[\r\n\t]+\s*", " ", str(value)))
 

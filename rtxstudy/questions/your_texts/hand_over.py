@@ -23,8 +23,8 @@ from rtxlib.errors import visible
 from rtxlib.runs import seen, store
 from rtxlib.runs.card import plain
 from rtxlib.runs.store import hashed
-from rtxstudy.numbers import megabytes
-from rtxstudy.questions.your_texts.candidates import MAX_LENGTH, WHAT
+from rtxstudy.numbers import megabytes, milliseconds
+from rtxstudy.questions.your_texts.candidates import MAX_LENGTH
 from rtxstudy.questions.your_texts.rows import CLEANING
 from rtxstudy.questions.your_texts.texts import Texts
 
@@ -83,6 +83,7 @@ class Chosen:
         test: (test rows, labels) what it answers to the test texts
         row: of the table of :func:`rtxstudy.questions.your_texts.choice.compare`
         many: how many models were compared
+        what: what the model is or does, in words
     """
 
     name: str
@@ -91,6 +92,7 @@ class Chosen:
     test: np.ndarray
     row: dict[str, Any]
     many: int
+    what: str
 
 
 def hand_over(texts: Texts, chosen: Chosen, out: Path, rows_file: Path, place: str) -> Path:
@@ -158,7 +160,7 @@ def _card(texts: Texts, chosen: Chosen, place: str) -> str:
         "macro-F1 on them": f"{row['test_macro_f1']:.3f}",
         "mean absolute error on them": f"{row['test_mae']:.2f}" if np.isfinite(row.get("test_mae", np.nan)) else None,
         "training texts": f"{int(row['rows']):,}",
-        "time for one text": f"{row['ms']:.2g} ms",
+        "time for one text": milliseconds(row["ms"]),
         "size": megabytes(row["mb"]),
     }
     model = getattr(chosen.classifier, "model", None)
@@ -169,7 +171,7 @@ def _card(texts: Texts, chosen: Chosen, place: str) -> str:
         plain_transformers=plain_transformers,
         name=plain(name),
         file=plain(texts.name),
-        what=WHAT[name],
+        what=chosen.what,
         many=chosen.many,
         figures="\n".join(f"| {what} | {value} |" for what, value in figures.items() if value is not None),
         labels=", ".join(map(plain, texts.label_names)),

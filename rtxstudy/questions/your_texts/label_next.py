@@ -21,6 +21,7 @@ from rtx.classifiers.words import WORD
 from rtx.cli.output import FORMATS
 from rtxlib.atomic import replacing
 from rtxlib.data.containment import words_key
+from rtxlib.data.files import as_texts, require_texts
 from rtxlib.data.rows import PAIR, sides, texts_of
 from rtxlib.errors import InputError
 from rtxlib.runs.card import plain
@@ -53,11 +54,13 @@ class Unlabelled:
 
 def unlabelled(texts: Texts, file: Path | str) -> Unlabelled:
     """Read a file of unlabelled texts. Raises InputError when it lacks a column of texts or has no new text."""
-    table, sentence = reading.read(file)
+    values, sentence = reading.read(file)
     texts.said.extend([sentence] * bool(sentence))
     name = Path(file).name
+    table = as_texts(values, name)
     columns = rows.Columns(texts.columns.text, texts.columns.text, texts.columns.pair)  # it needs no labels
     columns.require(table, name)
+    require_texts(values, columns.read, name)
     cleaned = rows.usable(table, columns, name, [])
     key = _keys(cleaned)
     new = cleaned[~key.duplicated() & ~key.isin(set(_keys(texts.table)))]

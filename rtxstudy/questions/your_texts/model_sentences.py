@@ -14,7 +14,7 @@ import pandas as pd
 
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
-from rtxstudy.numbers import higher, interval, margin_points, megabytes, number, signed
+from rtxstudy.numbers import higher, interval, margin_points, megabytes, milliseconds, number, signed
 from rtxstudy.questions.your_texts.answer import Answer
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
@@ -27,10 +27,6 @@ FAST = 5.0  # milliseconds for a text; with fewer, speed matters to few
 
 def score(value: float, n: int) -> str:
     return f"{value:.3f}" if n >= 1000 else f"{value:.2f}"
-
-
-def milliseconds(value: float) -> str:
-    return f"{value:.2g} ms" if value < 10 else f"{value:,.0f} ms"
 
 
 def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
@@ -49,7 +45,8 @@ def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
             f"{megabytes(best['mb'])})."
         )
     else:
-        higher_cascade = "cascade" in rows.index and rows.loc["cascade", "score"] > row["score"]
+        cascades = table[(table["model"] == "cascade") & table["allowed"]]
+        higher_cascade = bool((cascades["score"] > row["score"]).any())
         but = " but the cascade, which is not shown to be better" if higher_cascade else ""
         above = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (table["score"] > row["score"])]
         no_other = f"No other model within the limits{but} has a higher {by} on the texts by which models are chosen."
@@ -86,11 +83,9 @@ def _outlook(answer: Answer) -> list[str]:
     if more is None or (more["gain"] is not None and more["gain"] < WORTH_WAITING):
         return []
     name, rows = more["model"], f"{more['train_texts']:,} training texts"
-    trained = any(row["model"] == name for row in answer.candidates)
-    source = "The learning curve suggests" if trained else "Public files of about this size suggest"
     gain = "How much that would gain is not known."
     if more["gain"] is not None:
-        gain = f"{source} a gain of about {higher(more['gain']).removesuffix(' higher')}."
+        gain = f"{more['source']} a gain of about {higher(more['gain']).removesuffix(' higher')}."
     return [f"**The minutes were short.** With `--minutes {more['minutes']}` **{name}** is trained whole on all {rows}. {gain}"]
 
 
@@ -100,10 +95,15 @@ def _names(names: list[str]) -> str:
 
 
 def _not_tried(answer: Answer) -> list[str]:
-    """The models for which there was no time, because one of them may be better."""
+    """The models whose turn did not come, because one of them may be better."""
     if not answer.not_tried:
         return []
     was, better = ("was", "It") if len(answer.not_tried) == 1 else ("were", "One of them")
+    if answer.ended == "asked":
+        return [
+            f"The comparison was stopped, as asked, before {_names(answer.not_tried)} {was} tried. {better} may be better: the "
+            "same command goes on from here."
+        ]
     return [
         f"There was no time for {_names(answer.not_tried)}, which {was} not tried. {better} may be better: the same command with "
         "more `--minutes` goes on from here."
@@ -115,9 +115,10 @@ def _partial(answer: Answer) -> list[str]:
     if not answer.partial:
         return []
     named = ", ".join(f"**{name}** ({rows:,})" for name, rows in answer.partial.items())
+    which, again = ("this model", "it learns") if len(answer.partial) == 1 else ("these models", "they learn")
     return [
-        f"The time was short, so these models learned from a part of the {answer.train_texts:,} training texts: {named}. With "
-        "more `--minutes` they learn from all, and the answer may change."
+        f"The time was short, so {which} learned from a part of the {answer.train_texts:,} training texts: {named}. With more "
+        f"`--minutes` {again} from all, and the answer may change."
     ]
 
 
@@ -135,7 +136,8 @@ def _nothing(rows: pd.DataFrame, answer: Answer) -> str:
         near = ", ".join(
             f"**{name}** ({milliseconds(row.ms)}, {megabytes(row.mb)})" for name, row in fitting.head(3).iterrows()
         )
-        return f"**No model that has learned anything is within --max-ms and --max-mb.** The fastest are {near}."
+        which = "The fastest is" if len(fitting) == 1 else "The fastest are"
+        return f"**No model that has learned anything is within the limits (--max-ms, --max-mb).** {which} {near}."
     return (
         "**Take none of these models.** None is shown to be better than giving every text the most frequent label "
         f"({answer.judged_by} {score(answer.majority_score, answer.n_test)}). Either the labels cannot be told from "
@@ -178,7 +180,9 @@ def _cheaper(table: pd.DataFrame, answer: Answer) -> list[str]:
 def _cascade(rows: pd.DataFrame, answer: Answer) -> list[str]:
     """What a cascade saves against its better member, where that is the model to take."""
     pair = answer.cascade
-    if pair is None or answer.take != pair["second"] or rows.loc["cascade", "ms"] > rows.loc[pair["second"], "ms"] / 1.2:
+    if pair is None or answer.take != pair["second"] or not rows.loc["cascade", "allowed"]:
+        return []
+    if rows.loc["cascade", "ms"] > rows.loc[pair["second"], "ms"] / 1.2:
         return []
     row, n = rows.loc["cascade"], answer.n_test
     return [
@@ -251,9 +255,11 @@ def shown_table(table: pd.DataFrame, answer: Answer) -> pd.DataFrame:
 def columns_told(answer: Answer, cross_validated: bool) -> str:
     """What the columns of the table mean."""
     by = "in cross-validation" if cross_validated else "on the validation texts"
-    scale = " *Mean error* is the mean absolute error of the predicted number." if answer.mae is not None else ""
+    numbers = any(row.get("test_mae") is not None for row in answer.candidates)
+    scale = " *Mean error* is the mean absolute error of the predicted number." if numbers else ""
+    arrow = "" if answer.take is None else "The arrow marks the model to take. "
     return (
-        f"The arrow marks the model to take. In brackets stand 95 % intervals. *Score that decides* is the "
+        f"{arrow}In brackets stand 95 % intervals. *Score that decides* is the "
         f"{answer.judged_by} {by}.{scale} *Learned* says whether a model is shown to be better than always giving the most "
         f"frequent label. {timed(answer)}".rstrip()
     )
@@ -338,8 +344,8 @@ def confused(table: pd.DataFrame) -> str:
     row = wrong.iloc[0]
     return (
         f"The most frequent mistake: {row['rows']:,} of the "
-        f"{table.loc[table['truth'] == row['truth'], 'rows'].sum():,} test texts labelled {plain(str(row['truth']))} are taken "
-        f"for {plain(str(row['prediction']))}."
+        f"{table.loc[table['truth'] == row['truth'], 'rows'].sum():,} test texts labelled {plain(str(row['truth']))} "
+        f"{'is' if row['rows'] == 1 else 'are'} taken for {plain(str(row['prediction']))}."
     )
 
 

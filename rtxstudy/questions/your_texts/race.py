@@ -96,7 +96,8 @@ def run(
             race.leave_out(candidate.name, why, late=True)
     race.outlook = turns.outlook()
     known = prior.expected(*turns.setting)
-    race.favourite = turns.favourite if turns.favourite in known.keys() - race.needed.keys() else ""
+    best = max(race.entries.keys() & known.keys(), key=lambda name: (known[name], name), default="")
+    race.favourite = best if best == turns.favourite and best not in race.needed else ""
     return race
 
 
@@ -138,9 +139,10 @@ class Turns:
         if TUNED in waiting and (why := unfit(race)):
             race.leave_out(TUNED, why)
             waiting.remove(TUNED)
+        may, left_out = prior.order(waiting, *self.setting)
         if not every:
-            names, left_out = prior.order(waiting, *self.setting)
-            waiting, race.left_out = names, race.left_out | left_out
+            race.left_out |= left_out
+        waiting = [*may, *left_out] if every else may
         race.clock.check()
         if any(NAMED[name].pretrained for name in waiting):
             race.clock.progress("MiniLM", "measuring the speed of this machine")
@@ -185,21 +187,23 @@ class Turns:
 
     def outlook(self) -> Outlook | None:
         """What more minutes are expected to bring, where the favourite was not trained whole."""
-        race, name, rows = self.race, self.favourite, len(self.race.train)
+        race, name, rows, source = self.race, self.favourite, len(self.race.train), "Public files suggest"
         if name not in race.needed:
             return None
         if name in race.entries:
-            slope = race.gain_of_a_doubling()
-            slope = plans.HALF_THE_ROWS if slope is None else slope
-            gain = plans.loss(race.entries[name].plan, NAMED[name], rows, self.estimate, slope)
+            plan, slope = race.entries[name].plan, race.gain_of_a_doubling()
+            if slope is not None and plan.rows < rows:
+                source = "The learning curve suggests"
+            gain = plans.loss(plan, NAMED[name], rows, self.estimate, plans.HALF_THE_ROWS if slope is None else slope)
         else:
             gains = prior.expected(*self.setting)
             best = max(race.score(entry.judged, self.texts.judged) for entry in race.entries.values())
             words = race.entries.get(WORDS)
             behind = best - race.score(words.judged, self.texts.judged) if words else None
             gain = max(0.0, gains[name] - behind) if name in gains and behind is not None else None
-        minutes = math.ceil(race.needed[name] / FAVOURITE_SHARE / 60)
-        return Outlook(name, minutes, gain, rows)
+        least = math.floor(race.clock.seconds / 60) + 1  # what is known to be too little is never advised
+        minutes = max(least, math.ceil(race.needed[name] / FAVOURITE_SHARE / 60))
+        return Outlook(name, minutes, gain, source, rows)
 
     def refuted(self, waiting: list[str]) -> list[str]:
         """The networks from nothing that may win after all, because MiniLM is below counting words, as on another language."""

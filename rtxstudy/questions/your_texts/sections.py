@@ -205,5 +205,7 @@ def use(comparison: Comparison) -> Markdown:
 
 def label_next(comparison: Comparison) -> Markdown:
     """Which texts to label next."""
+    if comparison.unlabelled is not None and not comparison.to_label:
+        return Markdown("*No texts were chosen, because no model is to be taken that could say of which it is unsure.*")
     nothing = "*Give a file of texts without labels with `--unlabelled FILE` to get a list of those most worth labelling.*"
     return Markdown(comparison.to_label or nothing)

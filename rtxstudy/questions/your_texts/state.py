@@ -45,13 +45,15 @@ class Outlook:
     Attributes:
         model: the candidate
         minutes: with which it is trained whole
-        gain: of the score, from the learning curve or from public files; None: nothing is known
+        gain: of the score; None: nothing is known
+        source: where the gain is known from, as the beginning of a sentence
         train_texts: that it then learns from
     """
 
     model: str
     minutes: int
     gain: float | None
+    source: str
     train_texts: int
 
 

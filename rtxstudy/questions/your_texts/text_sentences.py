@@ -66,8 +66,9 @@ def _example(row: Mapping[str, Any]) -> str:
     return f" For example: “{plain(text[:EXAMPLE])}{'…' if len(text) > EXAMPLE else ''}”" if text else ""
 
 
-def _texts(row: Mapping[str, Any]) -> str:
-    return "1 text" if row["rows"] == 1 else f"{row['rows']:,} texts"
+def _texts(row: Mapping[str, Any], one: str = "", more: str = "") -> str:
+    """How many texts, with a verb for one text and another for more."""
+    return f"1 text {one}".rstrip() if row["rows"] == 1 else f"{row['rows']:,} texts {more}".rstrip()
 
 
 def _rule(row: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -94,15 +95,16 @@ def _length(row: Mapping[str, Any]) -> str:
 
 _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "repeated": lambda row: (
-        f"**Repeated texts.** {_texts(row)} repeat an earlier one. They stay on one side of every split.{_example(row)}"
+        f"**Repeated texts.** {_texts(row, 'repeats', 'repeat')} an earlier one. All copies stay on one side of every split."
+        f"{_example(row)}"
     ),
     "two labels": lambda row: (
         f"**Same text, two labels.** {_texts(row)} ({row['what']} different) occur with more than one label. No model can be "
         f"right on all of them.{_example(row)}"
     ),
     "near": lambda row: (
-        f"**Near-duplicates.** {_texts(row)} are nearly the same as another, or lie inside it ({row['what']} groups). Each group "
-        "stays on one side of every split."
+        f"**Near-duplicates.** {_texts(row, 'is', 'are')} nearly the same as another, or inside it "
+        f"({counted(int(row['what']), 'group')}). Each group stays on one side of every split."
     ),
     "cut": lambda row: (
         f"**Long texts.** Of {_texts(row)} the encoders read only the first {row['what']} tokens. Counting words reads more."
@@ -116,11 +118,11 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"English about 1.3. It was pretrained on English and may know little of these texts.{_example(row)}"
     ),
     "garbled": lambda row: (
-        f"**Wrong encoding.** {_texts(row)} have characters that stand for another encoding read as UTF-8. Export the file again "
-        f"as UTF-8.{_example(row)}"
+        f"**Wrong encoding.** {_texts(row, 'has', 'have')} characters that stand for another encoding read as UTF-8. Export the "
+        f"file again as UTF-8.{_example(row)}"
     ),
     "markup": lambda row: (
-        f"**Markup.** {_texts(row)} have HTML tags, which are left out before a model reads them.{_example(row)}"
+        f"**Markup.** {_texts(row, 'has', 'have')} HTML tags, which are left out before a model reads them.{_example(row)}"
     ),
     "length": _length,
     "word": _word,

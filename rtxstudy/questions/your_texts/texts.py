@@ -190,13 +190,15 @@ def _split(data: pd.DataFrame, named: Columns, name: str, sentences: list[str], 
     lacking = set(range(len(names))) - set(table.loc[table["split"] == "train", "label"])
     if lacking:
         raise InputError(
-            f"No training row is left of the label {few(names[number] for number in lacking)}; give more rows of it."
+            f"No training row is left of the label{'s' * (len(lacking) > 1)} {few(names[number] for number in lacking)}; give "
+            "more rows."
         )
     for split in ("validation", "test"):
         absent = set(range(len(names))) - set(table.loc[table["split"] == split, "label"])
         if absent and (table["split"] == split).any():
             sentences.append(
-                f"No {split} row has the label {few(names[number] for number in absent)}, so nothing is said about it."
+                f"No {split} row has the label{'s' * (len(absent) > 1)} {few(names[number] for number in absent)}, so nothing is "
+                f"said about {'it' if len(absent) == 1 else 'them'}."
             )
     table["fold"] = -1
     if not (table["split"] == "validation").any():
