@@ -71,6 +71,7 @@ from rtxstudy.questions.your_texts.answer import Answer
 from rtxstudy.questions.your_texts.candidates import (
     CASCADE,
     FINE_TUNED,
+    FROZEN,
     MAJORITY,
     NAMED,
     STATIC,
@@ -670,6 +671,55 @@ def test_a_favourite_is_the_network_that_public_files_expect_most_of(
     monkeypatch.setattr(prior, "expected", lambda *_: gains)
     race.run(found, tmp_path / "all", 5, every=True)
     assert turned == ["recurrent-3x2x256", "standard-3x256", "standard-2x128"]
+
+
+class Slow(Tokens):
+    """Texts of eight tokens on a machine that fine-tunes 2,400 of them for three epochs in five minutes."""
+
+    def __init__(self) -> None:
+        super().__init__(8, 2400 * 3 * 8 / 300)
+
+    def tokens(self, max_length: int = 0) -> float:
+        return 8.0
+
+    def measure(self, *_: object) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("minutes", "turns_of", "seconds"),
+    [(10, [FROZEN, FINE_TUNED, candidates.LOOP], 360), (1, [FINE_TUNED, candidates.LOOP], 57)],
+)
+def test_a_favourite_that_is_short_of_time_gets_all_of_it(
+    csv, tmp_path: Path, monkeypatch, minutes: int, turns_of: list[str], seconds: float
+) -> None:
+    """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and nothing runs beside it."""
+    raced, given, done = race.Race(opened(csv, told(3000)), tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
+    raced.left_out = dict.fromkeys(candidates.FROM_NOTHING, "")
+    other = SimpleNamespace(cores=1, threads=1, collect=lambda: None, fit=lambda name, seconds: done.append(name))
+    turns = race.Turns(raced, other)
+    turns.estimate = Slow()
+    monkeypatch.setattr(raced, "train", raced.train[:2400])
+    monkeypatch.setattr(prior, "order", lambda names, *_: (names, {}))
+
+    def turn(candidate: Candidate, most: float) -> Plan:
+        done.append(candidate.name)
+        return given.setdefault(candidate.name, most)
+
+    monkeypatch.setattr(turns, "turn", turn)
+    turns.networks(False)
+    assert done == turns_of and given[FINE_TUNED] == pytest.approx(seconds, abs=2)
+
+
+def test_beside_a_finished_favourite_no_network_learns_from_a_few_rows(csv, tmp_path: Path, monkeypatch) -> None:
+    raced = race.Race(opened(csv, told(3000)), tmp_path, Clock(1, tmp_path / "stop"))
+    turns = race.Turns(raced, beside.Beside(raced))
+    turns.estimate, turns.favourite, loop = Slow(), FINE_TUNED, candidates.NAMED[candidates.LOOP]
+    monkeypatch.setattr(raced, "train", raced.train[:2400])
+    assert turns.fitting(loop, 50.0).rows < 2400
+    raced.entries[FINE_TUNED] = None
+    assert turns.fitting(loop, 50.0) is None and turns.fitting(NAMED[FINE_TUNED], 50.0).rows < 2400
+    assert turns.fitting(loop, 150.0).rows == 2400  # one epoch over all rows
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Which candidates are trained in the time given, in which order, and how long each.
 
 Cheap candidates come first. The networks follow; those that did best on public files of about this size come first (``prior``).
-The first network, the favourite, is trained on all rows if that fits into 60 % of the minutes. What is left goes to the next.
+The first network, the favourite, gets 60 % of the minutes if it can learn nearly as well in them as with more, and the next gets
+what is left. Otherwise the favourite gets all that is left, and nothing is computed beside it that takes a core from it.
 Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command
 with more minutes goes on from there.
 """
@@ -47,6 +48,7 @@ from rtxstudy.questions.your_texts.tuned import unfit, with_pairs
 
 FAVOURITE_SHARE = 0.6  # of the minutes
 NEXT_SHARE = 0.95  # of what is left, because a time is estimated
+NEARLY = 0.01  # score that the favourite may be expected to lose in its share; where it is more, it gets all that is left
 WORD_SECONDS = 3e-5  # of counting a word of a text, of one of so many fits
 VECTOR_SECONDS = 1e-3  # of averaging the vectors of a text
 Fold = int | None  # the fold that is held out of a training; None: none is, and it learns from the plan's rows
@@ -149,10 +151,13 @@ class Turns:
             cores = self.other.cores
             self.other.threads = self.estimate.measure(race.train, {cores, max(1, cores // 2)}, race.clock.check)
             self.other.collect()
-        if FROZEN in waiting:  # first, because it needs no core of the networks
-            waiting.remove(FROZEN)
-            self.other.fit(FROZEN, self.estimate.seconds(NAMED[FROZEN], Plan(rows)))
+        frozen = FROZEN in waiting
+        waiting = [name for name in waiting if name != FROZEN]
         self.favourite = waiting[0] if waiting else ""
+        embedding = self.estimate.seconds(NAMED[FROZEN], Plan(rows)) if frozen else 0.0
+        if frozen and (self.cluster is not None or not waiting or self.has_time(NAMED[self.favourite])):
+            self.other.fit(FROZEN, embedding)  # beside the networks
+            frozen = False
         if self.cluster is not None:
             self.on_cluster([NAMED[name] for name in waiting])
             return
@@ -161,9 +166,18 @@ class Turns:
             self.other.collect()
             race.clock.check()
             candidate = NAMED[waiting.pop(0)]
-            most = FAVOURITE_SHARE * race.clock.seconds if favourite else NEXT_SHARE * race.clock.left
-            favourite = self.turn(candidate, min(most, race.clock.left)) is None and favourite
+            most = NEXT_SHARE * race.clock.left
+            if favourite and self.has_time(candidate):
+                most = min(FAVOURITE_SHARE * race.clock.seconds, race.clock.left)
+            favourite = self.turn(candidate, most) is None and favourite
             waiting += self.refuted(waiting)
+        if frozen and embedding < NEXT_SHARE * race.clock.left:
+            self.other.fit(FROZEN, 0.0)  # here and now, with all threads
+
+    def has_time(self, candidate: Candidate) -> bool:
+        """Whether the favourite's share of the minutes is enough for it: a longer training is expected to gain little."""
+        plan = self.fitting(candidate, min(FAVOURITE_SHARE * self.race.clock.seconds, self.race.clock.left))
+        return plan is not None and self.loss(candidate, plan) <= NEARLY
 
     def turn(self, candidate: Candidate, seconds: float) -> Plan | None:
         """Train a candidate if it fits into so many seconds. Returns its plan; None where it does not fit."""
@@ -235,16 +249,26 @@ class Turns:
         found = [plan for plan in begun if self.race.find(candidate, plan) is not None]
         return sorted(found, key=lambda plan: self.loss(candidate, plan))
 
-    def plan(self, candidate: Candidate, seconds: float) -> Plan | None:
-        """What a candidate is trained by; None where it does not fit, and then the reason is noted.
+    def fitting(self, candidate: Candidate, seconds: float) -> Plan | None:
+        """The plan by which a candidate learns most in so many seconds; None where none fits.
 
-        A finished training is taken unless a better one fits.
+        A finished training is taken unless a better one fits. Beside a favourite that is finished, a candidate that would read so
+        few rows that it is expected to fall far behind is not trained: its score would say nothing of it.
         """
-        race, rows, begun, finished = self.race, len(self.race.train), self.race.begun(candidate), self.finished(candidate)
-        chosen = plans.choose(candidate, rows, seconds, self.trainings, self.estimate, set(begun) - set(finished))
-        whole = plans.whole(candidate, rows)
+        race, rows, finished = self.race, len(self.race.train), self.finished(candidate)
+        begun = set(race.begun(candidate)) - set(finished)
+        chosen = plans.choose(candidate, rows, seconds, self.trainings, self.estimate, begun)
+        second = self.favourite in race.entries and candidate.name != self.favourite
+        if chosen is not None and chosen.rows < rows and second and self.loss(candidate, chosen) > prior.WITHIN:
+            chosen = None
         if finished and (chosen is None or self.loss(candidate, finished[0]) - plans.ALIKE <= self.loss(candidate, chosen)):
             chosen = finished[0]
+        return chosen
+
+    def plan(self, candidate: Candidate, seconds: float) -> Plan | None:
+        """What a candidate is trained by; None where it does not fit, and then the reason is noted."""
+        race, begun, whole = self.race, self.race.begun(candidate), plans.whole(candidate, len(self.race.train))
+        chosen = self.fitting(candidate, seconds)
         if chosen is None or self.loss(candidate, chosen) > plans.ALIKE:
             race.needed[candidate.name] = self.estimate.seconds(candidate, whole, self.trainings)
         if chosen is None:
