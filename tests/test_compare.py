@@ -693,7 +693,7 @@ class Slow(Tokens):
 def test_a_favourite_that_is_short_of_time_gets_all_of_it(
     csv, tmp_path: Path, monkeypatch, minutes: int, turns_of: list[str], seconds: float
 ) -> None:
-    """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and nothing runs beside it."""
+    """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and it runs alone."""
     raced, given, done = race.Race(opened(csv, told(3000)), tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
     raced.left_out = dict.fromkeys(candidates.FROM_NOTHING, "")
     other = SimpleNamespace(cores=1, threads=1, collect=lambda: None, fit=lambda name, seconds: done.append(name))
