@@ -47,7 +47,7 @@ def find(runs: Path, name: str) -> Run:
         whose = f", here {folder.parent}" if (folder.parent / MARK).exists() else ""
         raise InputError(f"{name} is a file, and a run is named by its key or its folder{whose}.")
     raise InputError(
-        f"There is no run '{name}' in {runs}; `rtx results` lists the {len(known)} there are.{nearest(name, known)}"
+        f"There is no run '{name}' in {runs}; `rtx results` lists those there are ({len(known)}).{nearest(name, known)}"
     )
 
 

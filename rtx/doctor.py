@@ -49,7 +49,7 @@ def _study() -> str:
     """The study is an extra, so its absence is not a failure."""
     installed, missing = packages("study")
     if missing:
-        return f'not installed ({", ".join(missing)}); `pip install "rtxlib[study]"` adds rtx report, notebook and pages'
+        return f'not installed ({", ".join(missing)}); `pip install "rtxlib[study]"` adds rtx compare, report, notebook and pages'
     return ", ".join(f"{name} {version}" for name, version in installed.items())
 
 
@@ -82,7 +82,7 @@ def _cache() -> str:
 
     folder = Path(HF_HUB_CACHE)
     repos = sorted(path.name for path in folder.glob("*--*")) if folder.is_dir() else []
-    return f"{folder}: {len(repos)} repositories"
+    return f"{folder}: {len(repos)} {'repository' if len(repos) == 1 else 'repositories'}"
 
 
 def _hub() -> str:
@@ -145,12 +145,13 @@ def examine_store(runs: Path) -> list[dict[str, str | bool]]:
 
     Every file is compared with its checksum, the records are read, and every tensor is accounted for.
     """
+    from rtx.export import opened
     from rtxlib.runs import store
 
     names = sorted(path.name for path in runs.glob("*") if path.is_dir() and not path.name.startswith("."))
     findings = []
     for name in names:
-        if name.endswith(store.PARTIAL):  # a run that is being trained
+        if name.endswith(store.PARTIAL) or (runs / name / opened.RECORD).is_file():  # in training; a graph beside its run
             continue
         try:
             findings.append({"check": name, "ok": True, "found": _run(runs, name)})

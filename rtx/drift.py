@@ -109,16 +109,21 @@ def sentence(drift: dict[str, Any]) -> str:
     def way(one: dict[str, Any], more: str, less: str, other: str) -> str:
         return other if one["now"] == one["before"] else more if one["now"] > one["before"] else less
 
+    def both(one: dict[str, Any], *formats: str) -> tuple[str, str]:
+        """The numbers now and before, in the first format that tells them apart."""
+        written = [(format(one["now"], spec), format(one["before"], spec)) for spec in formats]
+        return next((pair for pair in written if pair[0] != pair[1]), written[0])
+
     parts = []
     if length["shifted"]:
-        longer = way(length, "longer", "shorter", "of other lengths")
-        parts.append(f"they are {longer} (median {length['now']:.0f} words, before {length['before']:.0f})")
+        longer, (now, before) = way(length, "longer", "shorter", "of other lengths"), both(length, ".0f", ".1f")
+        parts.append(f"they are {longer} (median {now} word{'' if now == '1' else 's'}, before {before})")
     if unknown["shifted"]:
         more = way(unknown, "more", "fewer", "another share")
-        parts.append(f"{more} of their words are new to the model ({unknown['now']:.0%}, before {unknown['before']:.0%})")
+        now, before = both(unknown, ".0%", ".1%", ".2%")
+        parts.append(f"{more} of their words are new to the model ({now}, before {before})")
     if certainty["shifted"]:
         surer = way(certainty, "surer", "less sure", "sure to another degree")
-        parts.append(
-            f"the model is {surer} (largest probability {certainty['now']:.2f} on average, before {certainty['before']:.2f})"
-        )
+        now, before = both(certainty, ".2f", ".3f", ".4f")
+        parts.append(f"the model is {surer} (largest probability {now} on average, before {before})")
     return f"These texts have drifted from those that the model was tested on: {'; '.join(parts)}."

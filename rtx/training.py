@@ -14,7 +14,7 @@ from rtx.baselines.counting_words import baseline, majority
 from rtxlib import paths
 from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, counted
 from rtxlib.models.presets import CHECKPOINTS, preset
 from rtxlib.models.pretrained import is_pretrained, read_config
 from rtxlib.runs.spec import RunSpec, check_overrides, check_weights
@@ -62,8 +62,10 @@ class TrainedRun:
             attempts.append(f"a pretrained encoder (--model {CHECKPOINTS['minilm-l6']})")
         sentence = f"{metrics['model']} has not learned to tell the labels apart"
         if metrics["n_test"] < FEW_TESTS:
-            sentence = f"{metrics['n_test']} test texts are too few to tell whether {metrics['model']} has learned"
-        texts = "1 test text" if metrics["n_test"] == 1 else f"{metrics['n_test']:,} test texts"
+            number = counted(metrics["n_test"], "test text")
+            are = "is" if metrics["n_test"] == 1 else "are"
+            sentence = f"{number} {are} too few to tell whether {metrics['model']} has learned"
+        texts = counted(metrics["n_test"], "test text")
         words = self.baselines["counting_words_accuracy"]
         return (
             f"{sentence}: its accuracy on {texts} is {metrics['accuracy']:.3f}, that of the majority class "

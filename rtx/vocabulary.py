@@ -33,8 +33,8 @@ def with_vocabulary_of(
     used: set[int] = set()
     for encoding in backend.encode_batch_fast(list(texts), add_special_tokens=False):
         used.update(encoding.ids)
-    pieces = sorted(described["model"]["vocab"].items(), key=lambda item: item[1])
-    special = {token["content"] for token in described["added_tokens"]}
+    special = {token["content"]: token["id"] for token in described["added_tokens"]}  # some may be in no vocabulary
+    pieces = sorted((described["model"]["vocab"] | special).items(), key=lambda item: item[1])
     wanted = [
         (piece, number)
         for piece, number in pieces

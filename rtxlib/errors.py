@@ -57,6 +57,11 @@ def shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
+def counted(n: int, noun: str) -> str:
+    """A count with its noun: "1 seed", "5 seeds"."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def few(values: Iterable[object], most: int = 5) -> str:
     """The first of some values, each cut to 30 characters, as a sentence lists them: ``'a', 'b' and 3 more``."""
     every = list(values)

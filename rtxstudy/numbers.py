@@ -65,11 +65,6 @@ def between(values: Iterable[float], spec: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def counted(n: int, noun: str) -> str:
-    """A count with its noun: "1 seed", "5 seeds"."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def milliseconds(value: float) -> str:
     """A time: "0.52 ms", "51 ms"."""
     return f"{value:.2g} ms" if value < 10 else f"{value:,.0f} ms"

@@ -243,8 +243,9 @@ def test_a_run_is_scored_on_its_own_training_file(run: str, trained: Path, tmp_p
         return (np.array(found["confusion"]) + found["confusion_seen"]).sum(axis=1).tolist()
 
     found, said = scores(run, trained)
-    assert found["n"] + found["n_seen"] == 60 and said.startswith("1 of 61 rows have no label and are left out\n")
+    assert found["n"] + found["n_seen"] == 60 and said.startswith("1 of 61 rows has no label and is left out\n")
     assert rows_of_labels(found) == [12] * 5
+    assert "--labels names 'onne', and the run knows '1'" in refused("evaluate", run, trained, "--labels", '{"1": "onne"}')
     mapped, _ = scores(
         run, trained, "--labels", '{"1": "1", "2.0": "2", "3": "1", "4": "", "very good": " very good "}'
     )

@@ -872,6 +872,10 @@ def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, paired: bool,
     script = [sys.executable, str(tmp_path / "small" / "run.py"), *(given[0] if paired else given[:1])]
     alone = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path)
     assert alone.stdout.split()[0] == found.label_names[answers[0].argmax()], alone.stderr
+    if run is None:  # a classifier that is no network
+        taught = rtx("train", "--model", "standard-1x32", "--data", "embedded", "--teacher", model)
+        shown = rtx("pages", "--out", tmp_path / "pages", "--run", model)
+        assert all(one.returncode == 2 and "no network" in one.stderr for one in (taught, shown)), (taught, shown)
     (tmp_path / "held.parquet").unlink()
     done = rtx("export", model, "--int8", "--out", tmp_path / "again")
     assert done.returncode == 2 and "with --texts" in done.stderr and done.stderr.count("\n") == 1

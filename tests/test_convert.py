@@ -172,6 +172,16 @@ def test_a_vocabulary_is_cut_to_its_texts_and_can_still_write_all(words: PreTrai
         with_vocabulary_of(encoder, unigram_tokenizer(), texts)
 
 
+def test_added_tokens_stay_in_a_cut_vocabulary() -> None:
+    words = train(["the film was wonderful", "nothing of it was funny"] * 3, 120)
+    words.add_tokens(["<url>"])
+    encoder = Encoder(preset("minilm-l6", **TINY | {"vocab_size": len(words)})).eval()
+    cut, smaller = with_vocabulary_of(encoder, words, ["the film was funny"])
+    before, after = (torch.tensor(encode(["the film <url>"], one, None)[0])[None].long() for one in (words, smaller))
+    assert cut.config.vocab_size == len(smaller) < len(words) and "<url>" in smaller.convert_ids_to_tokens(after[0])
+    assert_near(cut(after).last_hidden_state, encoder(before).last_hidden_state, 1e-6)
+
+
 def test_what_cannot_be_converted_is_said(six: Encoder) -> None:
     for wrong, sentence in (
         ({"layers": 7, "passes": 1}, "cannot be made from 6 layers"),

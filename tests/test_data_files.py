@@ -304,3 +304,9 @@ def test_a_sentence_stays_short_whatever_the_labels_and_columns_are_called(tmp_p
         with pytest.raises(InputError) as told:
             read_file(path, **given)
         assert "more" in str(told.value) and len(str(told.value)) <= 600
+
+
+def test_a_long_id_of_a_parquet_file_keeps_its_digits_beside_an_empty_cell(tmp_path: Path) -> None:
+    path = tmp_path / "ids.parquet"
+    parquet.write_table(pa.table({"text": ["a", "b"], "id": pa.array([1234567890123456789, None], pa.int64())}), path)
+    assert read_table(path)["id"].tolist() == ["1234567890123456789", ""]

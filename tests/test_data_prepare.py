@@ -305,8 +305,15 @@ def test_one_class_left_after_cleaning_is_refused(tmp_path: Path) -> None:
 def test_too_few_rows_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("text,label\ngood,a\nbad,b\n")
-    with pytest.raises(InputError, match="Only 2 rows"):
+    with pytest.raises(InputError, match="Only 2 rows are left to split; at least 20 are needed"):
         prepare(File(path=str(path)), tmp_path / "cache", progress=False)
+    lines = [f"words{n} only here{n} and{n},{'abc'[n % 3]}" for n in range(300)]
+    path.write_text("\n".join(["text,label", *lines]))
+    with pytest.raises(InputError, match=r"Only 18 rows are left to split \(18 rows drawn, classes in proportion: 282\)"):
+        prepare(File(path=str(path), rows=20), tmp_path / "cache", progress=False)
+    path.write_text("\n".join(["text,label", *(f"words{n} only here{n} and{n},{n % 15}" for n in range(300))]))
+    with pytest.raises(InputError, match="No class has three rows"):
+        prepare(File(path=str(path), rows=30), tmp_path / "cache", progress=False)
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,15 @@ def test_texts_that_drift_from_the_prepared_data_of_a_run_are_told(run) -> None:
     assert "they are longer" in drift.sentence(changed)
 
 
+def test_numbers_that_drifted_little_are_written_with_the_digits_that_tell_them_apart() -> None:
+    one = {"statistic": 0.3, "shifted": True}
+    length, unknown = {"now": 12.5, "before": 12.0} | one, {"now": 0.004, "before": 0.002} | one
+    certainty = {"now": 0.994, "before": 0.99} | one
+    told = drift.sentence({"drifted": True, "length": length, "unknown": unknown, "certainty": certainty})
+    assert "longer (median 12.5 words, before 12.0)" in told and "(0.4%, before 0.2%)" in told
+    assert "(largest probability 0.994 on average, before 0.990)" in told
+
+
 def test_a_half_written_run_does_not_count_and_is_made_whole(home, tmp_path) -> None:
     runs = tmp_path / "runs"
     key = SPEC.key(prepare(DATA, paths.prepared_dir()).fingerprint)

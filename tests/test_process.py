@@ -299,11 +299,16 @@ def test_sigterm_stops_a_command_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch,
             raise
 
     monkeypatch.setattr(commands.cli, "invoke", work)
-    for said in (INTERRUPTED, KEPT):
-        done = rtx("results", home=tmp_path)
+    (tmp_path / "shards").mkdir()
+    for said, command in (
+        (INTERRUPTED, ["results"]),
+        (INTERRUPTED, ["export", "RUN", "--out", tmp_path]),
+        (INTERRUPTED, ["predict", tmp_path, "--file", "a.csv", "--out", tmp_path / "b.csv"]),
+        (KEPT, ["predict", "RUN", "--file", tmp_path, "--out", tmp_path / "shards"]),
+        (KEPT, ["train"]),
+    ):
+        done = rtx(*command, home=tmp_path)
         assert (done.returncode, done.stderr) == (143, said + "\n") and caught
-        (tmp_path / "data" / "runs" / "a.partial").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / "runs" / "a.partial" / "checkpoint.safetensors").touch()
     assert signal.signal(signal.SIGTERM, found) == signal.SIG_DFL
 
 
@@ -315,6 +320,15 @@ def test_a_mistake_of_the_program_keeps_its_traceback(error: Exception, monkeypa
     monkeypatch.setattr(commands.cli, "invoke", mistaken)
     with pytest.raises(type(error)):
         rtx("results")
+
+
+def test_a_file_that_may_not_be_opened_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/root/o.csv")
+
+    monkeypatch.setattr(commands.cli, "invoke", refused)
+    done = rtx("results")
+    assert done.returncode == 2 and done.stderr.startswith("rtx: /root/o.csv may not be opened (Permission denied); ask its")
 
 
 LACKS = {

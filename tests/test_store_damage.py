@@ -264,7 +264,7 @@ def test_the_doctor_checks_every_run_of_a_store_and_deletes_nothing(run, runs: P
     (home / "data").mkdir()
     runs = runs.rename(home / "data" / "runs")
     told = rtx("doctor", "--store", home=home)
-    assert told.returncode == 0 and "1 runs" in told.stdout and "0 of them damaged" in told.stdout
+    assert told.returncode == 0 and "1 run in" in told.stdout and "0 of them damaged" in told.stdout
     for name in ("flipped", "old", "unmarked", "table", f"half{store.PARTIAL}"):
         shutil.copytree(runs / run.key, runs / name)
     a_flipped_bit(runs / "flipped")
@@ -272,6 +272,9 @@ def test_the_doctor_checks_every_run_of_a_store_and_deletes_nothing(run, runs: P
     (runs / "unmarked" / store.MARK).unlink()
     (runs / "table" / "predictions.parquet").write_bytes(b"PAR1")
     (runs / run.key / store.CARD).write_text("my notes")
+    graph = runs / f"{run.key}.graph"  # beside its run, as `rtx export` writes it
+    graph.mkdir()
+    (graph / "export.json").write_text("{}")
     told = rtx("doctor", "--store", home=home)
     assert told.returncode == 1 and "5 runs" in told.stdout and "3 of them damaged" in told.stdout
     lines = {line.split()[1]: line for line in told.stdout.splitlines()[:-1]}

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 
 INTERRUPTED = "Interrupted."
+RESUME = ("train", "pretrain", "distill", "report", "notebook", "compare")  # commands that go on with a half-finished training
 KEPT = f"{INTERRUPTED} Finished work is kept, and a training up to its last minute; the same command goes on from there."
 LONGEST_NAME = 255  # bytes of a file's name
 
@@ -106,6 +107,9 @@ def _mendable(error: BaseException) -> str | None:
     if number in (errno.ENOTDIR, errno.EEXIST, errno.ELOOP):
         name = sentence(shortened(str(error.filename)))
         return f"{name} is not a folder, and one is needed there ({error.strerror}); move what is in its place."
+    if isinstance(error, PermissionError) and error.filename is not None:
+        name = sentence(shortened(str(error.filename)))
+        return f"{name} may not be opened ({error.strerror}); ask its owner for permission, or name another."
     return None
 
 
@@ -117,10 +121,7 @@ def _say(message: str, status: int) -> int:
 
 
 def _interrupted() -> str:
-    """What to say after an interrupt: what is kept, if there is anything in the store."""
-    from rtxlib import paths
-
-    with suppress(Exception):
-        if any(paths.runs_dir().glob("*/*.safetensors")):  # a run, or the checkpoint of a training
-            return KEPT
-    return INTERRUPTED
+    """What to say after an interrupt: what is kept, where the command keeps something."""
+    given = sys.argv[1:]
+    shards = "--out" in given[:-1] and os.path.isdir(given[given.index("--out") + 1])  # `rtx predict` and `rtx embed` of a folder
+    return KEPT if given[:1] and (given[0] in RESUME or (given[0] in ("predict", "embed") and shards)) else INTERRUPTED

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rtx.process import require_limits
-from rtxlib.errors import InputError, nearest, shortened, visible
+from rtxlib.errors import InputError, counted, nearest, shortened, visible
 
 if TYPE_CHECKING:
     from rtxlib.runs.store import Run
@@ -82,7 +82,8 @@ def require_threads(threads: int) -> None:
     """Raise InputError for more threads than a machine can use: a few too many are slow, very many end the process."""
     most = 4 * (os.cpu_count() or 1)
     if threads > most:
-        raise InputError(f"--threads {threads} is too many for this machine's {most // 4} cores; give at most {most}.")
+        cores = counted(most // 4, "core")
+        raise InputError(f"--threads {threads} is too many for this machine, which has {cores}; give at most {most}.")
 
 
 _PYTHON = {"True": True, "False": False, "None": None}

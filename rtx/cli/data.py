@@ -9,7 +9,7 @@ import click
 
 from rtx.cli.common import Commands, cli
 from rtx.cli.output import FORMATS, check_out, force_option, write_table, write_whole
-from rtxlib.errors import InputError, nearest, shortened, visible
+from rtxlib.errors import InputError, counted, nearest, shortened, visible
 
 
 @cli.group(cls=Commands)
@@ -61,7 +61,7 @@ def generate(
         if path not in same:
             write_whole(path, lambda temporary, content=contents[path]: temporary.write_bytes(content))
         counts = ", ".join(f"{label} {count:,}" for label, count in table["label"].value_counts().sort_index().items())
-        click.echo(f"{visible(str(path))}  {len(table):,} rows: {counts}{' (there already)' if path in same else ''}")
+        click.echo(f"{visible(str(path))}  {counted(len(table), 'row')}: {counts}{' (there already)' if path in same else ''}")
 
 
 @data.command()

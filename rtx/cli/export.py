@@ -69,7 +69,8 @@ def export(
         raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")
     is_model = _is_model(source)
     if out is None and (is_model or eight or kind == "transformers"):
-        raise InputError("Name a folder with --out; without it the float32 graph of a RUN is written beside the run.")
+        here = "" if os.path.exists(Path(source).expanduser()) else f" There is no folder {source} here."
+        raise InputError(f"Name a folder with --out; without it the float32 graph of a RUN is written beside the run.{here}")
     if out is not None and os.path.lexists(out):  # reported before anything is fetched
         raise InputError(f"{out} exists already; name a new folder.")
     if not is_model and (data or label_column or (text_column and not texts)):

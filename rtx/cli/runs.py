@@ -10,7 +10,7 @@ import click
 
 from rtx.cli.common import cli, data_spec, find_run, json_option, parse_labels, require_threads, settings_of, show
 from rtx.cli.output import formula_note, inert
-from rtxlib.errors import visible
+from rtxlib.errors import InputError, counted, visible
 
 set_option = click.option(
     "--set", "overrides", multiple=True, metavar="FIELD=VALUE", help="Set a field of the model's configuration."
@@ -73,14 +73,18 @@ def train(
 
     `torchrun --nproc-per-node 2 -m rtx train --model M --data D` trains it in two processes, each on its share of every batch.
     """
-    from rtx import training
+    from rtx import training, use
     from rtxlib.models.pretrained import is_pretrained
     from rtxlib.runs.spec import RunSpec
     from rtxlib.training import parallel
 
     require_threads(threads)
     settings, recipe_changes = settings_of(overrides), settings_of(changes)
-    taught_by = None if teacher is None else RunSpec.from_canonical(find_run(teacher).spec)
+    taught_by = None
+    if teacher is not None:
+        if use.is_classifier(of_teacher := find_run(teacher)):
+            raise InputError(f"{teacher} holds {of_teacher.spec['model']}, no network; --teacher takes a run of `rtx train`.")
+        taught_by = RunSpec.from_canonical(of_teacher.spec)
     model = training.checked_model(model, recipe, settings, recipe_changes)
     if is_pretrained(model):  # its own tokenizer comes with it
         of_data["tokenizer"] = model
@@ -132,14 +136,19 @@ def results(csv: bool) -> None:
     from rtxlib import paths
     from rtxlib.runs import store
 
-    runs = archive.every(paths.runs_dir(), lambda line: click.echo(visible(line), err=True))
+    damaged: list[str] = []
+    runs = archive.every(paths.runs_dir(), damaged.append)
+    for line in damaged:
+        click.echo(visible(line), err=True)
     for run in runs:
         if lost := archive.lost(run):
             click.echo(visible(lost), err=True)
     table = store.runs_table(runs)
     table = table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)  # names of files and models
     if not len(table):
-        click.echo(f"There is no run in {visible(str(paths.runs_dir()))} yet; `rtx train` or `rtx report` makes some.", err=True)
+        where = visible(str(paths.runs_dir()))
+        none = f"There is no run in {where} yet; `rtx train` or `rtx report` makes some."
+        click.echo(f"No run in {where} can be read." if damaged else none, err=True)
     elif csv:
         table, changed = inert(table)
         click.echo(table.to_csv(index=False), nl=False)
@@ -167,6 +176,6 @@ def doctor(of_store: bool) -> None:
         click.echo(f"{'ok ' if finding['ok'] else 'BAD'}  {visible(finding['check']):21} {visible(finding['found'])}")
     wrong = sum(not finding["ok"] for finding in findings)
     if of_store:
-        click.echo(f"{len(findings)} runs in {visible(str(paths.runs_dir()))}, {wrong} of them damaged")
+        click.echo(f"{counted(len(findings), 'run')} in {visible(str(paths.runs_dir()))}, {wrong} of them damaged")
     if wrong:
         sys.exit(1)

@@ -17,7 +17,7 @@ from rtx.cli import shards
 from rtx.cli.common import cli, find_run, is_table, json_option, parse_labels, read_texts, show, text_lines
 from rtx.cli.output import FORMATS, check_out, force_option, json_line, write_table
 from rtx.process import imports
-from rtxlib.errors import InputError, few, shortened, visible
+from rtxlib.errors import InputError, counted, few, shortened, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -277,6 +277,8 @@ def evaluate(
         mapping = _label_values(stored.spec["label_names"])
     else:
         mapping = {label_text(value): name.strip() for value, name in parse_labels(labels).items()}
+        if wrong := sorted(set(mapping.values()) - {"", *stored.spec["label_names"]}):
+            raise InputError(f"--labels names {few(wrong)}, and the run knows {few(stored.spec['label_names'], 12)}.")
     values = table[label_column].map(label_text)
     if unknown := sorted(set(values) - {"", *mapping}):
         raise InputError(
@@ -306,11 +308,12 @@ def _honesty(scores: Mapping[str, Any]) -> str:
         )
     seen = scores.get("n_seen", 0)
     whole = seen + scores["n"]
-    known = f"{scores['in_training']:,} of the {whole:,} texts are training texts of this run"
+    of = f"Of {counted(whole, 'text')}"
+    known = f"{of} the run was trained on {scores['in_training']:,}"
     if scores["in_validation"]:
-        known += f" and {scores['in_validation']:,} are validation texts"
+        known += f" and chosen on {scores['in_validation']:,}"
     if not seen:
         return ""
     if not scores["n"]:
         return f"{known}: no score here is honest, because the run has seen every text. Score it on other texts.\n"
-    return f"{known}; accuracy is that of the {scores['n']:,} others, accuracy_seen that of the {seen:,}.\n"
+    return f"{known}; accuracy is that of the others ({scores['n']:,}), accuracy_seen that of these ({seen:,}).\n"

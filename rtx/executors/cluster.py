@@ -23,7 +23,7 @@ from rtx import archive, process
 from rtx.executors import local
 from rtx.executors import ray as executors
 from rtxlib import atomic
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, counted
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -64,8 +64,9 @@ def train_all(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None
     if failed:
         reasons = list(dict.fromkeys(failed.values()))
         first = next(missing[key] for key in failed)
+        others = ", and the others are in the store" if len(failed) < len(missing) else ""
         raise InputError(
-            f"{len(failed)} of {len(missing)} runs failed, the others are in the store. {first.title}: {reasons[0]}"
+            f"{len(failed)} of {counted(len(missing), 'run')} failed{others}. {first.title}: {reasons[0]}"
             + (f" Others: {' '.join(reasons[1:3])}" if len(reasons) > 1 else "")
         )
 

@@ -11,7 +11,7 @@ from rtx.executors import ray as executors
 from rtxlib import paths
 from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, counted
 from rtxlib.runs import store
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
@@ -63,12 +63,13 @@ def run(
     missing = {key: spec for spec, (key, run) in zip(specs, stored, strict=True) if run is None}
     if missing and refused:
         raise TrainingRefused(
-            f"{len(missing)} of {len(stored)} runs are not in the store and training is switched off: "
+            f"{len(missing)} of {counted(len(stored), 'run')} {'is' if len(missing) == 1 else 'are'} not in the store, and "
+            "training is switched off: "
             f"{', '.join(spec.title for spec in list(missing.values())[:3])}{' …' if len(missing) > 3 else ''}. "
             "Run the notebook or `rtx report` without --no-training first."
         )
     if missing:
-        say(f"{len(missing)} runs to train, {len(stored) - len(missing)} already in the store")
+        say(f"{counted(len(missing), 'run')} to train, {len(stored) - len(missing)} already in the store")
         if executor == "ray":
             cluster.train_all(missing, runs, say)
         else:

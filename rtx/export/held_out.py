@@ -18,7 +18,7 @@ from rtxlib.data.prepare import prepare
 from rtxlib.data.rows import PAIR, Text, cut, sides, texts_of
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import LONGEST_TEXT
-from rtxlib.errors import InputError, fact
+from rtxlib.errors import InputError, counted, fact
 from rtxlib.runs.store import Run
 
 POINTER = "held_out.json"  # in a folder of `rtx compare`: where its texts lie
@@ -84,7 +84,8 @@ def of_file(texts: Sequence[Text], name: str, switches: Mapping[str, bool]) -> H
     """
     texts = [text for text in _cleaned(texts, switches) if all(side.strip() for side in sides(text))]
     if len(texts) < FEWEST:
-        raise InputError(f"{name} has {len(texts)} texts; at least {FEWEST} are needed: half of them calibrate and half check.")
+        number = counted(len(texts), "text")
+        raise InputError(f"{name} has {number}; at least {FEWEST} are needed: half of them calibrate and half check.")
     return HeldOut(texts[1::2], texts[::2], None, f"of the file {name}, without labels")
 
 

@@ -138,7 +138,7 @@ class Opened:
     def probabilities(self, texts: Sequence[Any], recurrent_depth: int | None = None, early_exit: object = None) -> np.ndarray:
         """Probabilities (texts, labels), in float32."""
         if early_exit is not None:
-            raise InputError("An exported graph has no early exits; use the run itself, or --passes.")
+            raise InputError("An exported graph has no early exits; use the run itself.")
         logits = self.answers(texts, recurrent_depth)
         p = np.exp(logits - logits.max(axis=1, keepdims=True))
         return p / p.sum(axis=1, keepdims=True)

@@ -13,7 +13,7 @@ from rtx.shards import folder, local
 from rtx.shards.job import Job, holding
 from rtx.shards.piece import require_columns
 from rtx.shards.worker import Outcome
-from rtxlib.errors import InputError, few
+from rtxlib.errors import InputError, counted, few
 
 ROUNDS = 3  # one after another in which every shard lost its worker
 
@@ -62,8 +62,9 @@ def work(
         for temporary in Path(job.out).glob(".*.tmp"):  # of a worker on another machine that was lost
             temporary.unlink(missing_ok=True)
     if failed:
+        others = ", and the others are written" if len(failed) < len(names) else ""
         raise InputError(
-            f"{len(failed)} of {len(names)} shards failed, and the others are written. {' '.join(failed[:3])}"
+            f"{len(failed)} of {counted(len(names), 'shard')} failed{others}. {' '.join(failed[:3])}"
         )
     return {"out": job.out, "shards": len(names), "kept": finished, "rows": rows, "seconds": round(time.monotonic() - started, 1)}
 

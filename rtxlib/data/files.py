@@ -175,7 +175,7 @@ def _parquet(path: Path) -> pd.DataFrame:
             size = sum(memory.VALUE * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
             _require_few(file.metadata.num_rows, path.name)
             memory.require_memory(size, f"Reading {path.name}", "take fewer rows or columns of it")
-            table = file.read().to_pandas()
+            table = file.read().to_pandas(integer_object_nulls=True)  # a float has too few digits for an id
     except InputError:
         raise
     except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user

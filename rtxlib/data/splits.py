@@ -12,7 +12,7 @@ from rtxlib import memory
 from rtxlib.data import datasets
 from rtxlib.data.containment import groups, occurrences, words_key
 from rtxlib.data.rows import FEWEST, SPLITS, Rows
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, counted
 
 if TYPE_CHECKING:
     from rtxlib.data.spec import DataSpec
@@ -140,9 +140,8 @@ def _split_pool(rows: Rows, spec: DataSpec) -> None:
     chosen = _draw(rows, strata, spec)
     if len(rows.table) < FEWEST:
         dropped = ", ".join(f"{step}: {before - after:,}" for step, before, _, after in rows.steps if after < before)
-        raise InputError(
-            f"Only {len(rows.table)} rows are left to split{f' ({dropped})' if dropped else ''}; at least {FEWEST} are needed."
-        )
+        left = f"Only {counted(len(rows.table), 'row')} {'is' if len(rows.table) == 1 else 'are'} left to split"
+        raise InputError(f"{left}{f' ({dropped})' if dropped else ''}; at least {FEWEST} are needed.")
     if rows.table["label"].nunique() < 2:
         raise InputError(f"Only the class '{rows.table['label'].iloc[0]}' is left; at least two are needed.")
     _require_memory(rows.table["text"])
@@ -181,7 +180,7 @@ def _draw(rows: Rows, strata: np.ndarray, spec: DataSpec) -> np.ndarray:
             )
     elif spec.rows is not None and spec.rows < len(strata):
         chosen = nested(strata, spec.rows / len(strata), spec.seed)
-        step = f"{spec.rows:,} rows drawn, classes in proportion"
+        step = f"{len(chosen):,} rows drawn, classes in proportion"
     elif spec.rows is not None and spec.rows > len(strata):
         rows.notes.append(f"Asked for {spec.rows:,} rows, took {len(strata):,}: there are no more.")
     rows.keep(step, chosen)
@@ -236,6 +235,8 @@ def split(group: np.ndarray, strata: Sequence[str], seed: int) -> np.ndarray:
             room[name][code] -= len(drawn)
     _fill(where, room, [members[i] for i in rng.permutation(len(members)) if len(members[i]) > 1], codes)
     for name in SPLITS:
+        if not (where == name).any() and sizes.max() < 3:
+            raise InputError("No class has three rows, one for each split; give more rows of a class (--rows), or fewer classes.")
         if not (where == name).any():
             raise InputError(
                 f"The {len(codes):,} rows have only {len(members):,} different texts, which are too few for training, validation "

@@ -162,7 +162,7 @@ def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Ca
     sources, kept_out = ([prepare(spec, paths.prepared_dir()) for spec in specs] for specs in (what.data, what.kept_out))
     tokenizer = sources[0].tokenizer
     if any(source.tokenizer.get_vocab() != tokenizer.get_vocab() for source in sources[1:]):
-        raise InputError("The texts have different tokenizers; give all of them one, as with tokenizer='bert'.")
+        raise InputError("The texts have different tokenizers; give all of them one, as with --tokenizer bert.")
     texts = corpus_texts(sources, kept_out)
     training, validation = packed(texts, tokenizer, what.length, what.seed)
     report(f"{len(texts):,} texts, {len(training):,} rows of {what.length} tokens")

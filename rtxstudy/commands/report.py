@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rtxlib.errors import InputError, nearest, shortened, visible
+from rtxlib.errors import InputError, counted, nearest, shortened, visible
 from rtxstudy import folders
 from rtxstudy.commands import need_notebooks
 
@@ -101,10 +101,11 @@ def report(
     table = estimate.plan(within_reach, sources)
     if left_out:
         click.echo(left_out, err=True)
-    click.echo(table.to_string(index=False, float_format=lambda x: f"{x:.1f}"))
+    if len(table):
+        click.echo(table.to_string(index=False, float_format=lambda x: f"{x:.1f}"))
     click.echo(
-        f"{table['to_train'].sum()} runs to train, {table['in_store'].sum()} in the store; "
-        f"about {table['minutes'].sum():.0f} minutes of training on this device"
+        f"{counted(table['to_train'].sum(), 'run')} to train, {table['in_store'].sum()} in the store; "
+        f"about {counted(round(table['minutes'].sum()), 'minute')} of training on this device"
     )
 
 

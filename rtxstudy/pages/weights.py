@@ -133,14 +133,14 @@ def packed(run: Run) -> dict[str, Any]:
     Raises ``InputError`` for a run with more than :data:`LARGEST` parameters, a part that the page does not compute, or
     a vocabulary that is not WordPiece.
     """
+    from rtxlib.runs.trained import open_run
+
+    model, tokenizer = open_run(run)
     if (count := run.metrics["parameters"]) > LARGEST:
         raise InputError(
             f"Run {run.key} has {count:,} parameters, and a page holds at most {LARGEST:,}; choose a smaller run, for "
             "example one of the demo profile."
         )
-    from rtxlib.runs.trained import open_run
-
-    model, tokenizer = open_run(run)
     backend = tokenizer.backend_tokenizer
     if type(backend.model).__name__ != "WordPiece":
         raise InputError(f"Run {run.key} reads a {type(backend.model).__name__} vocabulary; the page reads WordPiece.")

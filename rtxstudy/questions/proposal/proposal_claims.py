@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from rtxlib.errors import counted
 from rtxstudy.claims import Claim, claim
-from rtxstudy.numbers import counted, number, signed
+from rtxstudy.numbers import number, signed
 
 
 def measured(row: Mapping[str, Any]) -> str:

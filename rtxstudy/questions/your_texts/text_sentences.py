@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from rtxlib.errors import counted
 from rtxlib.runs.card import plain
-from rtxstudy.numbers import counted
 
 SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 MOST_NAMED = 6  # labels that a sentence names
