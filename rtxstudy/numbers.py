@@ -18,6 +18,11 @@ def percent(share: float, decimals: int = 1) -> str:
     return f"{100 * share:.{decimals}f}{NBSP}%"
 
 
+def with_spread(mean: float, sd: float) -> str:
+    """An accuracy in per cent with its standard deviation, if it has one: "89.4 ± 0.3"."""
+    return f"{100 * mean:.1f}" if math.isnan(sd) else f"{100 * mean:.1f} ± {100 * sd:.1f}"
+
+
 def signed(difference: float) -> str:
     """A difference of accuracies in percentage points, without the word: "+1.3". Zero has no sign."""
     written = number(100 * difference, "+.1f")

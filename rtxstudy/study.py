@@ -349,8 +349,11 @@ class Study:
 
     @property
     def speaks(self) -> bool:
-        """Whether claims are made. They are written for the full study; the other profiles show their tables alone."""
-        return self.profile.name == "full"
+        """Whether claims are made. They are written for the full study as it is; all others show their tables alone."""
+        from rtxstudy import profiles
+
+        full = profiles.PROFILES["full"]
+        return self.profile in (full, profiles.within_reach(full)[0])
 
     def say(self, make: Callable[..., Claim | list[Claim]], *answers: Any) -> Markdown:
         """The claims that a function of :mod:`rtxstudy.questions` makes: those that are true, as a paragraph or a list.

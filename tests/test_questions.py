@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rtxstudy import claims, names, published
+from rtxlib.errors import InputError
+from rtxstudy import Study, claims, names, numbers, profiles, published
 from rtxstudy.claims import claim, first, row, sentences, untrue
 from rtxstudy.numbers import percent
 from rtxstudy.questions.audit import audit_claims
 from rtxstudy.questions.depth_gain import depth_claims
+from rtxstudy.questions.forms import form_claims
 from rtxstudy.questions.sizes import size_claims
 from rtxstudy.questions.summary import cost_claims, glance, limit_claims
 from rtxstudy.readme import blocks
@@ -94,7 +96,7 @@ def test_other_results_get_other_sentences() -> None:
     assert "nowhere is it shown to replace" in none
 
 
-@pytest.mark.parametrize("module", sorted((ROOT / "rtxstudy/questions").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("module", sorted((ROOT / "rtxstudy/questions").rglob("*_claims.py")), ids=lambda path: path.stem)
 def test_no_sentence_picks_a_row_by_its_value(module: Path) -> None:
     """`sort_values(…).iloc[-1]` names the best-looking row. A claim names the row that it speaks of."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
@@ -174,3 +176,28 @@ def test_the_search_for_recipes_bounds_what_one_recipe_leaves_open() -> None:
     assert "With a recipe of its own, or with more epochs, an encoder may do better" in " ".join(
         sentences(limit_claims.limits(without))
     )
+
+
+def test_a_way_that_was_not_the_best_is_not_called_the_best() -> None:
+    for own, said in ((0.73, "the best of 2 on"), (0.71, "the study's own, one of 2 tried on")):
+        choice = pd.DataFrame({"val_accuracy": [own, 0.72], "taken": [True, False], "texts": 2037})
+        assert said in depth_claims.selected("made from a pretrained encoder", choice, "multi_nli")
+
+
+def test_the_title_of_a_figure_of_forms_rests_on_enough_seeds() -> None:
+    rows = pd.DataFrame({"form": ["gated", "none"], "data": "sst2", "n_seeds": 3, "low": -0.05, "high": [-0.01, 0.01]})
+    assert sentences([form_claims.title(rows, "sst2")]) == ["SST-2: no form beats the study's own, and one is worse"]
+    assert not sentences([form_claims.title(rows.assign(n_seeds=2), "sst2")])
+
+
+def test_claims_are_made_of_the_full_study_as_it_is() -> None:
+    assert Study.open("full").speaks and not Study.open("full", seeds=1).speaks and not Study.open("demo").speaks
+
+
+def test_an_accuracy_of_one_seed_has_no_spread() -> None:
+    assert numbers.with_spread(0.954, float("nan")) == "95.4" and numbers.with_spread(0.954, 0.003) == "95.4 ± 0.3"
+
+
+def test_settings_that_make_two_data_sets_alike_are_refused() -> None:
+    with pytest.raises(InputError, match="two data sets of the profile 'demo' have one name, embedded at 64 tokens"):
+        profiles.load("demo", max_length=64)

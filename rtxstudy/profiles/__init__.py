@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from rtxlib.data.datasets import MIX, MIX_FILE, mix_file
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, nearest, shortened, shown
 from rtxlib.models.presets import preset
+from rtxlib.runs.spec import data_label
 from rtxlib.training.recipe import FOR_PRETRAINED, Recipe
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy.profiles.demo import DEMO
@@ -67,6 +69,13 @@ def load(
     settings = {"rows": rows, "max_length": max_length, "epochs": epochs}
     sizes = {field: value for field, value in settings.items() if value is not None}
     changed = _changed(profile, seeds, recipe, sizes)
+    labels = Counter(data_label(spec) for spec in set(changed.data_sets))
+    if twice := [label for label, many in labels.items() if many > 1]:
+        given = " and ".join(f"{field}={value}" for field, value in sizes.items())
+        raise InputError(
+            f"With {given} two data sets of the profile '{name}' have one name, {twice[0]}, because nothing else told them "
+            "apart; choose another number, or leave it out."
+        )
     return dataclasses.replace(changed, variant=variant, recipes={} if recipe else changed.recipes)
 
 

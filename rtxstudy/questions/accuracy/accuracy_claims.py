@@ -105,7 +105,7 @@ def sharing_title(differences: pd.DataFrame) -> Claim:
     shared = row(differences, comparison=f"{RECURRENT} − {RECURRENT} unshared", data="sst2")
     replaced = row(differences, comparison=f"{RECURRENT} − {STANDARD}", data="sst2")
     return claim(
-        "Standard, shared, unshared, counting words: no two are told apart on SST-2",
+        "The recurrent encoder is not told apart from the standard one, the unshared one and counting words",
         holds=not apart(shared)
         and not apart(replaced)
         and not differences["low"].gt(0).any()

@@ -66,7 +66,7 @@ def parts_of_data(study: Study) -> Parts:
         of_rows,
         of_lengths,
         pd.concat([of_rows, of_lengths], ignore_index=True),
-        steps.drop(columns="key").drop_duplicates(),
+        steps.groupby(["data", "train_rows"], as_index=False, sort=False)["steps"].min(),  # some may have stopped earlier
     )
 
 

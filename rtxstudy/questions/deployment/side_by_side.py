@@ -40,7 +40,7 @@ def of_study(study: Study) -> pd.DataFrame:
         "summary",
         "side_by_side",
         lambda: times({name: (spec, study.data(spec.data)) for name, spec in named.items()}, study.profile.timing_rounds),
-        key=", ".join(named),
+        key=", ".join([*named, study.data(study.profile.data).fingerprint, f"{pick_device()}"]) if named else None,
         optional=True,
     )
     return table.reindex(columns=["model", *TIMES]) if table.empty else table

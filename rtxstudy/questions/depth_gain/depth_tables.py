@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from rtx.baselines.counting_words import MAJORITY, NAME, SECOND_ALONE, best
 from rtxstudy import names, tables
 from rtxstudy.finished import Runs
-from rtxstudy.numbers import percent, with_ends
+from rtxstudy.numbers import percent, with_ends, with_spread
 from rtxstudy.questions.depth_gain import gains
 from rtxstudy.questions.depth_gain.depth_claims import shown
 from rtxstudy.questions.depth_gain.verdicts import MARGIN, VERDICTS
@@ -54,7 +56,7 @@ _ARMS = {  # column of rtxstudy.questions.depth_gain.gains.arms → its readable
 
 def arms(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of the deep, the shallow and the looped encoder of each task."""
-    spread = [f"{100 * mean:.1f} ± {100 * sd:.1f}" for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
+    spread = [with_spread(mean, sd) for mean, sd in zip(table["accuracy"], table["sd"], strict=True)]
     named = table.assign(encoder=table["arm"], **{"accuracy (%)": spread, "number format": table["dtype"]})
     return tables.written(named[["regime", "data", "encoder", "accuracy (%)", *_ARMS, "number format"]], _ARMS)
 
@@ -136,7 +138,7 @@ def readable(gains: pd.DataFrame) -> pd.DataFrame:
                 "kept": kept(one),
                 "Holm's p": _p(one["depth_holm"]),
                 "loop gain (points)": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
-                "above −1 without any seed": "yes" if one["sharing_low_without"] > -MARGIN else "no",
+                "above −1 without any seed": _without(one["sharing_low_without"]),
                 "chosen": one.get("selected") or "–",
                 "seeds × texts": f"{one['n_seeds']} × {one['n_items']:,}",
             }
@@ -177,3 +179,8 @@ def kept(one: dict) -> str:
     if not one["pays"]:
         return "–"
     return f"{100 * one['kept']:.0f} % ({100 * one['kept_low']:.0f} to {100 * one['kept_high']:.0f})"
+
+
+def _without(low: float) -> str:
+    """Whether an interval from which each seed was left out once begins above the margin; "–" with too few seeds."""
+    return "–" if math.isnan(low) else "yes" if low > -MARGIN else "no"

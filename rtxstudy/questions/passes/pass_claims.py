@@ -65,9 +65,8 @@ def leaving(exits: pd.DataFrame) -> list[Claim]:
             speed=sure.throughput,
         ),
         claim(
-            "No exit is needed there: for each of the {n:word} ways to leave, a fixed number of passes for every text is "
-            "as fast and "
-            "not less accurate on average.",
+            "No exit is needed, here and on the generated texts: for each of the {n:word} ways to leave, a fixed number of "
+            "passes for every text is as fast and not less accurate on average.",
             holds=fixed == len(exits),
             n=len(exits) or None,
         ),

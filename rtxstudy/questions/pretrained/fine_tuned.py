@@ -11,6 +11,7 @@ from rtxstudy import comparisons, names
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
+from rtxstudy.numbers import with_spread
 from rtxstudy.questions.accuracy import accuracy_figures
 from rtxstudy.questions.pretrained import pretraining_claims
 from rtxstudy.questions.pretrained.checkpoint import checkpoint
@@ -98,5 +99,5 @@ def readable_spam(scores: pd.DataFrame) -> pd.DataFrame:
     table = {"model": list(order)}
     for name in ("precision", "recall", "f1"):
         mean, sd = models[name].mean()[order], models[name].std()[order]
-        table[f"{names.column(name)} (%)"] = [f"{100 * a:.1f} ± {100 * b:.1f}" for a, b in zip(mean, sd, strict=True)]
+        table[f"{names.column(name)} (%)"] = [with_spread(a, b) for a, b in zip(mean, sd, strict=True)]
     return pd.DataFrame(table | {"splits": models.size()[order].tolist()})

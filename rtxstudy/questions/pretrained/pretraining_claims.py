@@ -91,7 +91,7 @@ def guide(table: pd.DataFrame) -> list[Claim]:
     return [
         claim(
             "ModernBERT-base takes {times:.0f} times as long as MiniLM-L3 for a text and has {size:.0f} times its "
-            "parameters. Its quality was not measured, because its weights could not be downloaded.",
+            "parameters. Its quality was not measured, because its weights were not at hand.",
             holds=large.ms_median > small.ms_median and pd.isna(large.nearest),
             times=large.ms_median / small.ms_median,
             size=large.parameters / small.parameters,
@@ -123,7 +123,7 @@ def spam(scores: pd.DataFrame) -> list[Claim]:
 def spam_title(scores: pd.DataFrame) -> Claim:
     f1 = scores.groupby("model")["f1"].mean().sort_values(ascending=False)
     return claim(
-        "Fine-tuned encoders reach an F1 of {low:.1f} to {high:.1f} % on spam, counting words {words:.1f} %",
+        "The two encoders reach an F1 of {low:.1f} to {high:.1f} % on spam, counting words {words:.1f} %",
         holds=set(f1.index[:2]) == {MINILM, "bert-mini"},
         low=100 * f1.iloc[1],
         high=100 * f1.iloc[0],

@@ -89,8 +89,9 @@ def neighbours(pools: Mapping[str, Prepared], rows: int, embedder: Embedder | No
     parts = []
     for panel, pool in pools.items():
         texts = pool.rows("test").groupby("label").head(rows)
+        ks = tuple(k for k in (1, 10) if k < len(texts))
         kinds = representations(texts["text"].tolist(), [] if embedder is None else [embedder])
-        parts.append(retrieval.compare(kinds, texts["label"].to_numpy(), ks=(1, 10)).assign(panel=panel))
+        parts.append(retrieval.compare(kinds, texts["label"].to_numpy(), ks=ks).assign(panel=panel))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -16,7 +16,7 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
     runs, pairs = findings["runs"], findings["comparisons"]
     searched = pairs.loc[pairs["study"] == "recipe_search", "comparison"]
     seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
-    graphics = runs["device"].str.contains("cuda|gpu|NVIDIA", case=False)
+    graphics = ~runs["device"].str.startswith("CPU")
     models = runs.loc[runs["family"] == "pretrained", "model"]
     return [
         claim(

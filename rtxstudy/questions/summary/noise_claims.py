@@ -30,8 +30,8 @@ def summary(verdicts: pd.DataFrame) -> list[Claim]:
             n=len(clear) or None,
         ),
         claim(
-            "Of all differences, {alike:word} are shown to lie within a point, and {open:word} stay open: their intervals "
-            "contain zero and are wide.",
+            "Of all differences, {alike:word} are shown to lie within what a replacement may lose, and {open:word} stay open: "
+            "their intervals contain zero and are wide.",
             holds=many.get("open", 0) > 0,
             alike=int(many.get("alike", 0)),
             open=int(many.get("open", 0)),

@@ -86,7 +86,8 @@ def forest(table: pd.DataFrame, title: str, data: str, margin: float) -> Figure:
     figure, axes = canvas(
         title,
         f"First minus second, in points of accuracy; on {data} unless other data are named. Bars: 95\xa0% intervals over new "
-        "seeds and new texts. Filled: zero lies outside. Dashed: what a replacement may lose.",
+        "seeds and new texts, cut at the frame. Filled: zero lies outside, from three seeds on. Dashed: what a replacement "
+        "may lose.",
         0.55 * len(panels) + 0.235 * len(table),
         rows=len(panels),
         width=WIDE,
