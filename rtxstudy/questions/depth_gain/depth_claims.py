@@ -98,12 +98,13 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
         first(
             claim(
                 "There **a loop keeps** {least:share} to {most:share} of the gain; it replaces depth on {named} and is less "
-                "accurate on {below:word} tasks.",
+                "accurate on {below:word} {noun}.",
                 holds=len(replaced) > 0 and len(below) > 0 and loses.empty,
                 least=least,
                 most=most,
                 named=listed(tasks(replaced)),
                 below=len(tasks(below)),
+                noun="task" if len(tasks(below)) == 1 else "tasks",
             ),
             claim(
                 "There **a loop keeps** {least:share} to {most:share} of the gain and replaces the deep encoder on "
