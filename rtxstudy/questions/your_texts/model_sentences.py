@@ -47,7 +47,7 @@ def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     else:
         cascades = table[(table["model"] == "cascade") & table["allowed"]]
         higher_cascade = bool((cascades["score"] > row["score"]).any())
-        but = " but the cascade, which is not shown to be better" if higher_cascade else ""
+        but = " but the cascade, which is not shown to be better," if higher_cascade else ""
         above = table[table["learned"] & table["allowed"] & (table["model"] != "cascade") & (table["score"] > row["score"])]
         no_other = f"No other model within the limits{but} has a higher {by} on the texts by which models are chosen."
         parts.append(f"{no_other if above.empty else _by_chance(above.iloc[0], row, answer)} {_smaller(table, answer)}".strip())
@@ -186,8 +186,8 @@ def _cascade(rows: pd.DataFrame, answer: Answer) -> list[str]:
         return []
     row, n = rows.loc["cascade"], answer.n_test
     return [
-        f"As a **cascade**, {pair['first']} answers the {pair['share']:.0%} of the texts of which it is sure, and "
-        f"{pair['second']} the others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
+        f"A **cascade** takes {pair['first']} for the {pair['share']:.0%} of the texts of which it is sure and {pair['second']} "
+        f"for the others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
     ]
 
 
