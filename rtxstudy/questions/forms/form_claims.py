@@ -14,9 +14,11 @@ def title(rows: pd.DataFrame, data: str) -> Claim:
     """The title of the figure of one data set; ``rows``: a form each, minus the study's own form."""
     enough = rows[rows["n_seeds"] >= FEWEST_SEEDS]
     better, worse = enough[enough["low"] > 0], enough[enough["high"] < 0]
+    if worse.empty:
+        return claim("{data}: no form is shown to differ from the study's own", holds=better.empty, data=short(data))
     return claim(
         "{data}: no form beats the study's own, and {n:word} {are} worse",
-        holds=better.empty and len(worse) > 0,
+        holds=better.empty,
         data=short(data),
         n=len(worse),
         are="is" if len(worse) == 1 else "are",
