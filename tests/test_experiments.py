@@ -300,7 +300,7 @@ def test_data_are_prepared_once_for_all_runs_of_a_list(home, monkeypatch) -> Non
 
 def test_training_refused_names_what_is_missing(home, monkeypatch) -> None:
     monkeypatch.setenv("RTX_NO_TRAINING", "1")
-    with pytest.raises(execute.TrainingRefused, match=r"1 of 1 runs .* seed 77"):
+    with pytest.raises(execute.TrainingRefused, match=r"1 of 1 run is not .* seed 77"):
         execute.run([dataclasses.replace(SPEC, seed=77)])
 
 

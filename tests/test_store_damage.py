@@ -281,7 +281,7 @@ def test_the_doctor_checks_every_run_of_a_store_and_deletes_nothing(run, runs: P
     assert sorted(name for name, line in lines.items() if line.startswith("BAD")) == ["flipped", "table", "unmarked"]
     assert "carries no checksums" in lines["old"] and "README.md was edited" in lines[run.key]
     assert "model.safetensors" in lines["flipped"] and "predictions.parquet" in lines["table"]
-    assert len(list(runs.iterdir())) == 6
+    assert len(list(runs.iterdir())) == 7  # nothing was deleted
 
 
 @pytest.mark.parametrize("steps", range(4))

@@ -109,7 +109,7 @@ def _hint(folder: Path) -> str:
     others = sorted(path.name for path in folder.glob("*") if path.suffix in (".safetensors", *PICKLES))
     if not others:
         return ""
-    hint = f" It has {', '.join(others)}; `rtx embed` and `rtx similarity` open one with --weights (weights= in Python)."
+    hint = f" It has {', '.join(others)}; name one with --weights of `rtx embed` or `rtx similarity` (weights= in Python)."
     if any(name.endswith(PICKLES) for name in others):
         hint += " A pickle can run code when it is opened, so ask for one only if you trust it."
     return hint
