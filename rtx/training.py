@@ -60,12 +60,11 @@ class TrainedRun:
             attempts.append(f"another learning rate (--recipe-set learning_rate={recipe['learning_rate'] / 2:g})")
         else:
             attempts.append(f"a pretrained encoder (--model {CHECKPOINTS['minilm-l6']})")
+        texts = counted(metrics["n_test"], "test text")
         sentence = f"{metrics['model']} has not learned to tell the labels apart"
         if metrics["n_test"] < FEW_TESTS:
-            number = counted(metrics["n_test"], "test text")
             are = "is" if metrics["n_test"] == 1 else "are"
-            sentence = f"{number} {are} too few to tell whether {metrics['model']} has learned"
-        texts = counted(metrics["n_test"], "test text")
+            sentence = f"{texts} {are} too few to tell whether {metrics['model']} has learned"
         words = self.baselines["counting_words_accuracy"]
         return (
             f"{sentence}: its accuracy on {texts} is {metrics['accuracy']:.3f}, that of the majority class "

@@ -324,11 +324,11 @@ def test_a_mistake_of_the_program_keeps_its_traceback(error: Exception, monkeypa
 
 def test_a_file_that_may_not_be_opened_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", "/root/o.csv")
+        raise PermissionError(errno.EACCES, "Permission denied", "/closed/o.csv")
 
     monkeypatch.setattr(commands.cli, "invoke", refused)
     done = rtx("results")
-    assert done.returncode == 2 and done.stderr.startswith("rtx: /root/o.csv may not be opened (Permission denied); ask its")
+    assert done.returncode == 2 and done.stderr.startswith("rtx: /closed/o.csv may not be opened (Permission denied); ask its")
 
 
 LACKS = {
