@@ -81,8 +81,8 @@ def test_texts_that_the_run_has_seen_are_scored_apart(run: SimpleNamespace, tmp_
     new = texts(30, seed=1)
     found, said = scores(run.key, shouted, run.validation, new, folder=tmp_path)
     assert (found["in_training"], found["in_validation"], found["n_seen"], found["n"]) == (96, 12, 108, 30)
-    assert "96 of the 138 texts are training texts of this run and 12 are validation texts" in said
-    assert "accuracy is that of the 30 others" in said
+    assert "The run was trained on 96 of the 138 texts and chosen on 12." in said
+    assert "accuracy is that of the other 30, accuracy_seen that of these 108." in said
     alone, nothing_said = scores(run.key, new, folder=tmp_path)
     assert nothing_said == "" and alone["n"] == 30 and not [name for name in alone if name.endswith("_seen")]
     assert {name: found[name] for name in ("accuracy", "f1", "confusion")} == {

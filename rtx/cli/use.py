@@ -308,12 +308,11 @@ def _honesty(scores: Mapping[str, Any]) -> str:
         )
     seen = scores.get("n_seen", 0)
     whole = seen + scores["n"]
-    of = f"Of {counted(whole, 'text')}"
-    known = f"{of} the run was trained on {scores['in_training']:,}"
+    known = f"The run was trained on {scores['in_training']:,} of the {counted(whole, 'text')}"
     if scores["in_validation"]:
         known += f" and chosen on {scores['in_validation']:,}"
     if not seen:
         return ""
     if not scores["n"]:
         return f"{known}: no score here is honest, because the run has seen every text. Score it on other texts.\n"
-    return f"{known}; accuracy is that of the others ({scores['n']:,}), accuracy_seen that of these ({seen:,}).\n"
+    return f"{known}. accuracy is that of the other {scores['n']:,}, accuracy_seen that of these {seen:,}.\n"
