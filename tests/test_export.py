@@ -482,6 +482,18 @@ def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
     assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]
 
 
+def test_of_a_large_test_split_some_texts_check_a_graph(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rtx import archive
+
+    run = archive.find(home / "data" / "runs", (home / "run").read_text())
+    whole = held_out.of_run(run)
+    monkeypatch.setattr(held_out, "MOST", 10)
+    held, label = held_out.of_run(run), dict(zip(whole.test, whole.labels, strict=True))
+    assert held.test[0] == whole.test[0] and held.test[-1] == whole.test[-1] and len(held.test) == 10
+    assert held.labels.tolist() == [label[text] for text in held.test]
+    assert held.what == f"of the {len(whole.test)} in {whole.what}" and held.validation == whole.validation
+
+
 def test_rounding_grows_with_the_numbers_and_nothing_is_close_to_nan() -> None:
     small, large = np.array([[0.5, -0.25]]), np.array([[500.0, -250.0]])
     assert check.close(small, small + 0.9e-4) and not check.close(small, small + 1.1e-4)

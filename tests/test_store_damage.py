@@ -73,7 +73,7 @@ def test_a_damaged_record_is_one_sentence_and_the_other_runs_are_listed(
     shutil.copytree(runs / run.key, whole)
     file = runs / run.key / name
     file.unlink() if damage is None else file.write_bytes(damage)
-    told = rf"Run {run.key} is damaged \(.*{name}.*\): delete {runs / run.key} and train it again"
+    told = rf"Run {run.key} is damaged \(.*{name}.*\): delete {runs / run.key} and repeat the command that made it"
     for ask in (store.load, archive.find, lambda runs, key: train.train_run(SPEC, runs)):
         with pytest.raises(InputError, match=told):
             ask(runs, run.key)
@@ -370,7 +370,8 @@ def test_results_and_the_doctor_see_the_same_runs(run, runs: Path) -> None:
     (runs / "empty").mkdir()
     told = rtx("results", home=home)
     assert run.key in told.stdout and "hidden" not in told.stdout
-    assert told.stderr == f"Run lost is damaged (it has no model.safetensors): delete {runs / 'lost'} and train it again.\n"
+    advice = f"delete {runs / 'lost'} and repeat the command that made it"
+    assert told.stderr == f"Run lost is damaged (it has no model.safetensors): {advice}.\n"
     told = rtx("doctor", "--store", home=home).stdout
     assert f"{runs / 'empty'} holds no run; move it elsewhere." in told and "hidden" not in told and "3 runs" in told
     with pytest.raises(InputError, match="There is no run"):

@@ -22,7 +22,7 @@ from rtxlib.errors import InputError, counted, fact
 from rtxlib.runs.store import Run
 
 POINTER = "held_out.json"  # in a folder of `rtx compare`: where its texts lie
-MOST = 2000  # texts of a split that are kept
+MOST = 2000  # texts of a split that are kept, or that check a graph
 GENERATED = 400  # texts that check a graph where its own data are out of reach
 JOINED = 10  # generated texts in one long text, so that a graph is checked on long texts, too
 FEWEST = 20  # texts of a file that calibrate and check
@@ -51,10 +51,13 @@ class HeldOut:
 
 
 def of_data(spec: DataSpec) -> HeldOut:
-    """The validation and test texts of prepared data."""
+    """The validation and test texts of prepared data; of a large test split :data:`MOST`, evenly spread."""
     data = prepare(spec, paths.prepared_dir(), progress=False)
-    what = f"the test split of {spec.source}"
-    return HeldOut(data.texts("validation"), data.texts("test"), data.splits["test"].labels, what)
+    test, labels, what = data.texts("test"), data.splits["test"].labels, f"the test split of {spec.source}"
+    if len(test) > MOST:
+        chosen = np.linspace(0, len(test) - 1, MOST).astype(int)
+        test, labels, what = [test[row] for row in chosen], labels[chosen], f"of the {len(test):,} in {what}"
+    return HeldOut(data.texts("validation"), test, labels, what)
 
 
 def of_run(run: Run) -> HeldOut:

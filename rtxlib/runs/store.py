@@ -156,7 +156,7 @@ def load(runs: Path, key: str) -> Run | None:
 
 def damaged(key: str, path: Path, what: object) -> InputError:
     """The error for a damaged run. what: what is wrong, in a few words."""
-    return InputError(f"Run {key} is damaged ({fact(what)}): delete {path} and train it again.")
+    return InputError(f"Run {key} is damaged ({fact(what)}): delete {path} and repeat the command that made it.")
 
 
 def verify(run: Run, chosen: Callable[[str], bool]) -> None:

@@ -81,7 +81,9 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
 
 
 def _unreadable(run: Run, part: str, error: Exception) -> InputError:
-    return InputError(f"The {part} of run {run.key} cannot be read ({fact(error)}); delete {run.path} and train it again.")
+    return InputError(
+        f"The {part} of run {run.key} cannot be read ({fact(error)}); delete {run.path} and repeat the command that made it."
+    )
 
 
 def cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:
@@ -106,7 +108,7 @@ def answerer(run: Run) -> Callable[..., np.ndarray]:
         if not np.isfinite(logits).all():
             raise InputError(
                 f"Run {run.key} answers with numbers that are not finite, so its weights are damaged: delete {run.path} and "
-                "train it again."
+                "repeat the command that made it."
             )
         return torch.from_numpy(logits).softmax(dim=1).numpy()
 

@@ -30,9 +30,8 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
                 n=len(runs),
             ),
             claim(
-                "- {gpu} of the {all} runs behind this report were trained on a GPU ({name}). Several shared it, so no time of "
-                "theirs "
-                "is shown: all times are of a CPU.",
+                "- {gpu} of the {all} runs behind this report were trained on a GPU ({name}). Their times are not "
+                "shown: all times are of a CPU.",
                 gpu=int(graphics[~runs["key"].duplicated()].sum()),
                 all=runs["key"].nunique(),
                 name=listed(sorted(set(runs.loc[graphics, "device"]))) or None,
