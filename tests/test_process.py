@@ -305,6 +305,7 @@ def test_sigterm_stops_a_command_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch,
         (INTERRUPTED, ["export", "RUN", "--out", tmp_path]),
         (INTERRUPTED, ["predict", tmp_path, "--file", "a.csv", "--out", tmp_path / "b.csv"]),
         (KEPT, ["predict", "RUN", "--file", tmp_path, "--out", tmp_path / "shards"]),
+        (KEPT, ["embed", tmp_path, f"--out={tmp_path / 'shards'}"]),
         (KEPT, ["train"]),
     ):
         done = rtx(*command, home=tmp_path)

@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from itertools import pairwise
 
 INTERRUPTED = "Interrupted."
 RESUME = ("train", "pretrain", "distill", "report", "notebook", "compare")  # commands that go on with a half-finished training
@@ -123,5 +124,7 @@ def _say(message: str, status: int) -> int:
 def _interrupted() -> str:
     """What to say after an interrupt: what is kept, where the command keeps something."""
     given = sys.argv[1:]
-    shards = "--out" in given[:-1] and os.path.isdir(given[given.index("--out") + 1])  # `rtx predict` and `rtx embed` of a folder
-    return KEPT if given[:1] and (given[0] in RESUME or (given[0] in ("predict", "embed") and shards)) else INTERRUPTED
+    out = [one.removeprefix("--out=") for one in given if one.startswith("--out=")]
+    out += [value for name, value in pairwise(given) if name == "--out"]
+    shards = given[:1] and given[0] in ("predict", "embed") and any(map(os.path.isdir, out))
+    return KEPT if shards or (given[:1] and given[0] in RESUME) else INTERRUPTED
