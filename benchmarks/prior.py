@@ -33,7 +33,7 @@ from rtxstudy.questions.your_texts import plans, prior
 from rtxstudy.questions.your_texts.beside import Beside
 from rtxstudy.questions.your_texts.candidates import (
     CANDIDATES,
-    FROM_NOTHING,
+    FROM_SCRATCH,
     FROZEN,
     MAJORITY,
     STATIC,
@@ -54,7 +54,7 @@ HOURS = 100.0  # of a clock that never ends
 
 
 class Setting(NamedTuple):
-    """``rows``: of all labels together; a fifth validates. ``scratch``: whether encoders from nothing are trained."""
+    """``rows``: of all labels together; a fifth validates. ``scratch``: whether encoders from scratch are trained."""
 
     source: Source
     rows: int
@@ -98,7 +98,7 @@ def measured(name: str, setting: Setting) -> list[dict]:
     """A row for each candidate."""
     with opened(setting) as turns:
         texts, race, rows, seconds = turns.texts, turns.race, len(turns.race.train), {}
-        left_out = ({TUNED} if unfit(race) else set()) | (set() if setting.scratch else set(FROM_NOTHING))
+        left_out = ({TUNED} if unfit(race) else set()) | (set() if setting.scratch else set(FROM_SCRATCH))
         for candidate in CANDIDATES:
             if candidate.name in left_out:
                 continue

@@ -1,4 +1,4 @@
-"""A pretrained encoder whose token table is cut to the word pieces of some texts."""
+"""A pretrained encoder whose embedding matrix is cut to the word pieces of some texts."""
 
 from __future__ import annotations
 

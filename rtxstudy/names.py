@@ -25,7 +25,7 @@ SOURCES = {  # the source of a data set → its name
     "multi_nli": "MultiNLI",
     "cola": "CoLA",
     "snli": "SNLI",
-    "inference_mix": "Pooled inference",
+    "inference_mix": "Mixed inference",
     "yelp_polarity": "Yelp",
     "yelp_review_full": "Yelp reviews with stars",
     "yelp_five_stars": "Yelp stars",

@@ -40,7 +40,7 @@ SETTINGS: dict[str, dict[Any, str]] = {  # field of a model's configuration → 
     "embedding_scale": {True: "tokens times √d"},
     "embedding_initializer_range": {None: "σ = {} at the start"},
     "conditioning_size": {None: "conditioned"},
-    "embedding_size": {None: "token table {} wide"},
+    "embedding_size": {None: "embedding matrix {} wide"},
     "input_injection": {True: "input injection"},
     "iteration_embedding": {True: "pass embedding"},
     "loop_norm": {True: "norm in the loop"},
@@ -112,7 +112,7 @@ def of_model(spec: RunSpec) -> Name:
         short = long = converted(short, spec.conversion)
     parts = [_setting(field, value) for field, value in settings.items()]
     parts += ["own text first"] * own_text
-    parts += ["frozen"] * spec.recipe.freeze_encoder + ["taught"] * (spec.teacher is not None)
+    parts += ["frozen"] * spec.recipe.freeze_encoder + ["distilled"] * (spec.teacher is not None)
     return Name(", ".join([short, *parts]), ", ".join([long, *parts]))
 
 
@@ -149,5 +149,5 @@ def of_runs(specs: Iterable[RunSpec]) -> dict[str, Name]:
     for spec in specs:
         names[spec.name], names[data_label(spec.data)] = of_model(spec), of_data(spec.data)
         if spec.conversion and spec.teacher is None:  # notebook 12 distils the embeddings of such encoders
-            names[f"{spec.name} distilled"] = Name(*(f"{name}, taught" for name in of_model(spec)))
+            names[f"{spec.name} distilled"] = Name(*(f"{name}, distilled" for name in of_model(spec)))
     return names

@@ -16,8 +16,8 @@ from rtxstudy.numbers import percent, with_ends
 TIMES = ("ms_one", "ms_one_low", "ms_one_high", "ms_in_batch")
 COSTS = {  # column of the runs table → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
-    "embedding_parameters": ("… in the token table", "{:,.0f}"),
-    "non_embedding_parameters": ("… outside the token table", "{:,.0f}"),
+    "embedding_parameters": ("… in the embedding matrix", "{:,.0f}"),
+    "non_embedding_parameters": ("… outside the embedding matrix", "{:,.0f}"),
     "size_mb": ("size of the weights (MB)", "{:.1f}"),
     "forward_flops": ("operations of a forward pass (GFLOP)", "{:.4f}"),
     "train_cpu_seconds": ("training, processor time (s)", "{:,.0f}"),

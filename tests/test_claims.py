@@ -75,8 +75,8 @@ def test_sizes_are_read_from_the_runs() -> None:
     assert saved["value"] == pytest.approx(1 - 4 / 9.7) and saved["outcome"] == FAILS
 
 
-def test_each_claim_about_parameters_is_measured_with_the_token_table_and_without() -> None:
-    """A loop with half of the layers' parameters does not have half of all parameters, because the token table is not halved."""
+def test_each_claim_about_parameters_is_measured_with_the_embedding_matrix_and_without() -> None:
+    """A loop with half of the layers' parameters has more than half of all, because the embedding matrix is not halved."""
     given = tables()
     given["runs"]["parameters"] += 6e6
     table = proposal_measured.claims(PROPOSAL, given)
@@ -155,15 +155,15 @@ def test_a_claim_on_parameters_has_one_row_with_both_counts() -> None:
     given["runs"]["parameters"] += 6e6
     written = proposal_claims.readable(proposal_measured.claims(PROPOSAL, given)).set_index("claim")
     row = written.loc["The baseline has about 9.8 million parameters."]
-    assert row["outcome"] == f"{FAILS}; without the token table {HOLDS}"
-    assert row["measured"] == "15.70 million; without the token table 9.70 million"
+    assert row["outcome"] == f"{FAILS}; without the embedding matrix {HOLDS}"
+    assert row["measured"] == "15.70 million; without the embedding matrix 9.70 million"
 
 
 def test_the_committed_tables_measure_what_they_can() -> None:
     given = published.findings(Path(__file__).resolve().parents[1] / "data/results/full")
     table = proposal_measured.claims(PROPOSAL, given).set_index("how")
     assert table.loc[f"parameters of {STANDARD}", "value"] == pytest.approx(25.9, abs=0.1)
-    assert table.loc[f"parameters outside the token table of {RECURRENT} over those of {WIDE}", "outcome"] == HOLDS
+    assert table.loc[f"parameters outside the embedding matrix of {RECURRENT} over those of {WIDE}", "outcome"] == HOLDS
     assert table.loc[f"parameters of {RECURRENT} over those of {WIDE}", "outcome"] == FAILS
     runs = given["runs"]
     of_claim = runs[(runs["model"] == STANDARD) & (runs["data"] == "sst2 33%")]  # runs on other data measure nothing of it

@@ -593,7 +593,7 @@ def test_few_rows_are_read_in_more_epochs_and_short_texts_are_not_cut() -> None:
 
 
 def test_what_cannot_be_shortened_is_left_out() -> None:
-    """Every fold is needed in cross-validation, and a network from nothing gains from every epoch."""
+    """Every fold is needed in cross-validation, and a network from scratch gains from every epoch."""
     assert plans.choose(MINILM, 400, 1.0, 6, Tokens()) is None
     assert plans.choose(SCRATCH, 6000, 1.0, 1, Tokens()) is None
     assert plans.choose(MINILM, 6000, 1.0, 1, Tokens()) is None  # not even the fewest rows fit
@@ -619,7 +619,7 @@ def test_a_network_takes_the_speed_of_another_of_its_origin_until_it_is_trained(
     assert known.seconds(loop, plan) == pytest.approx(alone)
 
 
-def test_networks_from_nothing_are_left_out_where_public_files_give_them_no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_from_scratch_are_left_out_where_public_files_give_them_no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [candidate.name for candidate in candidates.CANDIDATES if candidate.kind in ("network", "tuned")]
     gains = {FINE_TUNED: (0.05, 0.10), TUNED: (0.08, 0.04), SCRATCH.name: (-0.2, 0.01)}  # at 100 rows and at 10,000
     measured = [
@@ -635,7 +635,7 @@ def test_networks_from_nothing_are_left_out_where_public_files_give_them_no_chan
     assert many[0] == FINE_TUNED and SCRATCH.name in why
     unknown, why = prior.order([*names, "another"], 100, 2, 25)
     assert unknown[-1] == "another" and "another" not in why
-    scratch = [name for name in names if name in prior.FROM_NOTHING]
+    scratch = [name for name in names if name in prior.FROM_SCRATCH]
     far, why = prior.order(names, 1_000_000, 2, 25)  # nothing of about this size was measured
     assert far == [name for name in names if name not in scratch] and list(why) == scratch and "--all" in why[scratch[0]]
     assert prior.order(scratch, 1_000_000, 2, 25) == (scratch, {})  # without MiniLM they are what there is
@@ -695,7 +695,7 @@ def test_a_favourite_that_is_short_of_time_gets_all_of_it(
 ) -> None:
     """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and it runs alone."""
     raced, given, done = race.Race(opened(csv, told(3000)), tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
-    raced.left_out = dict.fromkeys(candidates.FROM_NOTHING, "")
+    raced.left_out = dict.fromkeys(candidates.FROM_SCRATCH, "")
     other = SimpleNamespace(cores=1, threads=1, collect=lambda: None, fit=lambda name, seconds: done.append(name))
     turns = race.Turns(raced, other)
     turns.estimate = Slow()
@@ -778,7 +778,7 @@ def test_a_process_that_was_killed_costs_its_own_candidate_alone(csv, tmp_path: 
     assert len(pools) == 2 and "memory ran out" in raced.left_out[WORDS] and raced.left_out[STATIC] == "No weights."
 
 
-def test_networks_from_nothing_get_their_turn_where_minilm_is_below_counting_words(
+def test_networks_from_scratch_get_their_turn_where_minilm_is_below_counting_words(
     csv, tmp_path: Path, no_hub: None, one_network: Candidate
 ) -> None:
     found = opened(csv, told(560))
@@ -1222,10 +1222,10 @@ def test_the_minutes_count_from_the_call_and_leave_time_for_the_report(
         Clock(0.05, tmp_path / "stop", spent=5).check()
 
 
-def test_networks_from_nothing_stop_on_a_plateau_and_fine_tuning_does_not() -> None:
+def test_networks_from_scratch_stop_on_a_plateau_and_fine_tuning_does_not() -> None:
     networks_of_all = [candidate for candidate in candidates.CANDIDATES if candidate.kind == "network"]
     stops = {candidate.name: candidate.recipe(Plan(2000)).patience for candidate in networks_of_all}
-    assert {name for name, patience in stops.items() if patience == candidates.PATIENCE} == set(candidates.FROM_NOTHING)
+    assert {name for name, patience in stops.items() if patience == candidates.PATIENCE} == set(candidates.FROM_SCRATCH)
     assert {name for name, patience in stops.items() if patience is None} == {FINE_TUNED, candidates.LOOP}
 
 

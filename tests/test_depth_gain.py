@@ -76,7 +76,7 @@ def test_a_loop_that_is_the_deep_encoder_keeps_all() -> None:
 
 
 def gains(**changes) -> dict:
-    row = {"regime": "from nothing", "data": "x", "depth_gain": 0.04, "depth_low": 0.03, "depth_high": 0.05, "loop_gain": 0.03}
+    row = {"regime": "from scratch", "data": "x", "depth_gain": 0.04, "depth_low": 0.03, "depth_high": 0.05, "loop_gain": 0.03}
     row |= {"loop_low": 0.02, "loop_high": 0.04, "depth_p": 0.001, "kept": 0.75, "kept_low": 0.5, "kept_high": 0.98}
     row |= {"n_seeds": 3, "n_items": 900, "learned": True, "sharing_gain": -0.002, "sharing_low": -0.005, "sharing_high": 0.001}
     row |= {"sharing_low_without": -0.008, "loop_low_without": 0.01, "deep": 0.8, "shallow": 0.76, "loop": 0.79, "words": 0.7}
@@ -95,8 +95,8 @@ def gains(**changes) -> dict:
         ({"sharing_low_without": -0.011}, "not settled"),  # the answer depends on one seed
         ({"sharing_low": -0.03, "sharing_high": -0.012}, "loses"),
         ({"sharing_low": -0.03, "sharing_high": -0.001}, "below"),  # it is less accurate, and by how much is open
-        ({"depth_p": 0.2, "depth_low": -0.01}, "nothing to replace"),
-        ({"depth_gain": -0.04, "depth_low": -0.05, "depth_high": -0.03}, "nothing to replace"),
+        ({"depth_p": 0.2, "depth_low": -0.01}, "no gain"),
+        ({"depth_gain": -0.04, "depth_low": -0.05, "depth_high": -0.03}, "no gain"),
         ({"n_seeds": 2}, "few seeds"),
         ({"learned": False}, "not learned"),
     ],
@@ -143,10 +143,10 @@ def test_the_dot_plot_draws_every_row_sorted_and_names_those_it_leaves_out() -> 
     )
     figure = depth_gains(depth_claims.shown(table), "A title")
     names_of = [[label.get_text() for label in ax.get_yticklabels()] for ax in figure.axes]
-    assert names_of == [["far · from nothing"], ["x · from nothing", "small · from nothing"]]  # a scale of its own for "far"
+    assert names_of == [["far · from scratch"], ["x · from scratch", "small · from scratch"]]  # a scale of its own for "far"
     faces = [[line.get_markerfacecolor() for line in ax.lines if line.get_marker() in ("o", "D")] for ax in figure.axes]
     assert [face == "white" for face in faces[1]] == [False, False, True, True]  # deep and loop of each row
-    assert any("idle, from nothing (no encoder learned)" in text.get_text().replace("\n", " ") for text in figure.texts)
+    assert any("idle, from scratch (no encoder learned)" in text.get_text().replace("\n", " ") for text in figure.texts)
     shown = {text.get_text() for text in figure.axes[1].texts}
     assert {"−0.2 (−0.5 to +0.1)", "75\xa0%", "+10.0 (+8.0 to +12.0)"} <= shown
 

@@ -246,10 +246,10 @@ def test_a_further_task_says_which_encoder_is_better_and_which_is_above_counting
     first, second = said(below, across, above)
     assert "the standard encoder is more accurate (+2.0" in first
     standard, loop = short(STANDARD), short(RECURRENT)
-    assert second.startswith(f"{standard} is above counting words, and {loop} is not told apart")
+    assert second.startswith(f"{standard} is above the best classical baseline, and {loop} is not told apart")
     first, second = said(above, above, above)
     assert "the loop is more accurate (+2.0" in first and second.startswith("Both are above")
-    assert said(across, below, above)[1] == f"{standard} is above counting words, and {loop} below."
+    assert said(across, below, above)[1] == f"{standard} is above the best classical baseline, and {loop} below."
     assert said(across, below, across)[1].startswith(f"{loop} is below")
     assert said(across, across, across)[1].startswith("Neither")
 

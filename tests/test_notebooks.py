@@ -188,7 +188,7 @@ def test_pretrained_weights_are_used_where_they_can_be_had(hub: str, report: Pat
     assert {"07_similarity", "12_leaving_early", "12_retrieval"} <= figures
     assert set(pd.read_parquet(report / "data/results/smoke/studies.parquet")["study"]) >= OF_MINILM
     small = pd.read_parquet(report / "data/results/smoke/small_vocabularies.parquet").iloc[0]
-    # the rows that the loop's token table loses, 384 wide, are all that it loses
+    # the rows that the loop's embedding matrix loses, 384 wide, are all that it loses
     assert small["loop_parameters"] - small["small_parameters"] == 384 * (30_522 - small["pieces"]) > 0
     notebook = next((report / "reports/smoke").rglob("07_pretrained_encoders.ipynb"))
     shown = shown_by(notebook)

@@ -57,5 +57,5 @@ def test_the_sentences_follow_the_table() -> None:
     assert "On Yelp at least one of the two is not shown to be." in said and "are more accurate" not in said
     assert equal_reading.readable(pd.DataFrame([row | ends]))["test texts cut"].item() == "40 % at 128 tokens"
     other = pd.DataFrame([{"limit": 128, "cut": 0.88, "whole": 0.93, "low": -0.05, "high": -0.01}] * 2)
-    assert "every encoder from nothing is less accurate" in " ".join(sentences(accuracy_claims.equal_reading(other)))
+    assert "every encoder from scratch is less accurate" in " ".join(sentences(accuracy_claims.equal_reading(other)))
     assert "0 of 2 comparisons" in " ".join(sentences(accuracy_claims.equal_reading(other.assign(high=[0.01, -0.01]))))

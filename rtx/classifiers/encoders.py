@@ -124,11 +124,11 @@ class Static:
 
 
 def static_table(encoder: Encoder) -> np.ndarray:
-    """Static vectors (word pieces, width) of an encoder's word pieces: its token table, rounded to float16, as float32.
+    """Static vectors (word pieces, width) of an encoder's word pieces: its embedding matrix, rounded to float16, as float32.
 
     A vector is weighted by the logarithm of its piece's rank, because BERT's vocabulary is sorted by frequency and frequent
     pieces tell little. Model2Vec (Tulkens and van Dongen 2024) weights likewise, and takes the encoder's output for each piece
-    in place of the token table; that takes minutes and was less accurate here (LOG.md).
+    in place of the embedding matrix; that takes minutes and was less accurate here (LOG.md).
     """
     table = encoder.embeddings.token.weight.detach().float().numpy()
     return (table * np.log(2 + np.arange(len(table)))[:, None]).astype(np.float16).astype(np.float32)

@@ -61,9 +61,9 @@ def export(
     of its encoders.
 
     The folder has the graph, the tokenizer, labels, cleaning, a card, and a script that needs onnxruntime, tokenizers and numpy
-    alone. `rtx predict` and `rtx embed` open it, too. The graph is compared with the model on every test text of
-    the run's data before the folder is kept; where these are out of reach, on generated texts, and the card says so. A block that
-    was trained for every depth stays a loop whose passes can be chosen.
+    alone. `rtx predict` and `rtx embed` open it, too. Before the folder is kept, the graph is compared with
+    the model on the test texts of the run's data, at most 2,000; where these are out of reach, on generated texts, and the card
+    says so. A block that was trained for every depth stays a loop whose passes can be chosen.
     """
     if kind not in FORMATS:
         raise InputError(f"--format is {' or '.join(FORMATS)}, not '{kind}'.")

@@ -46,7 +46,7 @@ def pretrain(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Pretrain a model from nothing on the training texts of data, without their labels.
+    """Pretrain a model from scratch on the training texts of data, without their labels.
 
     Validation and test texts are left out. A pretraining that was stopped goes on with the same command. Then fine-tune the
     folder: `rtx train --model OUT --data FILE`.

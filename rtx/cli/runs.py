@@ -110,7 +110,7 @@ def train(
 @set_option
 @json_option
 def params(model: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Count a model's parameters: in all, in the token table, and without it."""
+    """Count a model's parameters: in all, in the embedding matrix, and without it."""
     from rtxlib.models.presets import preset
     from rtxlib.models.size import parameter_count
     from rtxlib.runs.spec import check_overrides

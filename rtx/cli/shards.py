@@ -17,7 +17,11 @@ from rtxlib.errors import InputError, visible
 executor_option = click.option(
     "--executor", metavar="local|ray", help="What works on a folder's shards: processes here (the default), or a Ray cluster."
 )
-workers_option = click.option("--workers", type=click.IntRange(1), help="How many work on a folder; a core each by default.")
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="How many processes work on a folder; one for each core by default, and one on a GPU.",
+)
 
 
 def is_folder(file: str | None, out: Path | str | None) -> bool:

@@ -71,7 +71,8 @@ def _rule(written: str) -> EarlyExit:
 @click.argument("texts", nargs=-1)
 @click.option(
     "--file",
-    help="A text file with one text per line, a CSV, TSV, JSONL or Parquet table, or a folder of these two; - is standard input.",
+    help="A text file with one text per line, a CSV, TSV, JSONL or Parquet table, or a folder of Parquet or JSONL files; - is "
+    "standard input.",
 )
 @click.option("--text-column", help="A table's column of texts; 'text' by default.")
 @pair_option

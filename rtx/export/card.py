@@ -125,8 +125,8 @@ def _loss(record: dict[str, Any]) -> str:
     """What the eight bits cost a graph."""
     return f"""
 
-The four maps of each layer and the token table have eight-bit weights; head, norms and positions stay in float32. The scales come
-from {record["n_calibration"]:,} other texts. The cost on the texts above:
+The four maps of each layer and the embedding matrix have eight-bit weights; head, norms and positions stay in float32. The scales
+come from {record["n_calibration"]:,} other texts. The cost on the texts above:
 
 | | |
 | --- | --- |

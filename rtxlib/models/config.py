@@ -120,7 +120,7 @@ class ModelConfig(PreTrainedConfig):
     pass_rank: int | None = None  # rank of what each pass adds to the block's matrices; None: nothing is added
     prelude_layers: int = 0  # layers before the loop, passed once
     coda_layers: int = 0  # layers after the loop, passed once
-    embedding_size: int | None = None  # E, width of the token table, which a matrix widens to d; None: d
+    embedding_size: int | None = None  # E, width of the embedding matrix, which a matrix widens to d; None: d
     depth_sampling: str = "fixed"  # "uniform": random depth, each training batch takes 1 to R passes
 
     hidden_dropout: float | int = 0.1  # of the embedding and of each sub-layer's output
@@ -128,7 +128,7 @@ class ModelConfig(PreTrainedConfig):
     activation_dropout: float | int = 0.0  # inside the feed-forward, after the activation
     classifier_dropout: float | int = 0.1
     initializer_range: float = 0.02  # standard deviation of every weight matrix at the start
-    embedding_initializer_range: float | None = None  # of the token table; None: initializer_range
+    embedding_initializer_range: float | None = None  # of the embedding matrix; None: initializer_range
     output_initializer: str = "plain"  # "depth_scaled": output projections start smaller by √(2·depth)
 
     def __post_init__(self, **kwargs: Any) -> None:

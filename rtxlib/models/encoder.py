@@ -132,7 +132,7 @@ class EncoderBase(nn.Module):
         return next(self.parameters()).device
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The token table."""
+        """The embedding matrix."""
         return getattr(self, self.base_model_prefix, self).embeddings.token
 
     def set_input_embeddings(self, value: nn.Embedding) -> None:

@@ -18,7 +18,7 @@ class EncoderDecoder(EncoderBase):
     """logits = E·decoder(target so far, encoder(source)), where E is the one table of token vectors (Vaswani et al. 2017).
 
     The paper uses one matrix three times: to embed the source, to embed the target and to predict the next token (§3.4).
-    Both sides therefore share the encoder's ``embeddings``, and its token table is the output projection. Recurrence,
+    Both sides therefore share the encoder's ``embeddings``, and its embedding matrix is the output projection. Recurrence,
     windows and ``output_initializer`` concern the encoder alone. ``preset("transformer-base")`` is the paper's base model.
     Raises InputError without decoder layers.
     """

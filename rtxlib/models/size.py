@@ -21,7 +21,7 @@ MATRICES = {"swiglu": 3, "geglu": 3, "gelu": 2, "relu": 2}  # of a feed-forward 
 
 
 def parameters(model: EncoderBase) -> dict[str, int]:
-    """``total``, ``embedding`` (only the token table) and ``non_embedding`` parameters. A shared block counts once."""
+    """``total``, ``embedding`` (only the embedding matrix) and ``non_embedding`` parameters. A shared block counts once."""
     total = sum(p.numel() for p in model.parameters())  # .parameters() lists a shared tensor once
     embedding = model.get_input_embeddings().weight.numel()
     return {"total": total, "embedding": embedding, "non_embedding": total - embedding}
@@ -40,7 +40,7 @@ def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | 
     their weighted sum) + 2kTdm, where k is 3 for gated feed-forwards and 2 otherwise. A layer of the block runs
     ``recurrent_depth`` times (None: as often as the configuration says), shared or not: sharing saves parameters but no
     arithmetic. Prelude and coda run once. A conditioning layer runs before each later pass. A gate on the residual adds 4Td²
-    per pass, and a token table of width E adds 2TEd. A low-rank addition to a map from i to o values adds 2Tr(i + o).
+    per pass, and a embedding matrix of width E adds 2TEd. A low-rank addition to a map from i to o values adds 2Tr(i + o).
 
     If the pooling reads [CLS], the last layer computes keys and values for all tokens and everything else for [CLS] only,
     which costs 4Td² + 4d² + 4Td + 2kdm.
@@ -79,7 +79,7 @@ def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | 
 
 
 def parameter_count(config: ModelConfig) -> dict[str, int]:
-    """``total``, ``embedding`` (only the token table) and ``non_embedding`` parameters of a classifier with this configuration.
+    """``total``, ``embedding`` (only the embedding matrix) and ``non_embedding`` parameters of a classifier.
 
     They are those of :func:`parameters`. One part of each kind is made, without memory for its weights, and
     multiplied by the number of such parts, so that a model of any size is counted at once.

@@ -41,7 +41,7 @@ RECORD = "pretraining.json"  # in the folder of a pretrained encoder: what it is
 
 @dataclass(frozen=True)
 class Pretraining:
-    """Everything that defines a pretraining: the model from nothing, the texts, the recipe and the seed.
+    """Everything that defines a pretraining: the model from scratch, the texts, the recipe and the seed.
 
     The texts are the training splits of ``data`` without their labels. No validation or test text of ``data`` or of ``kept_out``
     is among them (:func:`rtxlib.data.corpus.corpus_texts`). All have one tokenizer.

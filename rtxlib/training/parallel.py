@@ -3,7 +3,7 @@
 ``torchrun`` and ``accelerate launch`` start the processes and describe them in environment variables. Every process holds
 the whole model, computes gradients of its own rows, and adds up the gradients of all processes (synchronous SGD, Chen et al.
 2016). A step is therefore the same as in one process with the same batch, up to the order of the additions. Random draws
-(dropout, hidden words, a random number of passes) differ between the processes. In a single process every function here
+(dropout, masked words, a random number of passes) differ between the processes. In a single process every function here
 returns at once.
 """
 

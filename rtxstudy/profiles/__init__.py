@@ -80,14 +80,14 @@ def load(
 
 
 def within_reach(profile: Profile) -> tuple[Profile, str]:
-    """The profile without the pooled pairs, where their file is not here, and a sentence that says so ("" where it is here)."""
+    """The profile, without the mixed inference pairs where their file is not here; then a sentence says so, which is "" else."""
     tasks = tuple(task for task in profile.depth_tasks if task.data.source != MIX)
     if len(tasks) == len(profile.depth_tasks):
         return profile, ""
     with contextlib.suppress(InputError):
         mix_file()
         return profile, ""
-    why = f"The pooled pairs of inference are left out, because {MIX_FILE} is not here; data/README.md says what it holds."
+    why = f"The mixed inference pairs are left out, because {MIX_FILE} is not here; data/README.md says what it holds."
     return dataclasses.replace(profile, depth_tasks=tasks), why
 
 

@@ -32,7 +32,7 @@ class OwnText:
     data: tuple[DataSpec, ...]  # whose training texts are the corpus; all have one tokenizer
     recipe: Recipe  # how hidden tokens are predicted
     loop_recipe: Recipe  # the same for the loop, which learns best at another rate
-    embedding_size: int  # width of the factorised token table of all its models
+    embedding_size: int  # width of the factorised embedding matrix of all its models
     kept_out: tuple[DataSpec, ...] = ()  # whose evaluation texts are removed from it, beside those of the tasks after it
     length: int = 128  # tokens of a row
 

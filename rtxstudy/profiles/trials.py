@@ -28,7 +28,7 @@ TRIALS: tuple[dict[str, Any], ...] = (
         "word_dropout": 0.2,
         "keep": "last",
     },
-    # Token vectors that start small turn fast under the norm behind the token table, so rare words lose their random start.
+    # Token vectors that start small turn fast under the norm behind the embedding matrix, so rare words lose their random start.
     # Output projections that start small keep each layer near the identity (Radford et al. 2019).
     {
         "name": "small start",

@@ -19,7 +19,7 @@ from rtxstudy.questions.audit import audit_claims
 from rtxstudy.questions.depth_gain import depth_claims, depth_tables, equal_reading
 from rtxstudy.questions.pretrained import pretraining_claims
 from rtxstudy.questions.sizes import size_grid
-from rtxstudy.questions.summary import cost_claims, glance
+from rtxstudy.questions.summary import cost_claims, glance, limit_claims
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "data" / "results" / "full"
@@ -64,7 +64,7 @@ def drawing() -> str:
 
 
 def finding_claims() -> list[Claim]:
-    """The claims of the README: the verdict, what a loop saves, counting words on Yelp, and pretraining."""
+    """The claims of the README: the verdict, what a loop saves, TF-IDF on Yelp, pretraining, and the limits."""
     gains, tables = findings()["depth_gains"], findings()
     verdict = depth_claims.verdict(gains)
     return [
@@ -74,6 +74,7 @@ def finding_claims() -> list[Claim]:
         *verdict[2:],
         depth_claims.yelp(gains, table("same_tokens")),
         pretraining_claims.reached(tables["comparisons"], models()),
+        limit_claims.in_short(tables),
     ]
 
 

@@ -26,8 +26,8 @@ CHOSEN = {  # recipe → what it trains, and how it was chosen (LOG.md)
         "The last weights were taken after a test result on spam had been seen.",
     ),
     "pretrain": (
-        "hidden words, from random weights",
-        "Rows a step and rate by the loss of hidden words on 400 held-out rows, after one epoch on a fifth of the texts.",
+        "masked words, from random weights",
+        "Rows a step and rate by the loss on masked words on 400 held-out rows, after one epoch on a fifth of the texts.",
     ),
 }
 _KEPT = {"best": "lowest validation loss", "last": "the last"}

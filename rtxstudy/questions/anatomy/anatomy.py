@@ -65,7 +65,7 @@ def anatomy(encoder: Encoder, model_type: str | None = None) -> dict[str, str]:
         "Layers": _depth(encoder),
         "Hidden size": f"{encoder.embeddings.token.embedding_dim}, in {layer.attention.num_heads} heads",
         "Pooling of a sentence": _pooling(encoder),
-        "Parameters": f"{counted['total']:,}, including {counted['embedding']:,} in the token table",
+        "Parameters": f"{counted['total']:,}, including {counted['embedding']:,} in the embedding matrix",
     }
 
 

@@ -27,7 +27,7 @@ class Deployed:
 
 
 def small_vocabularies(study: Study) -> pd.DataFrame | Absent:
-    """Each fine-tuned loop whose token table holds the words of its task, as :func:`small_vocabulary.against_whole`.
+    """Each fine-tuned loop whose embedding matrix holds the words of its task, as :func:`small_vocabulary.against_whole`.
 
     Loops that were measured before, or whose weights are here; a run that was trained elsewhere left its record alone.
     """
@@ -55,7 +55,7 @@ def deployed_forms(study: Study) -> Deployed | Absent:
 
 
 def readable_vocabulary(table: pd.DataFrame) -> pd.DataFrame:
-    """The loops whose token table is cut, of :func:`~rtxstudy.questions.deployment.small_vocabulary.against_whole`."""
+    """The loops whose embedding matrix is cut, of :func:`~rtxstudy.questions.deployment.small_vocabulary.against_whole`."""
     return pd.DataFrame(
         [
             {

@@ -53,7 +53,7 @@ def with_times(study: Study, means: pd.DataFrame) -> pd.DataFrame:
 
 def encoders(profile: Profile) -> dict[str, RunSpec]:
     """One run of each encoder that is timed, by its name, all on the headline texts; pretrained ones where they are in reach."""
-    from_nothing = [dataclasses.replace(spec, data=profile.data) for name in SHAPES for spec in specs_of(name, profile)]
+    from_scratch = [dataclasses.replace(spec, data=profile.data) for name in SHAPES for spec in specs_of(name, profile)]
     pretrained = [] if checkpoints.out_of_reach(profile.pretrained) else PRETRAINED
     others = [
         spec
@@ -61,7 +61,7 @@ def encoders(profile: Profile) -> dict[str, RunSpec]:
         for spec in specs_of(name, profile)
         if data_label(spec.data) == data_label(profile.data) and not spec.recipe.freeze_encoder
     ]
-    return {spec.name: spec for spec in [*from_nothing, *others]}
+    return {spec.name: spec for spec in [*from_scratch, *others]}
 
 
 def times(runs: Mapping[str, tuple[RunSpec, Prepared]], rounds: int) -> pd.DataFrame:

@@ -1,7 +1,7 @@
-"""A fine-tuned encoder whose token table is cut to the word pieces of its training texts.
+"""A fine-tuned encoder whose embedding matrix is cut to the word pieces of its training texts.
 
-The token table is more than half of a small pretrained encoder, so the layers that a loop saves hide behind it. A text that has
-only pieces of the training texts keeps its logits. Any other text is written with shorter pieces, and its label may change.
+The embedding matrix is more than half of a small pretrained encoder, so the layers that a loop saves hide behind it. A text that
+has only pieces of the training texts keeps its logits. Any other text is written with shorter pieces, and its label may change.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from rtxstudy.questions.accuracy.accuracy_runs import matched
 from rtxstudy.questions.forms.loop_runs import shape
 
 # Names of regimes
-NOTHING, OWN_TEXT = "from nothing", "own text first"
+NOTHING, OWN_TEXT = "from scratch", "own text first"
 MADE, MADE_LOWER = "made from a pretrained encoder", "made of its lower layers"
 
 
@@ -30,7 +30,7 @@ class Trio(NamedTuple):
     loop: list[RunSpec]  # the same N layers, passed R times
 
 
-def _from_nothing(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
+def _from_scratch(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     """Encoders of one width with random weights.
 
     Without a residual across passes the loop differs from the deep encoder in sharing alone. On the headline data each encoder
@@ -53,11 +53,11 @@ def _one_layer(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
     width, passes = task.narrow or loops[task.data]
     loop = LoopStudy(task.data, recipe, width, passes, layers=(), shapes=(), seeds=profile.depth_seeds)
     arms = (shape(loop, loop.passes, 1), shape(loop, 1, 1), shape(loop, 1, loop.passes))
-    return Trio(f"from nothing, one layer, {loop.width} wide", *arms)
+    return Trio(f"from scratch, one layer, {loop.width} wide", *arms)
 
 
 def _own_text(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
-    """The encoders of :func:`_from_nothing` with a factorised token table, pretrained on the study's own texts first.
+    """The encoders of :func:`_from_scratch` with a factorised embedding matrix, pretrained on the study's own texts first.
 
     The three pretrainings have the same words, optimiser steps and seed. The seeds of the runs vary the fine-tuning alone. The
     words leave out the evaluation texts of every task of this regime, and of the data that the profile names for it.
@@ -112,7 +112,7 @@ def _taught(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
 
 # Field of DepthTask → the arms of its regime
 REGIMES: dict[str, Callable[[Profile, DepthTask, Recipe], Trio]] = {
-    "nothing": _from_nothing,
+    "nothing": _from_scratch,
     "one_layer": _one_layer,
     "own_text": _own_text,
     "made": _made,

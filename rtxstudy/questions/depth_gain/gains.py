@@ -53,7 +53,7 @@ def depth_gain(
     ``depth_low_without``, ``loop_low_without`` and ``sharing_low_without``, the lowest start of each interval over all ways to
     leave one seed out, NaN for fewer than three seeds;
     ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`); ``n_seeds``, ``n_items`` (texts); ``deep_parameters``,
-    ``shallow_parameters``, ``loop_parameters``, without the token table, and ``deep_with_table`` … with it.
+    ``shallow_parameters``, ``loop_parameters``, without the embedding matrix, and ``deep_with_table`` … with it.
 
     Raises InputError when the arms differ in their seeds or in their test texts.
     """

@@ -7,29 +7,25 @@ import pandas as pd
 from rtxstudy.claims import Claim, claim, row
 from rtxstudy.numbers import ends
 
-AIM = 0.85
-
 
 def reached(gained: pd.DataFrame) -> list[Claim]:
     """``gained``: of ``depth_gain.own_text_gains``."""
     on = gained[gained["data"] == "sst2"] if len(gained) else gained
-    shallow = row(on, arm="shallow", against="from nothing")
-    loop = row(on, arm="loop", against="from nothing")
+    shallow = row(on, arm="shallow", against="from scratch")
+    loop = row(on, arm="loop", against="from scratch")
     minilm = row(on, arm="deep", against="made from a pretrained encoder")
     return [
         claim(
-            "Predicting hidden words first lifts the loop by {loop:points} points on SST-2 ({interval}). Three layers reach "
-            "{best:percent}, the best of the three encoders.",
+            "Masked language modelling first lifts the loop by {loop:points} points on SST-2 ({interval}). Three layers reach "
+            "{best:percent}, the highest mean of the three encoders.",
             holds=loop.low > 0 and shallow.accuracy == on["accuracy"].max() if len(on) else None,
             loop=loop.difference,
             interval=ends(loop.low, loop.high) if loop else None,
             best=shallow.accuracy,
         ),
         claim(
-            "Our aim of {aim:.0f} % is missed. MiniLM, which read far more text, is {minilm:points} points better than six such "
-            "layers.",
-            holds=on["accuracy"].max() < AIM and minilm.high < 0 if len(on) else None,
-            aim=100 * AIM,
+            "MiniLM, which read far more text, is {minilm:points} points better than six such layers.",
+            holds=minilm.high < 0,
             minilm=minilm.difference,
         ),
     ]

@@ -113,7 +113,7 @@ def own_text(study: Study, compared: ThreeEncoders) -> Runs | Absent:
 
 
 def own_text_gains(study: Study, compared: ThreeEncoders) -> pd.DataFrame:
-    """Own text first beside the same encoders from nothing, and beside MiniLM (:func:`gains.own_text_gains`)."""
+    """Own text first beside the same encoders from scratch, and beside MiniLM (:func:`gains.own_text_gains`)."""
     counted = study.ask(baselines)
     by_regime = {
         (trio.regime, three[0][0].metrics["data"]): three

@@ -9,7 +9,7 @@ column. The rows are those of :func:`rtxstudy.questions.depth_gain.gains.depth_g
   loop − deep lies above −margin. It is not settled where the interval of loop − deep fails without one of the seeds. The other
   two conditions are judged on all seeds.
 - The loop is less accurate where the whole interval of loop − deep lies below zero; it loses where it lies below −margin.
-- Where depth does not pay there is nothing to replace.
+- Where no gain from depth is shown, nothing is said of the loop. A gain that is not shown may still exist.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERDICTS = {  # verdict → how a table writes it
     "not settled": "not settled",
     "below": "the loop is less accurate, perhaps by less than a point",
     "loses": "the loop loses more than a point",
-    "nothing to replace": "nothing to replace",
+    "no gain": "no gain from depth shown",
     "few seeds": "too few seeds",
     "not learned": "no encoder learned",
 }
@@ -55,7 +55,7 @@ def _verdict(row: dict[str, Any], margin: float) -> str:
     if row["n_seeds"] < FEWEST_SEEDS:
         return "few seeds"
     if not row["pays"]:
-        return "nothing to replace"
+        return "no gain"
     if row["sharing_high"] < -margin:
         return "loses"
     if row["sharing_high"] < 0:

@@ -36,7 +36,7 @@ def bound(bounds: pd.DataFrame) -> list[Claim]:
     below = bounds[bounds["least"] < bounds["bound"]] if len(bounds) else bounds
     return [
         claim(
-            "The gradient that reaches an earlier pass never falls below the bound that the proposal claims, on no text "
+            "The gradient that reaches an earlier pass never falls below the bound that our proposal claims, on no text "
             "and in no form of "
             "the loop, before training or after it.",
             holds=below.empty,

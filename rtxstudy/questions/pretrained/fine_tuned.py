@@ -61,7 +61,7 @@ def draw_spam(study: Study, answer: Spam) -> Drawing:
         accuracy_figures.accuracy_intervals(answer.scores.assign(data=answer.label), value="f1", title=title),
         "07_spam",
         answer.scores[["model", "seed", "precision", "recall", "f1", "accuracy", "n_test"]],
-        alt="F1 on spam of BERT from nothing, of MiniLM fine-tuned and frozen, and of classical "
+        alt="F1 on spam of BERT from scratch, of MiniLM fine-tuned and frozen, and of classical "
         "baselines, with intervals over splits.",
     )
 

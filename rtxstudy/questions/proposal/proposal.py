@@ -23,7 +23,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
     layers as all its passes. data: the label of the headline data. margin: accuracy that "comparable" may lose (0.01: one point).
     """
     inside, every = "non_embedding_parameters", "parameters"
-    outside_table = "parameters outside the token table"
+    outside_table = "parameters outside the embedding matrix"
 
     def saved(column: str) -> Callable[[Tables], Measured | None]:
         share_of = ratio(of_runs(column, recurrent, data), of_runs(column, standard, data))
@@ -181,7 +181,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
         Claim(
             "Training takes about 30 minutes a model on a GPU.",
             "proposal 6",
-            f"median wall clock of {standard} under the published protocol on a GPU, shared with others; an upper limit",
+            f"wall clock of {standard} under the published protocol on a GPU, shared with others; an upper limit",
             "minutes",
             -np.inf,
             30,

@@ -41,9 +41,10 @@ def region(row: Mapping[str, Any]) -> str:
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """A table of the claims, each once; the outcome stands second, where a phone still shows it.
 
-    A claim on parameters is measured twice, because the proposal does not say whether the token table counts. Its row has both.
+    A claim on parameters is measured twice, because the proposal does not say whether the embedding matrix counts. Its row
+    has both.
     """
-    without = "; without the token table "
+    without = "; without the embedding matrix "
     rows = []
     for name, part in table.groupby("claim", sort=False):
         each = part.to_dict("records")
@@ -61,7 +62,7 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> list[Claim]:
-    whole = table.drop_duplicates("claim")  # with the token table, as somebody who counts parameters would
+    whole = table.drop_duplicates("claim")  # with the embedding matrix, as somebody who counts parameters would
     many = whole["outcome"].value_counts()
     return [
         claim(

@@ -48,7 +48,7 @@ def draw_bubble(study: Study, grid: Grid) -> Drawing:
         "04_bubble",
         grid.means,
         alt="Bubble plot: inference time across, mean test accuracy up, bubble area in proportion to the parameters.",
-        caption="One text at a time; area is all parameters, token table included.",
+        caption="One text at a time; area is all parameters, embedding matrix included.",
     )
 
 
@@ -57,7 +57,7 @@ def draw_time(study: Study, grid: Grid) -> Drawing:
 
 
 def draw_parameters(study: Study, grid: Grid) -> Drawing:
-    where = "parameters without the token table"
+    where = "parameters without the embedding matrix"
     return _frontier(study, grid, "non_embedding_parameters", "parameters", "04_pareto_parameters", where)
 
 

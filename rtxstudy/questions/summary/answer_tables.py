@@ -85,7 +85,7 @@ def draw_costs(study: Study, tables: AnswerTables) -> Drawing:
         "99_summary",
         tables.models,
         alt="Bubbles of accuracy against time, sized by megabytes, with intervals: pretrained encoders "
-        "above, encoders from nothing below, counting words at the left.",
+        "above, encoders from scratch below, counting words at the left.",
     )
 
 

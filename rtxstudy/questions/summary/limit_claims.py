@@ -20,7 +20,7 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
     models = runs.loc[runs["family"] == "pretrained", "model"]
     return [
         claim(
-            "- The encoders that are compared have {seeds} seeds each. Three seeds give a wide interval.",
+            "- The encoders that are compared have {seeds} seeds each. Where three seeds disagree, the interval is wide.",
             seeds=between(seeds, "d"),
         ),
         first(
@@ -30,26 +30,26 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
                 n=len(runs),
             ),
             claim(
-                "- {gpu} of the {all} runs behind this report were trained on a GPU ({name}). Their times are not "
-                "shown: all times are of a CPU.",
+                "- {gpu} of the {all} runs of this report were trained on a GPU ({name}); those of the recipe search are not "
+                "counted. All times are of a CPU, except the one beside the proposal's claim on the time of a training.",
                 gpu=int(graphics[~runs["key"].duplicated()].sum()),
                 all=runs["key"].nunique(),
                 name=listed(sorted(set(runs.loc[graphics, "device"]))) or None,
             ),
         ),
         claim(
-            "- All texts are English, and every encoder is small: at most {millions:.0f} million parameters.",
+            "- All texts are English, and every encoder that was trained is small: at most {millions:.0f} million parameters.",
             millions=runs["parameters"].max() / 1e6,
         ),
         first(
             claim(
-                "- On all texts of SST-2 one recipe trains every encoder from nothing, for one epoch. There {encoders:word} "
+                "- On all texts of SST-2 one recipe trains every encoder from scratch, for one epoch. There {encoders:word} "
                 "encoders had a search for recipes of their own. On other data no encoder had one.",
                 holds=not searched.empty,
                 encoders=searched.str.split(" − ").explode().nunique(),
             ),
             claim(
-                "- On all texts of SST-2 one recipe trains every encoder from nothing, for one epoch. With a recipe of its own, "
+                "- On all texts of SST-2 one recipe trains every encoder from scratch, for one epoch. With a recipe of its own, "
                 "or with more epochs, an encoder may do better.",
                 holds=(runs.loc[(runs["data"] == "sst2") & (runs["recipe"] == "default"), "most_epochs"] <= 1).all(),
                 n=int(((runs["data"] == "sst2") & (runs["recipe"] == "default")).sum()) or None,
@@ -68,6 +68,19 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
             n=int(runs["data"].eq("embedded").sum()) or None,
         ),
     ]
+
+
+def in_short(findings: Mapping[str, pd.DataFrame]) -> Claim:
+    """The limits in a sentence; ``findings``: of :func:`rtxstudy.published.findings`."""
+    runs = findings["runs"].drop_duplicates("key")
+    seeds = runs.groupby(["data", "model"])["seed"].nunique()
+    return claim(
+        "**Limits:** the texts are English, {usual:word} seeds are usual, no encoder that was trained has more than "
+        "{millions:.0f} million parameters, and times are of a CPU.",
+        holds=bool(seeds.mode().iloc[0] == seeds.median()),
+        usual=int(seeds.mode().iloc[0]),
+        millions=runs["parameters"].max() / 1e6,
+    )
 
 
 def of_parts(parts: pd.DataFrame) -> list[Claim]:

@@ -11,7 +11,12 @@ from rtxstudy.names import short
 def title(verdicts: pd.DataFrame) -> Claim:
     """``verdicts``: of :func:`rtxstudy.questions.summary.glance.verdicts`."""
     clear = int(verdicts["verdict"].isin(["first", "second"]).sum())
-    return claim("{clear} of {n} differences are larger than the noise", holds=clear > 1, clear=clear, n=len(verdicts))
+    return claim(
+        "{clear} of {n} differences are larger than the noise, before a correction for their number",
+        holds=clear > 1,
+        clear=clear,
+        n=len(verdicts),
+    )
 
 
 def summary(verdicts: pd.DataFrame) -> list[Claim]:
@@ -24,7 +29,7 @@ def summary(verdicts: pd.DataFrame) -> list[Claim]:
     return [
         claim(
             "Every clear difference above five points is of one of three kinds: MiniLM beside another model, an encoder from "
-            "nothing beside counting words on {counted}, or more tokens of a long text.",
+            "scratch beside TF-IDF or NB-SVM on {counted}, or more tokens of a long text.",
             holds=bool((pretrained | below | longer).all()),
             counted=listed([short(data) for data in dict.fromkeys(clear.loc[below, "data"])]) or None,
             n=len(clear) or None,

@@ -14,7 +14,7 @@ def traced(steps: pd.DataFrame) -> list[Claim]:
     total = by_step["parameters"].sum()
     return [
         claim(
-            "Of {total:,} parameters, the layers hold {layers:share} and the token table {table:share}.",
+            "Of {total:,} parameters, the layers hold {layers:share} and the embedding matrix {table:share}.",
             total=int(total),
             layers=by_step.loc[by_step["times"] > 1, "parameters"].sum() / total,
             table=by_step["parameters"].get("token vectors", float("nan")) / total,

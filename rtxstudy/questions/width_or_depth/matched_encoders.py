@@ -80,7 +80,7 @@ def draw_per_million(study: Study, matched: Matched) -> Drawing:
         tradeoff_figures.accuracy_per_million(matched.means, title),
         "05_accuracy_per_million",
         matched.means,
-        alt="Accuracy in percentage points over millions of parameters, with and without the token table.",
+        alt="Accuracy in percentage points over millions of parameters, with and without the embedding matrix.",
         caption="The ratio favours small encoders: read it beside the accuracy itself.",
     )
 

@@ -14,7 +14,7 @@ MINILM = CHECKPOINTS["minilm-l6"]
 MAX_LENGTH = 256  # tokens of a text that an encoder reads, at most
 BALANCE = 0.5  # Recipe.balance of networks on unbalanced labels: between the best accuracy (0) and the best mean recall (1)
 LEAST_STEPS, BATCH_ROWS = 150, 32  # of a whole fine-tuning; few rows are read in more epochs
-PATIENCE = 3  # evaluations without a lower validation loss after which a network from nothing stops
+PATIENCE = 3  # evaluations without a lower validation loss after which a network from scratch stops
 
 MAJORITY, WORDS, STATIC, FROZEN = "majority class", "counting words", "static word vectors", "MiniLM frozen"
 TUNED, FINE_TUNED, LOOP, CASCADE = "MiniLM tuned by pairs", "MiniLM fine-tuned", "MiniLM as a loop", "cascade"
@@ -27,7 +27,7 @@ class Plan:
     Attributes:
         rows: training rows, the first of :attr:`rtxstudy.questions.your_texts.state.Race.train`
         max_length: tokens of a text, at most
-        epochs: of fine-tuning; a network from nothing takes those of its recipe
+        epochs: of fine-tuning; a network from scratch takes those of its recipe
         threads: that the training of a network begins with; 0 where that is no part of it
     """
 
@@ -100,22 +100,22 @@ CANDIDATES = (  # the cheapest first
     ),
     Candidate(
         "standard-2x128",
-        "is a small transformer, trained from nothing on these texts",
+        "is a small transformer, trained from scratch on these texts",
         "network",
         model="standard-2x128",
     ),
     Candidate(
-        "standard-3x256", "is a transformer of three layers, trained from nothing", "network", model="standard-3x256"
+        "standard-3x256", "is a transformer of three layers, trained from scratch", "network", model="standard-3x256"
     ),
     Candidate(
         "recurrent-3x2x256",
-        "is a transformer of three layers that are passed twice, trained from nothing",
+        "is a transformer of three layers that are passed twice, trained from scratch",
         "network",
         model="recurrent-3x2x256",
     ),
 )
 NAMED = {candidate.name: candidate for candidate in CANDIDATES}
-FROM_NOTHING = tuple(candidate.name for candidate in CANDIDATES if candidate.kind == "network" and not candidate.pretrained)
+FROM_SCRATCH = tuple(candidate.name for candidate in CANDIDATES if candidate.kind == "network" and not candidate.pretrained)
 WHAT = {candidate.name: candidate.what for candidate in CANDIDATES} | {
     CASCADE: "lets a cheap model answer where it is sure, and a better one elsewhere"
 }

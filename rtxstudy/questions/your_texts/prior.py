@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROM_NOTHING, MAJORITY, NAMED, WORDS
+from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROM_SCRATCH, MAJORITY, NAMED, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
 MAX_LENGTH = 128  # word pieces of a text that the networks of the table read, and that its average counts
@@ -64,7 +64,7 @@ def expected(rows: int, labels: int, tokens: float) -> dict[str, float]:
 def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list[str], dict[str, str]]:
     """The candidates that may win, the most promising first, and why the others are left out.
 
-    A candidate that was not measured near this size comes after the others; an encoder from nothing is left out there, if a
+    A candidate that was not measured near this size comes after the others; an encoder from scratch is left out there, if a
     pretrained one is among ``names``. Only what is among ``names`` is compared with, so that without MiniLM the encoders from
     nothing compete with counting words alone.
     """
@@ -74,7 +74,7 @@ def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list
     pretrained = any(NAMED[name].pretrained for name in names if name in NAMED)
     for name in names:
         behind = best - gains.get(name, best)
-        if pretrained and name in FROM_NOTHING and name not in gains:
+        if pretrained and name in FROM_SCRATCH and name not in gains:
             left_out[name] = "It was not measured on public files of about this size and length; --all trains it."
         elif name != MAJORITY and behind > WITHIN:
             left_out[name] = (

@@ -220,7 +220,7 @@ class Turns:
         return Outlook(name, minutes, gain, source, rows)
 
     def refuted(self, waiting: list[str]) -> list[str]:
-        """The networks from nothing that may win after all, because MiniLM is below counting words, as on another language."""
+        """The networks from scratch that may win after all, because MiniLM is below counting words, as on another language."""
         race = self.race
         if not {FINE_TUNED, WORDS} <= race.entries.keys():
             return []

@@ -111,7 +111,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "unknown": lambda row: (
         f"**Unknown characters.** {row['what']} of all tokens are not in the vocabulary of the pretrained encoder, so it cannot "
-        f"read these texts well. Models that start from nothing learn a vocabulary of their own.{_example(row)}"
+        f"read these texts well. Models that start from scratch learn a vocabulary of their own.{_example(row)}"
     ),
     "split": lambda row: (
         f"**Another language or script.** A word has {row['what']} word pieces in the vocabulary of the pretrained encoder; in "
