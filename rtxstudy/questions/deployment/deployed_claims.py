@@ -17,7 +17,7 @@ def vocabulary(small: pd.DataFrame, margin: float = 0.01) -> list[Claim]:
     return [
         claim(
             "Of {n:word} loops that keep only the word pieces of their task, {near:word} are shown to lose less than a point to "
-            "six layers with all word pieces. {less:word} are less accurate, and {open:word} are not settled.",
+            "six layers with all word pieces; {less:word} are less accurate, and {open:word} are not settled.",
             holds=True,
             n=len(small),
             near=int(near.sum()),

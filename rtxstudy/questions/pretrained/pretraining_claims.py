@@ -31,11 +31,12 @@ def reached(differences: pd.DataFrame, models: pd.DataFrame) -> Claim:
     minilm = row(models, model=MINILM)
     return claim(
         "**MiniLM, which is pretrained, is ahead:** it reaches {reached:percent} on SST-2, and six layers trained from scratch "
-        "{gain:points} points less ({interval}). Their tokenizer, kind of layer and recipe differ, too.",
+        "{gain:points} points less ({least:points} to {most:points}). Their tokenizer, kind of layer and recipe differ, too.",
         holds=standard.low > 0.05,
         reached=minilm.mean,
         gain=standard.difference,
-        interval=ends(-standard.high, -standard.low) if standard else None,
+        least=standard.low,
+        most=standard.high,
     )
 
 
