@@ -81,7 +81,7 @@ def test_the_drawing_is_the_one_its_code_draws(tmp_path: Path) -> None:
     [
         ("depth_gains", "depth_p", 0.9, "Depth pays on"),
         ("depth_gains", "deep_words_low", 0.001, "**On Yelp** TF-IDF is not told apart"),
-        ("comparisons", "low", -0.001, "MiniLM, which is pretrained, is ahead"),
+        ("comparisons", "low", -0.001, "MiniLM is ahead on SST-2"),
     ],
 )
 def test_a_finding_that_the_tables_no_longer_support_is_not_printed(

@@ -17,7 +17,7 @@ BLOCK = re.compile(r"(?<=<!-- begin: )([\w -]+)( -->\n).*?(?=<!-- end -->)", re.
 BLOCKS = {
     block.__name__.replace("_", " "): block
     for block in (
-        *(blocks.drawing, blocks.what_we_found, blocks.main_figure),
+        *(blocks.drawing, blocks.what_we_found, blocks.main_figure, blocks.limits),
         *(blocks.tasks, blocks.verdicts, blocks.beside_words, blocks.same_tokens, blocks.models_on_sst2),
         *(blocks.comparisons, blocks.own_text, blocks.grid, blocks.carried, blocks.parts_of_data),
         method_page.recipes,

@@ -97,11 +97,11 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
         ),
         first(
             claim(
-                "There **a loop keeps** an estimated {least} to {most} of the gain. It replaces depth on {named}, and is shown "
-                "to be less accurate on {below:word} {noun}.",
+                "There **a loop keeps** about {least:share} to {most:share} of the gain; it replaces depth on {named} and "
+                "is less accurate on {below:word} {noun}.",
                 holds=len(replaced) > 0 and len(below) > 0 and loses.empty,
-                least=_kept(pays, "min"),
-                most=_kept(pays, "max"),
+                least=least,
+                most=most,
                 named=listed(tasks(replaced)),
                 below=len(tasks(below)),
                 noun="task" if len(tasks(below)) == 1 else "tasks",
@@ -136,13 +136,13 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
         ),
         first(
             claim(
-                "**On SST-2 no gain from depth is shown.** Trained from scratch by one recipe, six layers are {behind:points} "
-                "points less accurate than three.",
+                "**On SST-2 no gain from depth is shown:** from scratch, by one recipe, six layers are {behind:points} points "
+                "behind three.",
                 holds=flat.verdict == "no gain" and flat.depth_high < 0,
                 behind=-flat.depth_gain if flat else None,
             ),
             claim(
-                "**On SST-2 no gain from depth is shown.** Three layers do as well as six, and as three passed twice.",
+                "**On SST-2 no gain from depth is shown:** three layers do as well as six, and as three passed twice.",
                 holds=flat.verdict == "no gain" and flat.loop_high < MARGIN and flat.depth_high < MARGIN,
                 gain=flat.depth_gain,
             ),
@@ -150,24 +150,12 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
     ]
 
 
-def _kept(pays: pd.DataFrame, end: str) -> str | None:
-    """The least or the largest share of a gain that a loop keeps, its 95 % interval and its task. end: "min" or "max"."""
-    if pays.empty:
-        return None
-    one = pays.loc[getattr(pays["kept"], f"idx{end}")()]
-    return f"{100 * one['kept']:.0f} % ({one['data']}, {100 * one['kept_low']:.0f} to {100 * one['kept_high']:.0f} %)"
-
-
 def one_seed_less(gains: pd.DataFrame) -> Claim:
     """Whether a loop still replaces depth where one of the seeds is left out, in all three conditions of the verdict."""
     table = shown(gains)
     replaced = table[table["verdict"] == "replaces"]
     shaky = replaced[replaced[["depth_low_without", "loop_low_without"]].min(axis=1) <= 0]
-    return _on(
-        "On {named} the verdict that the loop replaces depth needs all seeds: without one, a gain over the shallow encoder "
-        "is no longer shown.",
-        shaky,
-    )
+    return _on("On {named} the loop replaces depth only with all seeds.", shaky)
 
 
 def open_questions(gains: pd.DataFrame) -> list[Claim]:
