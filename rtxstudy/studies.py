@@ -30,9 +30,9 @@ from rtxstudy.questions.composed.composed_runs import (
 )
 from rtxstudy.questions.depth_gain.depth_runs import (
     MADE,
-    NOTHING,
     OWN_TEXT,
     REGIMES,
+    SCRATCH,
     WITHOUT_WEIGHTS,
     Trio,
     conversions,
@@ -50,9 +50,9 @@ from rtxstudy.questions.recipes.recipe_runs import finals, first_round, publishe
 
 __all__ = [
     "MADE",
-    "NOTHING",
     "OWN_TEXT",
     "REGIMES",
+    "SCRATCH",
     "STUDIES",
     "WITHOUT_WEIGHTS",
     "Trio",

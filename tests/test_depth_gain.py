@@ -165,7 +165,7 @@ def test_the_three_arms_of_a_task_differ_in_one_thing() -> None:
     profile = profiles.load("full")
     taught = dataclasses.replace(profile.depth_tasks[0], taught=named_recipe("finetune", distillation=0.5))
     small = named_recipe("small")
-    own = dataclasses.replace(profile.depth_tasks[-1], nothing=small, own_text=named_recipe("finetune", layer_decay=1.0))
+    own = dataclasses.replace(profile.depth_tasks[-1], scratch=small, own_text=named_recipe("finetune", layer_decay=1.0))
     profile = dataclasses.replace(profile, depth_tasks=(*profile.depth_tasks, taught, own))
     found = studies.trios(profile)
     assert len({trio.regime for trio in found}) == len(studies.REGIMES)
@@ -211,16 +211,16 @@ def test_the_pretrainings_of_the_arms_differ_in_model_and_learning_rate_alone() 
 
 def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_path) -> None:
     rng, labels = np.random.default_rng(0), np.zeros(400, int)
-    levels = {studies.OWN_TEXT: (0.8, 0.7, 0.75), studies.NOTHING: (0.6, 0.6, 0.6), studies.MADE: (0.9, 0.5, 0.5)}
+    levels = {studies.OWN_TEXT: (0.8, 0.7, 0.75), studies.SCRATCH: (0.6, 0.6, 0.6), studies.MADE: (0.9, 0.5, 0.5)}
     arms = {
         (regime, "p"): [arm(f"{regime}{n}", rng.random((3, 400)) < level, tmp_path, labels) for n, level in enumerate(each)]
         for regime, each in levels.items()
     }
-    regimes = studies.OWN_TEXT, studies.NOTHING, studies.MADE
+    regimes = studies.OWN_TEXT, studies.SCRATCH, studies.MADE
     found = own_text_gains(arms, *regimes)
     assert found["difference"].tolist() == pytest.approx([0.2, 0.1, 0.15, -0.1], abs=0.05)
     assert found["comparison"].tolist()[-1] == f"{studies.OWN_TEXT}0 − {studies.MADE}0"
-    assert depth_tables.own_text(found)["compared with the same"].tolist() == [studies.NOTHING] * 3 + [studies.MADE]
+    assert depth_tables.own_text(found)["compared with the same"].tolist() == [studies.SCRATCH] * 3 + [studies.MADE]
     assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}, *regimes).empty
 
 

@@ -123,8 +123,8 @@ def _say(message: str, status: int) -> int:
 
 def _interrupted() -> str:
     """What to say after an interrupt: what is kept, where the command keeps something."""
-    given = sys.argv[1:]
+    command, *given = sys.argv[1:] or [""]
     out = [one.removeprefix("--out=") for one in given if one.startswith("--out=")]
     out += [value for name, value in pairwise(given) if name == "--out"]
-    shards = given[:1] and given[0] in ("predict", "embed") and any(map(os.path.isdir, out))
-    return KEPT if shards or (given[:1] and given[0] in RESUME) else INTERRUPTED
+    shards = command in ("predict", "embed") and any(map(os.path.isdir, out))
+    return KEPT if shards or command in RESUME else INTERRUPTED

@@ -156,7 +156,12 @@ def load(runs: Path, key: str) -> Run | None:
 
 def damaged(key: str, path: Path, what: object) -> InputError:
     """The error for a damaged run. what: what is wrong, in a few words."""
-    return InputError(f"Run {key} is damaged ({fact(what)}): delete {path} and repeat the command that made it.")
+    return InputError(f"Run {key} is damaged ({fact(what)}): {made_again(path)}")
+
+
+def made_again(path: Path) -> str:
+    """What to do about a run whose files cannot be used."""
+    return f"delete {path} and repeat the command that made it."
 
 
 def verify(run: Run, chosen: Callable[[str], bool]) -> None:

@@ -81,9 +81,7 @@ def open_model(run: Run) -> EncoderForSequenceClassification:
 
 
 def _unreadable(run: Run, part: str, error: Exception) -> InputError:
-    return InputError(
-        f"The {part} of run {run.key} cannot be read ({fact(error)}); delete {run.path} and repeat the command that made it."
-    )
+    return InputError(f"The {part} of run {run.key} cannot be read ({fact(error)}); {store.made_again(run.path)}")
 
 
 def cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:
@@ -106,10 +104,8 @@ def answerer(run: Run) -> Callable[..., np.ndarray]:
         tokens = Tokens(ids, offsets, np.zeros(len(texts), dtype=np.int64), separator)
         logits = predict_logits(model, tokens, tokenizer.pad_token_id, device, precision, **way)
         if not np.isfinite(logits).all():
-            raise InputError(
-                f"Run {run.key} answers with numbers that are not finite, so its weights are damaged: delete {run.path} and "
-                "repeat the command that made it."
-            )
+            what = f"Run {run.key} answers with numbers that are not finite, so its weights are damaged"
+            raise InputError(f"{what}: {store.made_again(run.path)}")
         return torch.from_numpy(logits).softmax(dim=1).numpy()
 
     return answer

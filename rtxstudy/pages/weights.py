@@ -135,12 +135,12 @@ def packed(run: Run) -> dict[str, Any]:
     """
     from rtxlib.runs.trained import open_run
 
-    model, tokenizer = open_run(run)
-    if (count := run.metrics["parameters"]) > LARGEST:
+    if (count := run.metrics.get("parameters", 0)) > LARGEST:  # a classifier that is no network has none and cannot be opened
         raise InputError(
             f"Run {run.key} has {count:,} parameters, and a page holds at most {LARGEST:,}; choose a smaller run, for "
             "example one of the demo profile."
         )
+    model, tokenizer = open_run(run)
     backend = tokenizer.backend_tokenizer
     if type(backend.model).__name__ != "WordPiece":
         raise InputError(f"Run {run.key} reads a {type(backend.model).__name__} vocabulary; the page reads WordPiece.")

@@ -71,7 +71,7 @@ _DEPTH_TASKS = (
     DepthTask(_DOMAINS, made=_ONE_EPOCH),
     DepthTask(_SPAM, made=RECIPES["finetune"]),
     DepthTask(_GENERATED, named_recipe("demo", epochs=4), one_layer=named_recipe("demo", epochs=4)),
-    DepthTask(_INFERENCE, nothing=RECIPES["medium"]),
+    DepthTask(_INFERENCE, scratch=RECIPES["medium"]),
     DepthTask(_FIVE_STARS, made=_TWO_EPOCHS),
     DepthTask(data_spec("inference_mix"), made=_ONE_EPOCH, lower=_ONE_EPOCH),  # four times the pairs of MultiNLI here
 )

@@ -42,7 +42,7 @@ class DepthTask:
     """A task on which a deep encoder, a shallow one and a loop are compared, with a recipe for each regime it takes part in."""
 
     data: DataSpec
-    nothing: Recipe | None = None  # from random weights
+    scratch: Recipe | None = None  # from random weights
     made: Recipe | None = None  # from the weights of a pretrained encoder
     lower: Recipe | None = None  # the same with a loop of its lower layers, where the study's loop is another one
     taught: Recipe | None = None  # the same, with the fine-tuned deep encoder as the teacher
@@ -166,7 +166,7 @@ class Profile:
     exit_studies: tuple[ExitStudy, ...]  # notebook 12: where texts may leave a loop early; empty: that section is skipped
     untrained: tuple[DataSpec, ...] = ()  # notebook 09: those of its tasks whose fine-tuned encoder is passed again, untrained
     embeddings: EmbeddingStudy | None = None  # notebook 12: how their embeddings are distilled; None: they are not
-    deployed: str = "nothing"  # notebook 12: the regime whose encoders are measured as they are deployed, on its first task
+    deployed: str = "scratch"  # notebook 12: the regime whose encoders are measured as they are deployed, on its first task
     composed: tuple[ComposedTask, ...] = ()  # notebook 09: tasks whose answer must be computed
     elsewhere: tuple[Task, ...] = ()  # notebook 03: sentiment on other data; empty: that section is skipped
     cross_domain: bool = False  # notebook 06: whether the encoders of each sentiment task are tested on all of them

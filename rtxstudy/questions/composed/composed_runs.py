@@ -5,7 +5,7 @@ from __future__ import annotations
 from rtxlib.runs.spec import RunSpec
 from rtxstudy.profiles.profile import ComposedTask, Profile
 from rtxstudy.questions.accuracy.accuracy_runs import RANDOM_DEPTH
-from rtxstudy.questions.depth_gain.depth_runs import MADE_LOWER, NOTHING, Trio, made_of
+from rtxstudy.questions.depth_gain.depth_runs import MADE_LOWER, SCRATCH, Trio, made_of
 from rtxstudy.questions.forms.loop_runs import shape
 
 
@@ -24,7 +24,7 @@ def composed_shape(profile: Profile, task: ComposedTask, layers: int, passes: in
 def composed_trio(profile: Profile, task: ComposedTask) -> Trio:
     """Notebook 09: the deep, the shallow and the looped encoder of a composed task."""
     n, passes = task.layers, task.passes
-    regime = NOTHING if task.width is not None else MADE_LOWER
+    regime = SCRATCH if task.width is not None else MADE_LOWER
     return Trio(regime, *(composed_shape(profile, task, *sizes) for sizes in ((n * passes, 1), (n, 1), (n, passes))))
 
 

@@ -17,7 +17,7 @@ from rtxstudy.questions.accuracy.accuracy_runs import matched
 from rtxstudy.questions.forms.loop_runs import shape
 
 # Names of regimes
-NOTHING, OWN_TEXT = "from scratch", "own text first"
+SCRATCH, OWN_TEXT = "from scratch", "own text first"
 MADE, MADE_LOWER = "made from a pretrained encoder", "made of its lower layers"
 
 
@@ -44,7 +44,7 @@ def _from_scratch(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
         model_recipe = profile.recipe_of(model) if headline else recipe
         return [RunSpec(model, task.data, model_recipe, seed, words) for seed in seeds]
 
-    return Trio(NOTHING, *(arm(*each) for each in arms))
+    return Trio(SCRATCH, *(arm(*each) for each in arms))
 
 
 def _one_layer(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
@@ -112,14 +112,14 @@ def _taught(profile: Profile, task: DepthTask, recipe: Recipe) -> Trio:
 
 # Field of DepthTask → the arms of its regime
 REGIMES: dict[str, Callable[[Profile, DepthTask, Recipe], Trio]] = {
-    "nothing": _from_scratch,
+    "scratch": _from_scratch,
     "one_layer": _one_layer,
     "own_text": _own_text,
     "made": _made,
     "lower": _lower,
     "taught": _taught,
 }
-WITHOUT_WEIGHTS = ("nothing", "one_layer", "own_text")  # the regimes that need no pretrained weights from elsewhere
+WITHOUT_WEIGHTS = ("scratch", "one_layer", "own_text")  # the regimes that need no pretrained weights from elsewhere
 
 
 def trios(profile: Profile, regimes: Iterable[str] = REGIMES) -> list[Trio]:
@@ -137,9 +137,9 @@ def where_depth_pays(profile: Profile) -> list[RunSpec]:
 
     Runs of one seed stand together where they are pretrained, so that workers pretrain different encoders at the same time.
     """
-    nothing = [spec for trio in trios(profile, ["nothing", "one_layer"]) for arm in trio[1:] for spec in arm]
+    scratch = [spec for trio in trios(profile, ["scratch", "one_layer"]) for arm in trio[1:] for spec in arm]
     own_text = [spec for trio in trios(profile, ["own_text"]) for arms in zip(*trio[1:], strict=True) for spec in arms]
-    return nothing + own_text
+    return scratch + own_text
 
 
 def converted(profile: Profile) -> list[RunSpec]:

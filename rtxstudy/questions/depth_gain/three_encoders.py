@@ -120,4 +120,4 @@ def own_text_gains(study: Study, compared: ThreeEncoders) -> pd.DataFrame:
         for trio, three in zip(compared.trios, compared.arms, strict=True)
         if gains.learned(three, counted)
     }
-    return gains.own_text_gains(by_regime, studies.OWN_TEXT, studies.NOTHING, studies.MADE)
+    return gains.own_text_gains(by_regime, studies.OWN_TEXT, studies.SCRATCH, studies.MADE)

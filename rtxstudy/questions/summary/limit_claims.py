@@ -15,7 +15,7 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
     """What the runs of the study cannot show; ``findings``: of :func:`rtxstudy.published.findings`."""
     runs, pairs = findings["runs"], findings["comparisons"]
     searched = pairs.loc[pairs["study"] == "recipe_search", "comparison"]
-    seeds = runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
+    seeds = _seeds(runs)
     graphics = ~runs["device"].str.startswith("CPU")
     models = runs.loc[runs["family"] == "pretrained", "model"]
     return [
@@ -70,10 +70,15 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
     ]
 
 
+def _seeds(runs: pd.DataFrame) -> pd.Series:
+    """Of each encoder on each data set the number of its seeds."""
+    return runs.drop_duplicates("key").groupby(["data", "model"])["seed"].nunique()
+
+
 def in_short(findings: Mapping[str, pd.DataFrame]) -> Claim:
     """The limits in a sentence; ``findings``: of :func:`rtxstudy.published.findings`."""
-    runs = findings["runs"].drop_duplicates("key")
-    seeds = runs.groupby(["data", "model"])["seed"].nunique()
+    runs = findings["runs"]
+    seeds = _seeds(runs)
     return claim(
         "The texts are English, {usual:word} seeds are usual, no encoder that was trained has more than {millions:.0f} million "
         "parameters, and times are of a CPU. *Less accurate* and *ahead* rest on 95 % intervals, which stand in the findings.",

@@ -66,7 +66,7 @@ def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list
 
     A candidate that was not measured near this size comes after the others; an encoder from scratch is left out there, if a
     pretrained one is among ``names``. Only what is among ``names`` is compared with, so that without MiniLM the encoders from
-    nothing compete with counting words alone.
+    scratch compete with counting words alone.
     """
     gains = expected(rows, labels, tokens)
     best = max([gains[name] for name in names if name in gains] + [0.0])

@@ -166,17 +166,20 @@ class Turns:
             self.other.collect()
             race.clock.check()
             candidate = NAMED[waiting.pop(0)]
-            most = NEXT_SHARE * race.clock.left
-            if favourite and self.has_time(candidate):
-                most = min(FAVOURITE_SHARE * race.clock.seconds, race.clock.left)
+            most = self.share if favourite and self.has_time(candidate) else NEXT_SHARE * race.clock.left
             favourite = self.turn(candidate, most) is None and favourite
             waiting += self.refuted(waiting)
         if frozen and embedding < NEXT_SHARE * race.clock.left:
             self.other.fit(FROZEN, 0.0)  # here and now, with all threads
 
+    @property
+    def share(self) -> float:
+        """Seconds that the favourite may use where they are enough for it (:meth:`has_time`)."""
+        return min(FAVOURITE_SHARE * self.race.clock.seconds, self.race.clock.left)
+
     def has_time(self, candidate: Candidate) -> bool:
         """Whether the favourite's share of the minutes is enough for it: a longer training is expected to gain little."""
-        plan = self.fitting(candidate, min(FAVOURITE_SHARE * self.race.clock.seconds, self.race.clock.left))
+        plan = self.fitting(candidate, self.share)
         return plan is not None and self.loss(candidate, plan) <= NEARLY
 
     def turn(self, candidate: Candidate, seconds: float) -> Plan | None:
