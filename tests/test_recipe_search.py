@@ -209,14 +209,14 @@ def test_an_arm_has_its_own_recipe_and_others_that_of_their_family() -> None:
         found = make(profile)
         assert [spec.recipe for spec in found] == [profile.recipe_of(spec.model) for spec in found]
         assert [dataclasses.replace(spec, recipe=usual.recipe) for spec in found] == make(usual)
-    of_sst2 = next(trio for trio in studies.trios(profile, ["nothing"]) if trio.deep[0].data == usual.data)
+    of_sst2 = next(trio for trio in studies.trios(profile, ["scratch"]) if trio.deep[0].data == usual.data)
     assert [arm[0].recipe.name for arm in of_sst2[1:]] == [
         "of standard-6x384",
         "of standard-3x256",
         "of recurrent-3x2x256",
     ]
-    others = [trio for trio in studies.trios(profile, ["nothing"]) if trio.deep[0].data != usual.data]
-    assert others == [trio for trio in studies.trios(usual, ["nothing"]) if trio.deep[0].data != usual.data]
+    others = [trio for trio in studies.trios(profile, ["scratch"]) if trio.deep[0].data != usual.data]
+    assert others == [trio for trio in studies.trios(usual, ["scratch"]) if trio.deep[0].data != usual.data]
 
 
 def test_a_recipe_that_is_asked_for_replaces_the_recipes_of_the_arms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -371,7 +371,13 @@ assert pathlib.Path("{other}").exists() is {met}
 def test_notebooks_run_side_by_side_when_none_of_them_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: bool
 ) -> None:
-    """02 and 03 wait for each other, which only two that run at once survive; both find 01, which they need, ended."""
+    """02 and 03 wait for each other, which only two that run at once survive; both find 01, which they need, ended.
+
+    All kernels start in the notebooks' folder, and this process, which they share, never leaves its own.
+    """
+    visited: set[str] = set()
+    change = os.chdir
+    monkeypatch.setattr(os, "chdir", lambda folder: (change(folder), visited.add(os.getcwd()))[0])
     monkeypatch.setattr(notebooks, "cores", lambda: 2)
     last = "import time, pathlib; time.sleep(0.5); pathlib.Path('01_ended').touch()"
     write(tmp_path, "01_data_preparation", last)
@@ -387,6 +393,7 @@ def test_notebooks_run_side_by_side_when_none_of_them_trains(
         ("02", "done", None),
         ("03", "done", None),
     ]
+    assert visited <= {os.getcwd()}
     assert ("  02 0:0" in stream.getvalue()) is not training  # lines say whose they are where they may be mixed
 
 

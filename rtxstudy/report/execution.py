@@ -130,7 +130,9 @@ def _run(source: Path, partial: Path, parameters: dict[str, Any], timeout: int |
             kernel_name="python3",
             language="python",
             kernel_manager_class=Kernel,
-            cwd=str(source.resolve().parent),  # as in JupyterLab
+            # The kernel starts in the notebook's folder, as in JupyterLab. papermill's own ``cwd`` would change the folder of
+            # this whole process, which the notebooks beside this one share.
+            resources={"metadata": {"path": str(source.resolve().parent)}},
             progress_bar=False,
             execution_timeout=timeout,
             start_timeout=180,  # a busy machine may start a kernel slowly
