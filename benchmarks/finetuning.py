@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -12,7 +12,7 @@ from unittest.mock import patch
 import torch
 from transformers import BertConfig
 
-from benchmarks.measure import Row, row, seconds, take_turns
+from benchmarks.measure import Row, apart, row, seconds, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from benchmarks.training import subset
@@ -64,43 +64,55 @@ def _optimiser_share(data: Prepared, rows: Tokens, precision: str) -> float:
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
-    precision, before = pick_precision("auto", pick_device()), torch.get_num_threads()
-    steps, batch = (4 if short else STEPS), recipe("finetune").batch_rows
     for threads in sorted({1, cores()}):
         for source in SOURCES:
-            name, data = prepared(source, LENGTH)
-            some = subset(data.splits["train"], batch * steps)
-            torch.set_num_threads(threads)
-            config = BertConfig(vocab_size=len(data.tokenizer), num_labels=len(data.label_names), **_MINILM)
-            ours: Callable[[], float] = partial(_rate, data, some, precision)
-            with Peer(threads) as peer, tempfile.TemporaryDirectory() as folder:
-                saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
-                settings = {"bf16": precision == "bf16", "fp16": precision == "fp16"}
-                theirs = partial(peer, "trainer", config, saved, batch, steps, steps, None, settings)
-                rates = take_turns({"ours": ours, "peer": theirs}, rounds, peer.pid)
-            share = _optimiser_share(data, some, precision)
-            where = f"{threads} thread{'s' * (threads > 1)}"
-            yield row(
-                f"fine-tuning MiniLM, {name}, {where}",
-                rates["ours"],
-                rates["peer"],
-                "rows/s",
-                AIM,
-                ("transformers", "accelerate"),
-                f"our loop and Trainer as it comes (random order, dynamic padding, fused AdamW), {precision}, {batch} rows a "
-                f"step, at most {LENGTH} tokens, {steps} steps a round (the Trainer's after as many untimed); AdamW's update is "
-                f"{share:.0%} of our step",
-            )
-            if source == "sms_spam":
-                mixed = {"ours": partial(ours, mixed=True), "peer": partial(ours, mixed=False)}
-                rates = take_turns(mixed, rounds)
-                yield row(
-                    f"a step that mixes lengths beside one that does not, {name}, {where}",
-                    rates["ours"],
-                    rates["peer"],
-                    "rows/s",
-                    MIXED_AIM,
-                    (),
-                    f"the same rows and tokens, MiniLM, {precision}, {batch} rows a step, {steps} steps a round",
-                )
-    torch.set_num_threads(before)
+            yield apart(_beside_trainer, source, threads, rounds, short)
+            if source == SOURCES[0]:
+                yield apart(_mixed, source, threads, rounds, short)
+
+
+def _some(source: str, threads: int, short: bool) -> tuple[str, Prepared, Tokens, int]:
+    """The name of the texts, their data, the rows of a round and its steps; from here on torch has ``threads`` threads."""
+    torch.set_num_threads(threads)
+    steps = 4 if short else STEPS
+    name, data = prepared(source, LENGTH)
+    where = f"{name}, {threads} thread{'s' * (threads > 1)}"
+    return where, data, subset(data.splits["train"], recipe("finetune").batch_rows * steps), steps
+
+
+def _beside_trainer(source: str, threads: int, rounds: int, short: bool) -> Row:
+    precision, batch = pick_precision("auto", pick_device()), recipe("finetune").batch_rows
+    where, data, some, steps = _some(source, threads, short)
+    config = BertConfig(vocab_size=len(data.tokenizer), num_labels=len(data.label_names), **_MINILM)
+    with Peer(threads) as peer, tempfile.TemporaryDirectory() as folder:
+        saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
+        settings = {"bf16": precision == "bf16", "fp16": precision == "fp16"}
+        theirs = partial(peer, "trainer", config, saved, batch, steps, steps, None, settings)
+        rates = take_turns({"ours": partial(_rate, data, some, precision), "peer": theirs}, rounds, peer.pid)
+    return row(
+        f"fine-tuning MiniLM, {where}",
+        rates["ours"],
+        rates["peer"],
+        "rows/s",
+        AIM,
+        ("transformers", "accelerate"),
+        f"our loop and Trainer as it comes (random order, dynamic padding, fused AdamW), {precision}, {batch} rows a "
+        f"step, at most {LENGTH} tokens, {steps} steps a round (the Trainer's after as many untimed); AdamW's update is "
+        f"{_optimiser_share(data, some, precision):.0%} of our step",
+    )
+
+
+def _mixed(source: str, threads: int, rounds: int, short: bool) -> Row:
+    precision = pick_precision("auto", pick_device())
+    where, data, some, steps = _some(source, threads, short)
+    ways = {"ours": True, "peer": False}
+    rates = take_turns({name: partial(_rate, data, some, precision, mixed) for name, mixed in ways.items()}, rounds)
+    return row(
+        f"a step that mixes lengths beside one that does not, {where}",
+        rates["ours"],
+        rates["peer"],
+        "rows/s",
+        MIXED_AIM,
+        (),
+        f"the same rows and tokens, MiniLM, {precision}, {recipe('finetune').batch_rows} rows a step, {steps} steps a round",
+    )

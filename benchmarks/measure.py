@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
+from multiprocessing import get_context
 from statistics import median
 from typing import Any
 
@@ -52,6 +54,15 @@ class Taken(list[float]):
         taken = cls(values)
         taken.mb = mb
         return taken
+
+
+def apart(measure: Callable[..., Row], *arguments: Any) -> Row:
+    """The row that a function of a module measures, in a process of its own: the memory is then that of this row alone.
+
+    A process that has trained keeps freed memory and compiled products for the next training.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, *arguments).result()
 
 
 def versions(*packages: str) -> str:

@@ -14,7 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, ModernBertConfig, PreTrainedConfig, PreTrainedModel
 
-from benchmarks.measure import Row, row, seconds, take_turns
+from benchmarks.measure import Row, apart, row, seconds, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
@@ -93,16 +93,19 @@ AIMS = {("cpu", "sst2"): (1.3, None), ("cuda", "sst2"): (5.0, None), ("cuda", "y
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
-    device = pick_device()
+    device, steps = pick_device(), 4 if short else STEPS
     for (place, source), (aim, share) in AIMS.items():
         if place == device.type:
-            yield from _beside_trainer(source, aim, share, rounds, 4 if short else STEPS)
+            for shape in ("BERT", "standard"):
+                yield apart(_beside_trainer, source, shape, aim, rounds, steps)
+            for threads in sorted({1, torch.get_num_threads()}):
+                yield apart(_beside_peak, source, threads, share, rounds, steps)
     if device.type == "cpu":
-        yield _beside_published(rounds, 4 if short else STEPS)
+        yield apart(_beside_published, rounds, steps)
 
 
-def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, steps: int) -> Iterator[Row]:
-    """Two shapes beside the Trainer at its best settings, then the study's own shape beside the peak."""
+def _beside_trainer(source: str, shape: str, aim: float, rounds: int, steps: int) -> Row:
+    """A shape beside the Trainer at its best settings."""
     device = pick_device()
     precision = pick_precision("auto", device)
     name, data = prepared(source)
@@ -113,44 +116,50 @@ def _beside_trainer(source: str, aim: float, share: float | None, rounds: int, s
         "train_sampling_strategy": "group_by_length",
         "torch_compile": device.type == "cuda",  # on a CPU compiling makes a step slower (LOG.md)
     }
-    for shape, (config, make) in peers(len(data.tokenizer)).items():
-        with Peer() as peer, tempfile.TemporaryDirectory() as folder:
-            saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
-            run = partial(peer, "trainer", config, saved, BATCH, steps, steps, None, best)
-            rates = take_turns({"ours": lambda make=make: ours(make(), tokens, data, precision), "peer": run}, rounds, peer.pid)
-        yield row(
-            f"training, {name}, {shape} 6×384",
-            rates["ours"],
-            rates["peer"],
-            "rows/s",
-            aim,
-            ("transformers", "accelerate"),
-            f"our loop and Trainer with {type(config).__name__} of the same sizes; {precision}, batches of {BATCH}, grouped "
-            f"by length, dynamic padding, fused AdamW, {steps} steps a round (the Trainer's after as many untimed), "
-            f"{torch.get_num_threads()} threads",
-        )
-    before = torch.get_num_threads()
+    config, make = peers(len(data.tokenizer))[shape]
+    with Peer() as peer, tempfile.TemporaryDirectory() as folder:
+        saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
+        run = partial(peer, "trainer", config, saved, BATCH, steps, steps, None, best)
+        rates = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds, peer.pid)
+    return row(
+        f"training, {name}, {shape} 6×384",
+        rates["ours"],
+        rates["peer"],
+        "rows/s",
+        aim,
+        ("transformers", "accelerate"),
+        f"our loop and Trainer with {type(config).__name__} of the same sizes; {precision}, batches of {BATCH}, grouped "
+        f"by length, dynamic padding, fused AdamW, {steps} steps a round (the Trainer's after as many untimed), "
+        f"{torch.get_num_threads()} threads",
+    )
+
+
+def _beside_peak(source: str, threads: int, aim: float | None, rounds: int, steps: int) -> Row:
+    """The study's own shape beside the peak of the machine's matrix products."""
+    torch.set_num_threads(threads)
+    device = pick_device()
+    precision = pick_precision("auto", device)
+    name, data = prepared(source)
+    tokens = subset(data.splits["train"], BATCH * steps)
+    _, make = peers(len(data.tokenizer))["standard"]
     flops = counted_flops(make(), tokens, data, precision)
-    for threads in sorted({1, before}):
-        torch.set_num_threads(threads)
-        rates = take_turns(
-            {
-                "ours": lambda: ours(make(), tokens, data, precision) * flops / 1e9,
-                "peak": lambda: peak(device, DTYPES[precision]),
-            },
-            rounds,
-        )
-        yield row(
-            f"share of the {precision} peak that training reaches, {name}, {threads} thread{'s' * (threads > 1)}",
-            rates["ours"],
-            rates["peak"],
-            "GFLOP/s",
-            share,
-            (),
-            "standard-6x384, FLOPs counted by torch in a training on the same rows; peak: the fastest product of square "
-            f"matrices of {', '.join(map(str, PEAK_SIZES))}",
-        )
-    torch.set_num_threads(before)
+    rates = take_turns(
+        {
+            "ours": lambda: ours(make(), tokens, data, precision) * flops / 1e9,
+            "peak": lambda: peak(device, DTYPES[precision]),
+        },
+        rounds,
+    )
+    return row(
+        f"share of the {precision} peak that training reaches, {name}, {threads} thread{'s' * (threads > 1)}",
+        rates["ours"],
+        rates["peak"],
+        "GFLOP/s",
+        aim,
+        (),
+        "standard-6x384, FLOPs counted by torch in a training on the same rows; peak: the fastest product of square "
+        f"matrices of {', '.join(map(str, PEAK_SIZES))}",
+    )
 
 
 def _beside_published(rounds: int, steps: int) -> Row:

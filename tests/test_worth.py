@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from rtxlib.errors import InputError
+from rtxstudy.absent import Absent
+from rtxstudy.questions.forms import loop_tables
 from rtxstudy.questions.passes.worth import without_one_model, worth_of_passes
 
 DESIGN = [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (2, 4), (4, 2)]
@@ -62,3 +64,10 @@ def test_phi_is_refused_without_what_it_needs(runs: pd.DataFrame, says: str) -> 
         worth_of_passes(runs)
 
 
+def test_a_data_set_with_too_few_runs_makes_the_question_absent_and_says_why() -> None:
+    runs = errors(0.5, 0.002, 0).assign(data="embedded", seed=0)
+    runs = runs.assign(model=runs["layers"].astype(str) + "x" + runs["iterations"].astype(str))
+    counted = pd.DataFrame({"data": ["embedded"], "model": ["majority"], "accuracy": [0.5], "n_test": [800]})
+    assert not isinstance(loop_tables.worth(runs, counted), Absent)
+    few = loop_tables.worth(pd.concat([runs, runs.head(5).assign(data="few")]), counted)
+    assert isinstance(few, Absent) and few.why.endswith("5 runs.")

@@ -145,7 +145,8 @@ def composed_worth(study: Study, composed: Composed) -> Worth | Absent:
         return Absent("No composed task here has encoders of many depths.")
     errors = pd.concat(tested, ignore_index=True)
     baselines = pd.concat([table.assign(data=label) for label, table in composed.baselines.items()])
-    return Worth(errors, loop_tables.worth(errors, baselines))
+    fits = loop_tables.worth(errors, baselines)
+    return fits if isinstance(fits, Absent) else Worth(errors, fits)
 
 
 def draw_worth(study: Study, law: Worth) -> Drawing:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rtxlib.errors import InputError
+from rtxstudy.absent import Absent
 from rtxstudy.questions.passes.worth import without_one_model, worth_of_passes
 from rtxstudy.questions.summary.glance import learned
 
@@ -35,8 +37,8 @@ def growth(states: pd.DataFrame, passes: int) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("weights", kind="stable")
 
 
-def worth(errors: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame:
-    """φ of each data set, with the leave-one-model-out range of φ.
+def worth(errors: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame | Absent:
+    """φ of each data set, with the leave-one-model-out range of φ. Absent where one has too few runs, as with one seed.
 
     ``errors``: as :func:`rtxstudy.questions.passes.worth.errors` gives them. ``counted``: as
     :func:`rtxstudy.questions.summary.glance.learned` takes it. One row per data set: data, the fields of
@@ -47,7 +49,10 @@ def worth(errors: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame:
     means["learned"] = learned(means, counted)
     rows = []
     for data, runs in errors.groupby("data", sort=False):
-        fit, spread = worth_of_passes(runs), without_one_model(runs)
+        try:
+            fit, spread = worth_of_passes(runs), without_one_model(runs)
+        except InputError as few:
+            return Absent(str(few))
         row = {
             "data": data,
             **fit._asdict(),

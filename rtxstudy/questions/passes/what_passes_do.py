@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from rtxstudy import measured, studies
+from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
 from rtxstudy.numbers import signed, with_ends
@@ -197,7 +198,7 @@ def draw_composition(study: Study, by_operators: pd.DataFrame) -> Drawing:
     )
 
 
-def pass_worth(study: Study, forms: LoopForms) -> PassWorth:
+def pass_worth(study: Study, forms: LoopForms) -> PassWorth | Absent:
     """The law that N layers passed r times are worth N·r^φ layers of their own, fitted on each place."""
     tested = [
         worth.errors(forms.runs.of(studies.shape(place, *shape)))
@@ -205,7 +206,8 @@ def pass_worth(study: Study, forms: LoopForms) -> PassWorth:
         for shape in studies.shapes(place)
     ]
     errors = pd.concat(tested, ignore_index=True)
-    return PassWorth(errors, loop_tables.worth(errors, study.ask(most_frequent)))
+    fits = loop_tables.worth(errors, study.ask(most_frequent))
+    return fits if isinstance(fits, Absent) else PassWorth(errors, fits)
 
 
 def draw_worth(study: Study, law: PassWorth) -> Drawing:
