@@ -76,7 +76,7 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
     device = pick_device()
     model = fresh_model(dataclasses.replace(spec, pretraining=None), data).to(device).train()
     training = data.splits["train"]
-    step_rows, seconds = StepRows(training, spec.recipe, seed=0), []
+    step_rows, seconds = StepRows(training, spec.recipe, 0, device), []
     micro = next(iter(step_rows))
     for _ in range(1 + PROBE_STEPS):
         start = time.perf_counter()

@@ -206,10 +206,10 @@ def test_the_memory_of_a_batch_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = type("Tokenizer", (), {"pad_token_id": 0, "__len__": lambda self: 400})()
     data = SimpleNamespace(splits={"train": split}, tokenizer=tokenizer, label_names=["a", "b"])
     monkeypatch.setattr(size, "available_memory", lambda: 10**11)
-    spec = RunSpec("standard-6x384", Generated(), recipe("smoke", batch_rows=10**9, precision="fp32"))
+    spec = RunSpec("standard-6x384", Generated(), recipe("smoke", batch_rows=10**9, batch_tokens=10**9, precision="fp32"))
     with pytest.raises(InputError, match=r"take a smaller model, or smaller batches \(batch_rows, batch_tokens\) than of"):
         train._require_room(spec, data)
-    for fits in (recipe("smoke", precision="fp32"), recipe("smoke", batch_rows=10**9, batch_tokens=8192, precision="fp32")):
+    for fits in (recipe("smoke", precision="fp32"), recipe("smoke", batch_rows=10**9, precision="fp32")):
         train._require_room(RunSpec("standard-6x384", Generated(), fits), data)
 
 

@@ -179,7 +179,7 @@ def test_where_length_tells_the_label_a_step_holds_several_lengths(batch_tokens:
     """A step of one length would hold one label. A mixed step has about the labels of all rows, and each row comes once."""
     plan = dataclasses.replace(QUICK, batch_rows=32, batch_tokens=batch_tokens)
     for data in (told_by_length(205, 200), order_task(400, 0)):
-        steps = StepRows(data, plan, seed=0)
+        steps = StepRows(data, plan, 0, CPU)
         epoch = list(itertools.islice(steps, steps.per_epoch))
         assert sorted(np.concatenate([rows for step in epoch for rows in step])) == list(range(len(data)))
         assert batch_tokens or max(map(len, epoch)) == 1
@@ -203,7 +203,7 @@ def test_mixed_steps_have_the_gradient_of_all_rows_on_average() -> None:
         model.zero_grad()
         return found
 
-    mixing = StepRows(data, plan, seed=0)
+    mixing = StepRows(data, plan, 0, CPU)
     steps = [rows for step in itertools.islice(mixing, mixing.per_epoch) for rows in step]
     assert mixing.mixed
     whole = gradient([np.arange(len(data))], mixed=False)  # one padded batch
@@ -219,12 +219,26 @@ def test_chance_alone_mixes_no_lengths(classes: int, batch: int) -> None:
         lengths = rng.integers(4, 40, 1500)
         data = Tokens(np.full(lengths.sum(), 7, np.int32), np.cumsum([0, *lengths]), rng.integers(0, classes, 1500))
         plan = dataclasses.replace(QUICK, batch_rows=batch)
-        assert not StepRows(data, plan, seed).mixed
+        assert not StepRows(data, plan, seed, CPU).mixed
 
 
 def test_a_text_that_is_longer_than_a_micro_batch_is_refused() -> None:
     with pytest.raises(InputError, match="longest text has 20 tokens and batch_tokens is 19"):
-        next(iter(StepRows(told_by_length(100, 100), dataclasses.replace(QUICK, batch_tokens=19), seed=0)))
+        next(iter(StepRows(told_by_length(100, 100), dataclasses.replace(QUICK, batch_tokens=19), 0, CPU)))
+
+
+@pytest.mark.parametrize("lengths", [[256] * 64, [5] * 64 + [300] * 64])
+def test_without_a_limit_a_cpu_takes_a_step_in_pieces_and_a_gpu_takes_it_whole(lengths: list[int]) -> None:
+    data = Tokens(np.full(sum(lengths), 7, np.int32), np.cumsum([0, *lengths]), np.arange(len(lengths)) % 2)
+    plan = dataclasses.replace(QUICK, batch_rows=16)
+    for device, most in ((CPU, 2048), (torch.device("cuda"), max(lengths) * 16)):
+        steps = StepRows(data, plan, 0, device)
+        epoch = list(itertools.islice(steps, steps.per_epoch))
+        assert sorted(np.concatenate([rows for step in epoch for rows in step])) == list(range(len(data)))
+        assert all(data.lengths[rows].sum() <= most for step in epoch for rows in step)
+        assert (max(map(len, epoch)) > 1) is (device is CPU)
+    long = Tokens(np.full(6000, 7, np.int32), np.array([0, 3000, 6000]), np.array([0, 1]))  # texts longer than a micro-batch
+    assert [len(step) for step in itertools.islice(StepRows(long, plan, 0, CPU), 1)] == [2]
 
 
 def test_the_padding_told_is_that_of_the_steps() -> None:
@@ -234,7 +248,7 @@ def test_the_padding_told_is_that_of_the_steps() -> None:
     plain, whole = order_task(40, 0), dataclasses.replace(QUICK, epochs=1)
     padded = train(tiny(), plain, order_task(20, 1), whole, 0, SPECIAL, CPU).padding_share
     epoch = len(batches(plain.lengths, None, whole.batch_rows, seed=0, epoch=0))
-    made = [rows for step in itertools.islice(StepRows(plain, whole, 0), epoch) for rows in step]
+    made = [rows for step in itertools.islice(StepRows(plain, whole, 0, CPU), epoch) for rows in step]
     computed = sum(len(rows) * plain.lengths[rows].max() for rows in made)
     assert padded == pytest.approx(1 - sum(plain.lengths[rows].sum() for rows in made) / computed) and padded > 0
 

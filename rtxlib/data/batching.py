@@ -143,9 +143,7 @@ def pack(tokens: Tokens, index: np.ndarray) -> dict[str, torch.Tensor | list[int
         "labels": torch.from_numpy(np.asarray(tokens.labels[index], dtype=np.int64)),
     }
     if tokens.separator is not None:
-        second = []
-        for ids in texts:
-            ends = ids == tokens.separator
-            second.append(ends.cumsum() - ends > 0)  # after the first [SEP], the second one included
+        ends = [ids == tokens.separator for ids in texts]
+        second = [end.cumsum() - end > 0 for end in ends]  # after the first [SEP], the second one included
         batch["token_type_ids"] = torch.from_numpy(np.concatenate(second).astype(np.int64))[None]
     return batch

@@ -147,7 +147,7 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     if not len(split):  # told by the trainer
         return
     # The micro-batches of the first steps stand for all. Each of several processes takes its share of one.
-    step_rows = StepRows(split, spec.recipe, spec.seed)
+    step_rows = StepRows(split, spec.recipe, spec.seed, device)
     first = itertools.islice(step_rows, 20)
 
     def computed(rows: np.ndarray) -> int:

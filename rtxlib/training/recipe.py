@@ -43,7 +43,7 @@ class Recipe:
     learning_rate: float  # AdamW's highest learning rate
     epochs: float  # the most epochs; may be a fraction
     batch_rows: int  # rows of an optimiser step
-    batch_tokens: int | None = None  # the most tokens of a micro-batch; the gradients of several are accumulated
+    batch_tokens: int | None = None  # the most tokens of a micro-batch, whose gradients add up; None: see training.step_rows
     weight_decay: float = 0.01  # AdamW's (Loshchilov & Hutter 2019), on matrices only
     beta2: float = 0.999  # AdamW's second-moment decay
     schedule: str = "cosine"  # "cosine" or "linear" after a warm-up, or "plateau": halved when validation loss stalls

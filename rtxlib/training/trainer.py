@@ -135,7 +135,7 @@ class Trainer:
             weights = class_weights(training.labels, model.config.num_labels, recipe.balance)
             self.weights = torch.from_numpy(weights).to(device)
 
-        self.step_rows = StepRows(training, recipe, seed)
+        self.step_rows = StepRows(training, recipe, seed, device)
         self.total = recipe.steps(self.step_rows.per_epoch)
         self.evaluate_at = evaluation_steps(recipe, self.step_rows.per_epoch, self.total)
         self.start()

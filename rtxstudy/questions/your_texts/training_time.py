@@ -17,7 +17,6 @@ from rtxlib.models.convert import loop_config
 from rtxlib.models.presets import preset
 from rtxlib.models.size import forward_flops
 from rtxlib.training.device import pick_device, training_threads
-from rtxlib.training.step_rows import StepRows
 from rtxlib.training.trainer import Trainer
 from rtxstudy import checkpoints
 from rtxstudy.questions.your_texts.candidates import FINE_TUNED, LOOP, MAX_LENGTH, MINILM, NAMED, Candidate, Plan
@@ -80,7 +79,7 @@ class Estimate:
         recipe = NAMED[FINE_TUNED].recipe(Plan(len(rows)))
         trainer = Trainer(model, data, data, recipe, 0, special_ids(tokenizer), pick_device())
         trainer.model.train()
-        stream, speeds = iter(StepRows(data, recipe, 0)), {}
+        stream, speeds = iter(trainer.step_rows), {}
         trainer.step(next(stream))
         for number in threads:
             with training_threads(number):
