@@ -113,6 +113,11 @@ def comparisons(device: str = "cpu") -> str:
     return "\n".join(lines)
 
 
+def _megabytes(row: dict[str, Any]) -> str:
+    """The size of a model; one digit more where it is below a megabyte."""
+    return f"{row['mb']:.{1 if row['mb'] < 1 else 0}f}"
+
+
 def instead() -> str:
     """``rtx compare`` beside what a user would take instead of it, as Markdown, and whether the aims are met."""
     rows = compare.means(json.loads(compare.FILE.read_text())["rows"])
@@ -126,13 +131,13 @@ def instead() -> str:
         spread = f" ± {row['spread']:.3f} (n = {row['n']})" if row["spread"] is not None else ""
         lines.append(
             f"| {row['data']}, {row['train_rows']:,} | {given} | {row['accuracy']:.3f}{spread} | {row['macro_f1']:.3f} | "
-            f"{row['seconds'] / 60:.1f} | {row['peak_mb']:,.0f} | {row['mb']:.0f} | {row['texts_per_second']:,.0f} | "
+            f"{row['seconds'] / 60:.1f} | {row['peak_mb']:,.0f} | {_megabytes(row)} | {row['texts_per_second']:,.0f} | "
             f"{row['settings']} |"
         )
         if one := row["eight_bits"]:
             lines.append(
                 f"| {row['data']}, {row['train_rows']:,} | {row['minutes']:g} | the same in eight bits | {one['accuracy']:.3f} | "
-                f"{one['macro_f1']:.3f} | – | – | {one['mb']:.0f} | {one['texts_per_second']:,.0f} | `rtx export … --int8` |"
+                f"{one['macro_f1']:.3f} | – | – | {_megabytes(one)} | {one['texts_per_second']:,.0f} | `rtx export … --int8` |"
             )
     return "\n".join([*lines, "", *(f"- {sentence}" for sentence in compare.verdicts(rows))])
 
