@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, ModernBertConfig, PreTrainedConfig, PreTrainedModel
 
-from benchmarks.measure import Row, apart, row, seconds, take_turns
+from benchmarks.measure import Row, Taken, apart, row, seconds, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
 from rtxlib.data.batching import Tokens
@@ -104,23 +105,31 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
         yield apart(_beside_published, rounds, steps)
 
 
+def _turns(source: str, shape: str, rounds: int, steps: int, *protocol: Any) -> tuple[str, PreTrainedConfig, dict[str, Taken]]:
+    """Rows a second of our loop over ``steps`` batches, and of the Trainer by a protocol (:func:`benchmarks.peers.trainer`).
+
+    Returns the name of the texts, the peer's configuration, and the rates.
+    """
+    precision = pick_precision("auto", pick_device())
+    name, data = prepared(source)
+    tokens = subset(data.splits["train"], BATCH * steps)
+    config, make = peers(len(data.tokenizer))[shape]
+    with Peer() as peer, tempfile.TemporaryDirectory() as folder:
+        run = partial(peer, "trainer", config, save_rows(Path(folder), data.tokenizer, data.splits["train"]), *protocol)
+        return name, config, take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds, peer.pid)
+
+
 def _beside_trainer(source: str, shape: str, aim: float, rounds: int, steps: int) -> Row:
     """A shape beside the Trainer at its best settings."""
     device = pick_device()
     precision = pick_precision("auto", device)
-    name, data = prepared(source)
-    tokens = subset(data.splits["train"], BATCH * steps)
     best = {
         "bf16": precision == "bf16",
         "fp16": precision == "fp16",
         "train_sampling_strategy": "group_by_length",
         "torch_compile": device.type == "cuda",  # on a CPU compiling makes a step slower (LOG.md)
     }
-    config, make = peers(len(data.tokenizer))[shape]
-    with Peer() as peer, tempfile.TemporaryDirectory() as folder:
-        saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
-        run = partial(peer, "trainer", config, saved, BATCH, steps, steps, None, best)
-        rates = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds, peer.pid)
+    name, config, rates = _turns(source, shape, rounds, steps, BATCH, steps, steps, None, best)
     return row(
         f"training, {name}, {shape} 6×384",
         rates["ours"],
@@ -164,14 +173,8 @@ def _beside_peak(source: str, threads: int, aim: float | None, rounds: int, step
 
 def _beside_published(rounds: int, steps: int) -> Row:
     """The study's own shape beside the training protocol of the published study that this one is to surpass."""
-    precision = pick_precision("auto", pick_device())
-    name, data = prepared("sst2")
-    tokens = subset(data.splits["train"], BATCH * steps)
-    config, make = peers(len(data.tokenizer))["standard"]
-    with Peer() as peer, tempfile.TemporaryDirectory() as folder:
-        saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
-        run = partial(peer, "trainer", config, saved, PUBLISHED_BATCH, 2, PUBLISHED_STEPS, PUBLISHED_LENGTH, {})
-        rates = take_turns({"ours": lambda: ours(make(), tokens, data, precision), "peer": run}, rounds, peer.pid)
+    protocol = PUBLISHED_BATCH, 2, PUBLISHED_STEPS, PUBLISHED_LENGTH, {}
+    name, _, rates = _turns("sst2", "standard", rounds, steps, *protocol)
     return row(
         f"training, {name}, beside the published protocol",
         rates["ours"],
