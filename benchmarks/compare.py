@@ -47,6 +47,7 @@ AVERAGED = ("accuracy", "macro_f1", "seconds", "peak_mb", "mb", "texts_per_secon
 EIGHT = ("accuracy", "macro_f1", "mb", "texts_per_second")  # of our model in eight bits
 POINTS_BEHIND = 0.005  # that ours may be below the best of the others at equal minutes
 FEW_FASTER = 3.0  # times SetFit's texts a second
+VERDICT = ("data", "minutes", "aim", "beside", "difference in points", "times its texts/s", "result")
 
 
 def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> dict[str, Any]:
@@ -105,39 +106,37 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(joined, key=lambda row: (row["minutes"], order[row["data"]], order[row["tool"]]))
 
 
-def verdicts(rows: list[dict[str, Any]]) -> list[str]:
-    """Whether the aims are met, for each data set and number of minutes at which a peer was measured. rows: of :func:`means`."""
-    sentences = []
+def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The fields of :data:`VERDICT` for each aim, data set and number of minutes that a peer has. rows: of :func:`means`."""
+    found = []
     for name, minutes in dict.fromkeys((row["data"], row["minutes"]) for row in rows):
         same = [row for row in rows if (row["data"], row["minutes"]) == (name, minutes) and "accuracy" in row]
         by_tool = {row["tool"]: row for row in same}
         peers = {tool: row for tool, row in by_tool.items() if tool != "ours"}
         if "ours" not in by_tool or not peers:
             continue
+        ours, where = by_tool["ours"], (name, f"{minutes:g}")
         best = max(peers, key=lambda tool: peers[tool]["accuracy"])
-        where = f"{name}, {minutes:g} minutes"
-        gain, word = beside(by_tool["ours"], peers[best], -100 * POINTS_BEHIND)
-        sentences.append(f"{where}: {gain} beside {best}, the best of the others (aim {word}).")
-        if "setfit" in by_tool:
-            ours, setfit = by_tool["ours"], by_tool["setfit"]
-            for way, one in (("", ours), (" in eight bits", ours["eight_bits"])):
-                if one is None:
-                    continue
-                ratio = one["texts_per_second"] / setfit["texts_per_second"]
-                gain = statistics.mean(_gains(ours, setfit)) + 100 * (one["accuracy"] - ours["accuracy"])
-                word = "met" if ratio >= FEW_FASTER and gain >= -100 * POINTS_BEHIND else "missed"
-                sentences.append(
-                    f"{where}{way}: labels {ratio:.1f} times as many texts a second as SetFit, {gain:+.1f} points beside it (aim "
-                    f"{word}: {FEW_FASTER:g} times, at most half a point below)."
-                )
-            if DATA[name].each is not None:
-                gain, word = beside(ours, setfit, 0.0)
-                sentences.append(f"{where}: {gain} beside SetFit with few labels (aim {word}).")
-    return sentences
+        gain, word = beside(ours, peers[best], -100 * POINTS_BEHIND)
+        found.append((*where, "accuracy", best, gain, "–", word))
+        if "setfit" not in by_tool:
+            continue
+        setfit = by_tool["setfit"]
+        for aim, one in (("speed", ours), ("speed in eight bits", ours["eight_bits"])):
+            if one is None:
+                continue
+            ratio = one["texts_per_second"] / setfit["texts_per_second"]
+            points = statistics.mean(_gains(ours, setfit)) + 100 * (one["accuracy"] - ours["accuracy"])
+            word = "met" if ratio >= FEW_FASTER and points >= -100 * POINTS_BEHIND else "missed"
+            found.append((*where, aim, "setfit", f"{points:+.1f}", f"{ratio:.1f}", word))
+        if DATA[name].each is not None:
+            gain, word = beside(ours, setfit, 0.0)
+            found.append((*where, "few labels", "setfit", gain, "–", word))
+    return found
 
 
 def beside(ours: dict[str, Any], other: dict[str, Any], least: float) -> tuple[str, str]:
-    """The difference of two rows of :func:`means` in points, and whether it is at least ``least``.
+    """The difference of two rows of :func:`means` in points, ± its standard error, and whether it is at least ``least``.
 
     It is of their common draws where they have any. Three draws or more give a standard error. An aim missed by less than two of
     them is missed within the noise.
@@ -145,7 +144,7 @@ def beside(ours: dict[str, Any], other: dict[str, Any], least: float) -> tuple[s
     gains = _gains(ours, other)
     gain = statistics.mean(gains)
     error = statistics.stdev(gains) / len(gains) ** 0.5 if len(gains) >= 3 else 0.0
-    said = f"{gain:+.1f} points" + (f" ± {error:.1f} (standard error of {len(gains)} draws)" if error else "")
+    said = f"{gain:+.1f}" + (f" ± {error:.1f} (n = {len(gains)})" if error else "")
     word = "met" if gain >= least else "missed within the noise" if gain + 2 * error >= least else "missed"
     return said, word
 
@@ -184,7 +183,7 @@ def main() -> None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         store.write_json(arguments.out, {"rows": rows})
         print(line(row), flush=True)
-    print("\n".join(verdicts(means(rows))))
+    print("\n".join(" | ".join(one) for one in (VERDICT, *verdicts(means(rows)))))
 
 
 def line(row: dict[str, Any]) -> str:

@@ -139,7 +139,9 @@ def instead() -> str:
                 f"| {row['data']}, {row['train_rows']:,} | {row['minutes']:g} | the same in eight bits | {one['accuracy']:.3f} | "
                 f"{one['macro_f1']:.3f} | – | – | {_megabytes(one)} | {one['texts_per_second']:,.0f} | `rtx export … --int8` |"
             )
-    return "\n".join([*lines, "", *(f"- {sentence}" for sentence in compare.verdicts(rows))])
+    aims = [f"| {' | '.join(compare.VERDICT)} |", "| --- " * len(compare.VERDICT) + "|"]
+    aims += [f"| {' | '.join(one).replace('missed', '**missed**')} |" for one in compare.verdicts(rows)]
+    return "\n".join([*lines, "", *aims])
 
 
 def page_with(page: Path) -> str:
