@@ -47,7 +47,7 @@ AVERAGED = ("accuracy", "macro_f1", "seconds", "peak_mb", "mb", "texts_per_secon
 EIGHT = ("accuracy", "macro_f1", "mb", "texts_per_second")  # of our model in eight bits
 POINTS_BEHIND = 0.005  # that ours may be below the best of the others at equal minutes
 FEW_FASTER = 3.0  # times SetFit's texts a second
-VERDICT = ("data", "minutes", "aim", "beside", "difference in points", "times its texts/s", "result")
+VERDICT = ("data", "minutes", "aim", "beside", "the best of", "points (± standard error)", "times its texts/s", "result")
 
 
 def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         ours, where = by_tool["ours"], (name, f"{minutes:g}")
         best = max(peers, key=lambda tool: peers[tool]["accuracy"])
         gain, word = beside(ours, peers[best], -100 * POINTS_BEHIND)
-        found.append((*where, "accuracy", best, gain, "–", word))
+        found.append((*where, "accuracy", best, ", ".join(peers), gain, "–", word))
         if "setfit" not in by_tool:
             continue
         setfit = by_tool["setfit"]
@@ -128,10 +128,10 @@ def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
             ratio = one["texts_per_second"] / setfit["texts_per_second"]
             points = statistics.mean(_gains(ours, setfit)) + 100 * (one["accuracy"] - ours["accuracy"])
             word = "met" if ratio >= FEW_FASTER and points >= -100 * POINTS_BEHIND else "missed"
-            found.append((*where, aim, "setfit", f"{points:+.1f}", f"{ratio:.1f}", word))
+            found.append((*where, aim, "setfit", "–", f"{points:+.1f}", f"{ratio:.1f}", word))
         if DATA[name].each is not None:
             gain, word = beside(ours, setfit, 0.0)
-            found.append((*where, "few labels", "setfit", gain, "–", word))
+            found.append((*where, "few labels", "setfit", "–", gain, "–", word))
     return found
 
 

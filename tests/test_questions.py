@@ -142,6 +142,8 @@ def test_a_part_of_a_data_set_says_so_and_a_mirror_has_no_revision() -> None:
     assert parts["yelp_polarity official test 8,000 rows at 128 tokens"].startswith(
         "6,000 of the 38,000 test reviews, 63\xa0% of"
     )
+    assert parts["amazon_reviews_multi_en at 128 tokens"].startswith("2,000 of the 210,000 reviews, 50\xa0% of")
+    assert audit_claims.reader("pairs_9.parquet + nyu-mll/glue, from a mirror of the Hub") == "a file of pairs + nyu-mll/glue"
     assert audit_claims.note("2 group(s) of 1 row(s)") == "2 groups of 1 row"
 
 

@@ -21,7 +21,7 @@ from rtxlib.errors import InputError
 from rtxstudy.names import said
 
 MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG, so that a report of many figures stays small
-NOTHING = "This figure shows no difference that is larger than the noise of at least three seeds."
+NOTHING = "Nothing in this figure is larger than the noise. (A difference of fewer than three seeds does not count.)"
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
 _DOTS = 200  # per inch
 # In a notebook a click shows the figure as large as the screen, and the next one as before. A report has a way of its own.

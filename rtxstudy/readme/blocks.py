@@ -128,8 +128,7 @@ def tasks() -> str:
     every = table("sources").drop_duplicates("data").set_index("data")
     sources = every.loc[table("depth_gains")["data"].drop_duplicates()].reset_index()
     counts = {f"{split} texts": sources[f"{split} rows"].map("{:,}".format) for split in ("train", "validation", "test")}
-    origin = sources["source"].str.removesuffix(", from a mirror of the Hub")
-    origin = origin.str.replace(r"\w+\.parquet", "a file of pairs", regex=True)
+    origin = sources["source"].map(audit_claims.reader)
     return markdown(pd.DataFrame({"task": sources["data"], "source": origin, "labels": sources["labels"], **counts}))
 
 

@@ -18,7 +18,7 @@ CHOSEN = {  # recipe → what it trains, and how it was chosen (LOG.md)
     ),
     "demo": (
         "the generated texts and very small encoders",
-        "Twice the epochs of before, because the encoders of the demo had not learned. LOG.md has no search of the rate.",
+        "The epochs were doubled until the encoders of the demo learned. LOG.md has no search of the rate.",
     ),
     "finetune": (
         "from pretrained weights",

@@ -92,4 +92,4 @@ def _narrow(cells: dict[int, list[Tag]], rows: int) -> list[str]:
         for cell in cells[position]:
             cell["class"] = [*cell.get("class", []), "more"]
     pairs = [(cells[position][0].get_text(strip=True), cells[position][1].decode_contents().strip()) for position in alike]
-    return [f"{html.escape(name)} {value}" for name, value in pairs]
+    return [f"{html.escape(name)} {value}" for name, value in pairs if value not in _NOTHING]

@@ -11,14 +11,15 @@ from rtxstudy import names
 from rtxstudy.claims import Claim, claim, row
 from rtxstudy.numbers import NBSP
 
-# What the Hub's data sets hold of the split that is only a part here: source → rows, and what they are
+# What the Hub's data sets hold where we have only a part: source → rows, what they are, and the splits in which we have them
 WHOLE = {
-    "yelp_polarity": (38_000, "test reviews"),
-    "amazon_polarity": (400_000, "test reviews"),
-    "multi_nli": (392_702, "training pairs"),
-    "snli": (550_152, "training pairs"),
+    "yelp_polarity": (38_000, "test reviews", ("test",)),
+    "yelp_five_stars": (50_000, "test reviews", ("test",)),
+    "amazon_polarity": (400_000, "test reviews", ("test",)),
+    "amazon_reviews_multi_en": (210_000, "reviews", ("train", "validation", "test")),
+    "multi_nli": (392_702, "training pairs", ("train",)),
+    "snli": (550_152, "training pairs", ("train",)),
 }
-OF_TRAINING = ("multi_nli", "snli")  # whose test split is whole
 
 
 def parts(sources: pd.DataFrame, balance: pd.DataFrame) -> pd.DataFrame:
@@ -29,12 +30,11 @@ def parts(sources: pd.DataFrame, balance: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for one in sources.to_dict("records"):
         source = str(one["data"]).partition(" ")[0]
-        official = source in OF_TRAINING or "official test" in one["data"]
-        if source not in WHOLE or not official:
+        if source not in WHOLE:
             continue
-        whole, what = WHOLE[source]
-        have = one["train rows"] if source in OF_TRAINING else one["test rows"]
-        if have >= whole:
+        whole, what, splits = WHOLE[source]
+        have = sum(one[f"{split} rows"] for split in splits)
+        if have >= whole or (splits == ("test",) and "official test" not in one["data"]):
             continue
         note = f"{have:,} of the {whole:,} {what}"
         test = balance[(balance["data"] == one["data"]) & (balance["split"] == "test")].set_index("label_name")["rows"]
@@ -58,13 +58,18 @@ def revision(source: dict[str, Any]) -> str:
     return "local copy" if "mirror" in str(source["source"]) else str(source["revision"])
 
 
+def reader(source: str) -> str:
+    """Where texts were read from, without the name of a file that a reader does not have."""
+    return re.sub(r"\w+\.parquet", "a file of pairs", str(source).removesuffix(", from a mirror of the Hub"))
+
+
 def readable(sources: pd.DataFrame) -> pd.DataFrame:
     """A table of where the texts come from, narrow enough for a page."""
     return pd.DataFrame(
         [
             {
                 "data": one["data"],
-                "read from": str(one["source"]).removesuffix(", from a mirror of the Hub"),
+                "read from": reader(one["source"]),
                 "revision": revision(one),
                 "training, validation, test rows": ", ".join(
                     f"{one[f'{part} rows']:,}" for part in ("train", "validation", "test")

@@ -138,7 +138,7 @@ def readable(gains: pd.DataFrame) -> pd.DataFrame:
                 "kept": kept(one),
                 "Holm's p": _p(one["depth_holm"]),
                 "loop gain (points)": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
-                "above −1 without any seed": _without(one["sharing_low_without"]),
+                "above −1 with each seed left out": _without(one["sharing_low_without"]),
                 "chosen": one.get("selected") or "–",
                 "seeds × texts": f"{one['n_seeds']} × {one['n_items']:,}",
             }
