@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from filelock import FileLock
 from in_process import rtx
 from near import assert_near
 from safetensors.numpy import load_file
@@ -35,12 +36,14 @@ from rtx.classifiers.folder import Classifier
 from rtx.classifiers.linear import Linear
 from rtx.classifiers.network import Network
 from rtx.classifiers.simple import Cascade, Majority
+from rtx.export import classifiers as export_classifiers
+from rtx.export import held_out
 from rtx.export import opened as export_opened
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import preset
 from rtxlib.models.encoder import Encoder
-from rtxlib.runs import store
+from rtxlib.runs import store, trained
 from rtxlib.training.device import training_threads
 from rtxlib.training.recipe import recipe
 from rtxstudy import checkpoints
@@ -223,6 +226,9 @@ def test_authors_stay_on_one_side_and_given_splits_are_kept(csv) -> None:
     given = opened(csv, table, split_column="part")
     names = given.table["line"].map(lambda line: splitting.NAMES[table["part"][line - 2].lower()])
     assert (names == given.table["split"]).all()
+    assert found.table["alike"].nunique() > 600  # texts of one author are not called near-duplicates of each other
+    sizes = pd.DataFrame({"tokens": 10, "words": 8, "unknown": 0}, index=found.table.index)
+    assert "near" not in set(text_facts.findings(found, sizes, 256)["kind"])
     with pytest.raises(InputError, match=r"names the splits 'somewhere'"):
         opened(csv, table.assign(part="somewhere"), split_column="part")
 
@@ -234,6 +240,10 @@ def test_rows_of_a_test_file_are_the_test_split_and_their_copies_leave_training(
     assert found.table["split"].eq("test").sum() == 60 and "3 training or validation rows were left out" in " ".join(
         found.said
     )
+    rare = told(2400, good=0.03, seed=6)
+    rare.to_csv(tmp_path / "test.csv", index=False)
+    tested = opened(csv, table, test=tmp_path / "test.csv")
+    assert tested.table["label"].value_counts(normalize=True).min() < 0.5 / 2 and not tested.unbalanced  # test rows do not count
     test.assign(label="ugly").to_csv(tmp_path / "test.csv", index=False)
     with pytest.raises(InputError, match="60 rows with labels that no training row has: 'ugly'"):
         opened(csv, table, test=tmp_path / "test.csv")
@@ -255,6 +265,10 @@ def test_a_rare_label_leaves_the_test_file_too(csv, tmp_path: Path) -> None:
     pd.concat([told(60, seed=5), told(4, seed=6).assign(label="odd")]).to_csv(tmp_path / "test.csv", index=False)
     found = opened(csv, table, test=tmp_path / "test.csv")
     assert found.label_names == ["bad", "good"] and "4 rows of test.csv have a label that was left out" in " ".join(found.said)
+    given = pd.concat([table.assign(part="train"), told(60, seed=5).assign(part="test")])
+    given = pd.concat([given, told(20, seed=6).assign(label="odd", part="test")])
+    said = " ".join(opened(csv, given, split_column="part").said)
+    assert "'odd' has fewer than 5 training and validation rows." in said and "So are 20 test rows." in said
 
 
 @pytest.mark.parametrize(("authors", "judged_by"), [(4, None), (8, None), (12, "cross"), (120, "validation")])
@@ -445,6 +459,11 @@ def test_a_cascade_is_not_chosen_for_a_chance_advantage() -> None:
     found = texts_of(numbers)
     joined = choice.cascade(found, {WORDS: first, "MiniLM frozen": second})
     assert isinstance(joined, Joined) and joined.first == WORDS and 0.5 < joined.share < 1
+    assert np.abs(first.judged.max(axis=1) - joined.threshold).min() > choice.APART / 2  # rounding moves no text over it
+    first.judged[:] = [0.7, 0.3]  # it is equally sure of all texts
+    assert choice.cascade(found, {WORDS: first, "MiniLM frozen": second}) is None
+    first = entry(numbers, np.arange(n) % 10 == 0)
+    first.judged[np.arange(n) % 10 == 0] = first.judged[np.arange(n) % 10 == 0] * 0.3 + 0.35
     entries = {WORDS: first, "MiniLM frozen": second, "cascade": joined, MAJORITY: entry(numbers, numbers == 1)}
     costs = pd.DataFrame(
         {"rows": 100, "seconds": 1, "ms": [1.0, 9.0, 2.0, 0.1], "mb": [1.0, 90.0, 91.0, 0.0]}, index=[*entries]
@@ -551,8 +570,34 @@ def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_n
     assert stopped.ended == "asked" and WORDS in stopped.entries and stopped.not_tried == [one_network.name]
     (tmp_path / "kept" / "stop").touch()  # asked for before the race begins
     assert race.run(found, tmp_path / "kept", 5).ended == "asked" and not (tmp_path / "kept" / "stop").exists()
-    monkeypatch.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    assert race.run(found, tmp_path / "kept", 5).ended == "asked"
+    with monkeypatch.context() as only_here:
+        only_here.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert race.run(found, tmp_path / "kept", 5).ended == "asked"
+    # asked for while nothing but the other process works
+    monkeypatch.setattr(race.Turns, "take_finished", lambda self: self.race.clock.stop_file.touch())
+    assert race.run(found, tmp_path / "kept", 5).ended == "asked" and not (tmp_path / "kept" / "stop").exists()
+
+
+def test_a_training_that_went_on_is_timed_as_a_whole(csv, tmp_path: Path, no_hub: None, monkeypatch) -> None:
+    """The rest of it alone would make the machine many times too fast."""
+    turns, learned = race.Turns(race.run(opened(csv, told(560)), tmp_path / "kept", 0), SimpleNamespace()), []
+    monkeypatch.setattr(networks, "train", lambda *_: SimpleNamespace(seconds=50.0))
+    monkeypatch.setattr(turns, "training", lambda *_: None)
+    monkeypatch.setattr(turns.race.clock, "seconds", 1000.0)
+    monkeypatch.setattr(turns.estimate, "learn", lambda candidate, plan, spent: learned.append(spent))
+    turns.learn(SCRATCH, None, Plan(100))  # found, not trained
+    monkeypatch.setattr(race, "START_SECONDS", -race.SHORTEST - 1)
+    turns.learn(SCRATCH, None, Plan(100))
+    assert learned == [50.0]
+
+
+def test_what_was_fitted_on_a_part_of_the_rows_is_found_by_the_next_call(csv, tmp_path: Path, no_hub: None) -> None:
+    raced = race.run(opened(csv, told(560)), tmp_path / "kept", 0)
+    other, plan = beside.Beside(raced), Plan(len(raced.train) // 2)
+    raced.entries[STATIC] = dataclasses.replace(raced.entries[WORDS], name=STATIC, plan=plan)
+    for name in (STATIC, WORDS, "no such"):
+        other.note(name)
+    assert raced.begun(NAMED[STATIC]) == [plan] and raced.begun(NAMED[WORDS]) == []
 
 
 class Tokens:
@@ -790,6 +835,9 @@ def test_networks_from_scratch_get_their_turn_where_minilm_is_below_counting_wor
         raced.entries[FINE_TUNED] = dataclasses.replace(raced.entries[WORDS], judged=judged)
         raced.left_out, raced.late = {one_network.name: "No chance."}, set()
         assert turns.refuted([]) == again
+    raced.entries[FINE_TUNED] = dataclasses.replace(raced.entries[WORDS], judged=wrong)
+    raced.left_out = {one_network.name: "The training loss diverged."}
+    assert turns.refuted([]) == []  # it had its turn
 
 
 def test_no_minutes_still_compare_the_models_that_need_none(csv, tmp_path: Path, no_hub: None) -> None:
@@ -941,6 +989,8 @@ def test_the_texts_to_label_next_are_unsure_and_unlike(csv) -> None:
     groups = np.eye(10)[np.arange(500) % 10]
     picked = label_next.choose(p, groups, many)
     assert (picked < 200).all() and set(picked % 10) == set(range(10)) and len(set(picked)) == many
+    with pytest.raises(InputError, match="has a column 'predicted' of its own"):
+        label_next.unlabelled(found, csv(new.assign(predicted="mine"), "theirs.csv"))
     with pytest.raises(InputError, match="is labelled already"):
         label_next.unlabelled(found, csv(told(600).head(5), "old.csv"))
     assert not label_next.vectors(["🙂", "🙁 !"]).any()  # texts without a word are alike
@@ -1069,6 +1119,38 @@ def test_labels_of_a_few_rows_are_left_out_and_long_texts_are_cut(csv) -> None:
     assert found.table["text"].str.len().max() <= 20_000 and len(found.table) == 301 <= MOST_ROWS
 
 
+def test_a_long_text_is_read_alike_before_and_after_the_hand_over(csv, tmp_path: Path) -> None:
+    """Its end has other words than its first 20,000 characters, in capitals and markup."""
+    table = told(600)
+    table.loc[:2, "text"] = [f"<b>Lovely</b> {word} " + "So " * 7000 + "dull " * 9000 for word in ("one", "two", "three")]
+    found = opened(csv, table)
+    made, every = classifier_of("words", found), np.arange(len(found.table))
+    p, test = made.probabilities(found.texts(every)), found.rows("test")
+    row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
+    chosen = hand_over.Chosen(WORDS, made, None, p[test], row, 3, "counts words")
+    model = hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
+    run = archive.find(Path(), str(model))
+    np.testing.assert_allclose(use.probabilities(run, found.raw(every)), p, atol=1e-6)
+    scores = use.evaluate(run, found.raw(every), [found.label_names[n] for n in found.numbers(every)])
+    assert scores["in_training"] + scores["in_validation"] == len(every) - len(test)
+    export_classifiers.export(run, held_out.of_run(run), tmp_path / "small", False)
+    np.testing.assert_allclose(export_opened.find(str(tmp_path / "small")).probabilities(found.raw(every)), p, atol=1e-4)
+    network, folder = network_of(found, tmp_path)
+    chosen = dataclasses.replace(chosen, classifier=network, run=folder)
+    model = hand_over.hand_over(found, chosen, tmp_path / "network", tmp_path / "held.parquet", "out/network")
+    run = archive.find(Path(), str(model))
+    assert [len(text) for text in trained.cleaned(run, found.raw(every))] == found.table["text"].str.len().tolist()
+
+
+def test_texts_that_check_an_export_are_of_all_of_a_sorted_file(tmp_path: Path) -> None:
+    labels = np.repeat([0, 1], held_out.MOST)
+    table = pd.DataFrame({"text": "a", "label": np.tile(labels, 2), "split": np.repeat(["validation", "test"], len(labels))})
+    held_out.keep(table, tmp_path, tmp_path, tmp_path / "held.parquet")
+    kept = pd.read_parquet(tmp_path / "held.parquet").groupby("split")["label"]
+    assert (kept.size() == held_out.MOST).all() and (kept.mean() == 0.5).all()
+    assert held_out.spread(3, 5).tolist() == [0, 1, 2] and held_out.spread(9, 3).tolist() == [0, 4, 8]
+
+
 # ---------------------------------------- the notebook and the command
 
 
@@ -1118,10 +1200,14 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
     assert set(answer["left_out"]) == {candidate.name for candidate in candidates.CANDIDATES[2:]}
     assert set(answer) == {field.name for field in dataclasses.fields(Answer)}
     assert set(answer["not_tried"]) == {candidate.name for candidate in candidates.CANDIDATES[2:] if not candidate.pretrained}
-    assert "There was no time for" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "There was no time to train" in (tmp_path / "out" / "report.html").read_text("utf-8")
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert f"Take <strong>{WORDS}</strong>" in page and "<script>alert" not in page and "<i>good</i>" not in page
     assert "Traceback" not in page and "not complete" not in page
+    with FileLock(tmp_path / "out" / "kept" / ".lock"):
+        second = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert second.returncode == 2 and "Another `rtx compare` is at work in" in second.stderr.splitlines()[-1]
+    assert json.loads((tmp_path / "out" / "answer.json").read_text("utf-8"))["take"] == WORDS  # nothing is lost
     table.head(5).assign(mine=range(5)).to_csv(tmp_path / "more.csv", index=False)
     out = tmp_path / "labelled.csv"
     said = rtx(
@@ -1261,10 +1347,10 @@ def test_a_cascade_beyond_the_limits_is_not_offered() -> None:
 def test_what_an_interrupt_left_is_not_called_too_few_minutes() -> None:
     answer = Answer(ended="asked", not_tried=[FINE_TUNED])
     (said,) = model_sentences._not_tried(answer)
-    assert said.startswith(f"The comparison was stopped, as asked, before **{FINE_TUNED}** was tried.")
+    assert said.startswith(f"The comparison was stopped, as asked, before **{FINE_TUNED}** was trained.")
     assert "--minutes" not in said
     (said,) = model_sentences._not_tried(dataclasses.replace(answer, ended="time"))
-    assert said.startswith("There was no time for") and "more `--minutes`" in said
+    assert said.startswith(f"There was no time to train **{FINE_TUNED}**.") and "more `--minutes`" in said
 
 
 @pytest.mark.parametrize(("learned", "why"), [([True, False], "limits"), ([False, False], "nothing learned")])
@@ -1289,10 +1375,10 @@ def test_a_model_that_learned_nothing_is_never_recommended() -> None:
     untried = " ".join(model_sentences.verdict(able.table, dataclasses.replace(answer, not_tried=["a", "b", "c"]), 0.01))
     partly = dataclasses.replace(answer, partial={"MiniLM fine-tuned": 455}, train_texts=7290)
     assert "**MiniLM fine-tuned** (455)" in " ".join(model_sentences.verdict(able.table, partly, 0.01))
-    assert "no time for" not in said and "no time for **a**, **b** and **c**, which were not tried. One of them" in untried
+    assert "no time" not in said and "There was no time to train **a**, **b** and **c**. One of them" in untried
     sized = dataclasses.replace(answer, n_judged=100, n_labelled=1000, take=able.table["model"].iloc[-1])
     unsettled = able.table.assign(mb=[1.0] * (len(able.table) - 1) + [2.0])
-    for needed, told in ((30.0, "About 300 more labelled texts would tell."), (1000.0, "Many times more labelled texts")):
+    for needed, told in ((30.0, "About 130 such texts would tell."), (1000.0, "Only many times more would tell.")):
         assert told in model_sentences._unsettled(unsettled.assign(needed=needed), sized, 0.01)[0]
     shown = model_sentences.shown_table(able.table, answer)
     assert dict(zip(shown["model"], shown["learned"], strict=True))["standard-2x128"] == "not shown"

@@ -128,7 +128,7 @@ def export(
         "labels": labels,
         "pairs": described.pairs,
         "cleaning": folder.cleaning_rules(clean.switches(spec)),
-        "longest": LONGEST_TEXT,
+        "longest": run.spec.get("longest", LONGEST_TEXT),
         "width": len(labels),
         "passes": 1,
         "any_depth": False,

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rtx.export import bert, beside, check, quantize, standalone
 from rtx.export.card import card
-from rtx.export.held_out import HeldOut
+from rtx.export.held_out import HeldOut, spread
 from rtx.export.onnx_model import OUTPUT, any_depth, to_onnx
 from rtx.export.opened import CARD, MODEL, RECORD, SCRIPT, TOKENIZER
 from rtxlib import checksums
@@ -97,7 +97,7 @@ def export(
         report(f"the float32 graph agrees with the model on {len(texts):,} texts")
         record["size"] = record["size_float32"]
         if eight:
-            validation = held.validation[:CALIBRATION]
+            validation = [held.validation[row] for row in spread(len(held.validation), CALIBRATION)]
             calibration = _calibrated(aside, source, validation)
             record |= {"n_calibration": len(validation), "towards_weights": calibration.towards_weights}
             record["size"] = _write_graph(aside, source, calibration)

@@ -55,9 +55,14 @@ def of_data(spec: DataSpec) -> HeldOut:
     data = prepare(spec, paths.prepared_dir(), progress=False)
     test, labels, what = data.texts("test"), data.splits["test"].labels, f"the test split of {spec.source}"
     if len(test) > MOST:
-        chosen = np.linspace(0, len(test) - 1, MOST).astype(int)
+        chosen = spread(len(test), MOST)
         test, labels, what = [test[row] for row in chosen], labels[chosen], f"of the {len(test):,} in {what}"
     return HeldOut(data.texts("validation"), test, labels, what)
+
+
+def spread(count: int, most: int) -> np.ndarray:
+    """The numbers of at most ``most`` of ``count`` texts, evenly spread, because a file may be sorted by its labels."""
+    return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
 def of_run(run: Run) -> HeldOut:
@@ -113,5 +118,6 @@ def keep(table: pd.DataFrame, folder: Path, final: Path, file: Path) -> None:
     is written; final: where it will lie. Model and file may be moved together.
     """
     columns = [name for name in ("text", PAIR, "label", "split") if name in table]
-    table.groupby("split").head(MOST)[columns].to_parquet(file, index=False)
+    parts = [part.iloc[spread(len(part), MOST)] for _, part in table.groupby("split")]
+    pd.concat(parts)[columns].to_parquet(file, index=False)
     (folder / POINTER).write_text(json.dumps({"path": os.path.relpath(file, final)}) + "\n", encoding="utf-8")

@@ -73,8 +73,8 @@ def sides(text: Text) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else text
 
 
-def cut(text: Text, most: int) -> Text:
-    """The beginning of a text, or of both texts of a pair: at most so many characters."""
+def cut(text: Text, most: int | None) -> Text:
+    """The beginning of a text, or of both texts of a pair: at most so many characters; None: all of it."""
     return text[:most] if isinstance(text, str) else (text[0][:most], text[1][:most])
 
 

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from rtxlib import checksums
 from rtxlib.data.batching import Tokens
 from rtxlib.data.clean import STEPS, clean_texts
-from rtxlib.data.rows import Text
+from rtxlib.data.rows import Text, cut
 from rtxlib.data.tokenization import cut_texts, encode, load_tokenizer
 from rtxlib.errors import InputError, fact, shown
 from rtxlib.models.heads import EncoderForSequenceClassification
@@ -85,9 +85,9 @@ def _unreadable(run: Run, part: str, error: Exception) -> InputError:
 
 
 def cleaned(run: Run, texts: Sequence[Text]) -> list[Text]:
-    """Texts, cleaned as the run's training texts were."""
-    of_data = run.spec["data"]  # of an earlier version, it lacks later steps
-    return clean_texts(texts, **{step: of_data.get(step, False) for step in STEPS})
+    """Texts, cleaned as the run's training texts were, and cut where these were: a record of `rtx compare` says so."""
+    switches = {step: run.spec["data"].get(step, False) for step in STEPS}  # a record of an earlier version lacks later steps
+    return [cut(text, run.spec.get("longest")) for text in clean_texts(texts, **switches)]
 
 
 def answerer(run: Run) -> Callable[..., np.ndarray]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +71,7 @@ def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
     from rtxstudy.questions.your_texts.comparison import (
         ANSWER,
         CALLED_FROM,
+        KEPT,
         REPORT,
         STARTED,
         Comparison,
@@ -90,16 +93,36 @@ def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
     # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
     for sentence in Comparison.open(Options(**parameters)).texts.said:
         click.echo(visible(sentence), err=True)
-    (folder / ANSWER).unlink(missing_ok=True)
-    outcome = _run(source, parameters, folder)
-    from rtxstudy.report import html
+    with _alone(folder / KEPT):
+        (folder / ANSWER).unlink(missing_ok=True)
+        outcome = _run(source, parameters, folder)
+        from rtxstudy.report import html
 
-    if outcome.path is not None:
-        html.build([outcome.path], folder / REPORT, TITLE, [outcome], named=False)
-    if outcome.status != "done":
-        raise _ended_early(outcome, folder / REPORT)
-    answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
+        if outcome.path is not None:
+            html.build([outcome.path], folder / REPORT, TITLE, [outcome], named=False)
+        if outcome.status != "done":
+            raise _ended_early(outcome, folder / REPORT)
+        answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
     click.echo(json_line(answer) if as_json else _summary(Answer(**answer)))
+
+
+@contextlib.contextmanager
+def _alone(kept: Path) -> Iterator[None]:
+    """Hold the folder of a comparison. Raises InputError when another comparison holds it."""
+    from filelock import FileLock, Timeout
+
+    kept.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(kept / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError(
+            f"Another `rtx compare` is at work in {kept.parent}; wait for its end, or name another folder with --out."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _ended_early(outcome: Outcome, page: Path) -> InputError:

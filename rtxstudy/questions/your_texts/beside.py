@@ -12,6 +12,7 @@ import torch
 
 from rtx.process import end_workers, workers
 from rtxlib.errors import InputError
+from rtxstudy.questions.your_texts.candidates import NAMED
 from rtxstudy.questions.your_texts.clock import Clock, OutOfTime
 from rtxstudy.questions.your_texts.fitted import FIT
 from rtxstudy.questions.your_texts.state import Found, Race
@@ -40,6 +41,7 @@ class Beside:
         """Fit a candidate of about so many seconds: here and now, or in the other process if that is worth it."""
         if self.cores == 1 or seconds < WORTH:
             _fit(name, self.race)
+            self.note(name)
             return
         self.collect()
         if self.pool is None:
@@ -56,10 +58,17 @@ class Beside:
             del self.waiting[name]
             try:
                 self.race.add(future.result())
+                self.note(name)
             except BrokenProcessPool:
                 self.race.leave_out(name, "Its process was ended from outside, most likely because memory ran out.")
                 self.pool = None  # the next candidate gets another
         self.share()
+
+    def note(self, name: str) -> None:
+        """Note by which plan a candidate was fitted on a part of the rows, so that a later call finds it."""
+        entry = self.race.entries.get(name)
+        if entry is not None and entry.rows < len(self.race.train):
+            self.race.begin(NAMED[name], entry.plan)
 
     def share(self) -> None:
         """Set the threads of this process."""

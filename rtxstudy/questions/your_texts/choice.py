@@ -24,6 +24,7 @@ from rtxstudy.statistics import CONFIDENCE, by_cluster, mean_difference
 DRAWS = 500  # of the bootstrap of macro-F1
 BEYOND_CHANCE = 1.0  # standard errors by which another model must lead, to be better than the favourite of public files
 CHEAP = (WORDS, STATIC)  # the first member of a cascade
+APART = 1e-6  # probabilities that are nearer to each other count as equal
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,12 @@ def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
     def answers(one: np.ndarray, other: np.ndarray, threshold: float) -> np.ndarray:
         return np.where((one.max(axis=1) >= threshold)[:, None], one, other)
 
-    thresholds = np.unique(np.quantile(sure, np.linspace(0.05, 0.95, 19)))
+    values = np.unique(sure)  # a threshold lies between two of them, so that rounding moves no text to the other model
+    between = ((values[1:] + values[:-1]) / 2)[np.diff(values) > APART]
+    if not len(between):
+        return None
+    wanted = np.quantile(sure, np.linspace(0.05, 0.95, 19))
+    thresholds = np.unique(between[np.abs(between[:, None] - wanted).argmin(axis=0)])
     ways = [(score(answers(a.judged, b.judged, t)), float((sure >= t).mean()), float(t)) for t in thresholds]
     good = [way for way in ways if way[0] >= score(b.judged)]
     if not good:

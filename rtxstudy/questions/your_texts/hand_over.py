@@ -25,7 +25,7 @@ from rtxlib.runs.card import plain
 from rtxlib.runs.store import hashed
 from rtxstudy.numbers import megabytes, milliseconds
 from rtxstudy.questions.your_texts.candidates import MAX_LENGTH
-from rtxstudy.questions.your_texts.rows import CLEANING
+from rtxstudy.questions.your_texts.rows import CLEANING, LONGEST
 from rtxstudy.questions.your_texts.texts import Texts
 
 _CARD = """---
@@ -58,8 +58,9 @@ from rtx import use
 print(use.predict(archive.find(Path(), {place}), [{pasted}]))
 ```
 {plain_transformers}
-The first two clean a text as the training texts were cleaned: {cleaning}. `seen_texts.parquet` holds a hash of each training
-text, by which `rtx evaluate` knows them. Nothing is claimed for texts of another kind than those of {file}.
+The first two clean a text as the training texts were cleaned: {cleaning}. They read its first {longest:,} characters.
+`seen_texts.parquet` holds a hash of each training text, by which `rtx evaluate` knows them. Nothing is claimed for texts of
+another kind than those of {file}.
 """
 
 
@@ -111,6 +112,8 @@ def hand_over(texts: Texts, chosen: Chosen, out: Path, rows_file: Path, place: s
             _records(aside, texts, name, row)
         else:
             shutil.copytree(run, aside, dirs_exist_ok=True)
+            spec = json.loads((aside / "spec.json").read_text(encoding="utf-8"))
+            store.write_json(aside / "spec.json", spec | {"longest": LONGEST})  # its texts were cut before they were prepared
             model = chosen.classifier.model
             if bert.architecture(model.config) is not None:
                 bert.write(copy.deepcopy(model).to("cpu"), texts.label_names, aside)  # so that transformers opens it, too
@@ -138,7 +141,7 @@ def _records(folder: Path, texts: Texts, name: str, row: dict[str, Any]) -> None
         **CLEANING,
     }
     spec = {"model": name, "data": data, "recipe": {"precision": "auto"}, "seed": 0, "label_names": texts.label_names}
-    store.write_json(folder / "spec.json", spec)
+    store.write_json(folder / "spec.json", spec | {"longest": LONGEST})
     metrics = {
         "model": name,
         "data": texts.name,
@@ -179,4 +182,5 @@ def _card(texts: Texts, chosen: Chosen, place: str) -> str:
         **how_to_predict(texts),
         place=json.dumps(place),
         cleaning=", ".join(step for step, on in CLEANING.items() if on),
+        longest=LONGEST,
     )

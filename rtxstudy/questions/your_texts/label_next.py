@@ -33,7 +33,7 @@ AMONG = 10  # times as many of the least sure are candidates
 FEWEST_READ, MOST_READ = 500, 20_000  # texts that are labelled to find them
 SECONDS = 30.0  # that labelling may take, by the time of a single text
 WIDTH = 64  # numbers of a text's vector
-PREDICTED = "predicted"  # the column of the model's answer
+PREDICTED, PROBABILITY = "predicted", "probability"  # the columns of the model's answer
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ def unlabelled(texts: Texts, file: Path | str) -> Unlabelled:
     columns = rows.Columns(texts.columns.text, texts.columns.text, texts.columns.pair)  # it needs no labels
     columns.require(table, name)
     require_texts(values, columns.read, name)
+    if taken := {PREDICTED, PROBABILITY} & set(table.columns):
+        raise InputError(f"{name} has a column '{min(taken)}' of its own, and the texts to label would get another; rename it.")
     cleaned = rows.usable(table, columns, name, [])
     key = _keys(cleaned)
     new = cleaned[~key.duplicated() & ~key.isin(set(_keys(texts.table)))]
@@ -116,7 +118,7 @@ def write(texts: Texts, new: Unlabelled, classifier: Classifier, ms: float, out:
     chosen = choose(p, vectors([" ".join(sides(text)) for text in new_texts]))
     answers = {
         PREDICTED: [texts.label_names[number] for number in p[chosen].argmax(axis=1)],
-        "probability": np.round(p[chosen].max(axis=1), 3),
+        PROBABILITY: np.round(p[chosen].max(axis=1), 3),
     }
     table = new.table.loc[part.index[chosen]].assign(**answers)
     with replacing(out) as temporary:

@@ -20,7 +20,7 @@ from rtxstudy.questions.your_texts.answer import Answer
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
 MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
 CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
-MANY_TIMES = 5  # times the labelled texts; so many more are not to be had
+MANY_TIMES = 5  # times the texts by which models are chosen; so many are not to be had
 WORTH_WAITING = 0.005  # of the score; what more minutes gain is told first where it is this much
 FAST = 5.0  # milliseconds for a text; with fewer, speed matters to few
 
@@ -73,7 +73,8 @@ def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
     return (
         f"On the {answer.n_judged:,} texts by which models are chosen, **{above['model']}** has a {answer.judged_by} of "
         f"{above['score']:.3f} and **{answer.take}** of {row['score']:.3f}. The difference is less than a standard error, so it "
-        f"may be chance. On public files of about this size and length **{answer.take}** was better, so it is taken."
+        f"may be chance. **{answer.take}** did best of the models that were measured on public files of about this size and "
+        "length, so it is taken."
     )
 
 
@@ -95,18 +96,18 @@ def _names(names: list[str]) -> str:
 
 
 def _not_tried(answer: Answer) -> list[str]:
-    """The models whose turn did not come, because one of them may be better."""
+    """The models whose turn did not come, or did not end, because one of them may be better."""
     if not answer.not_tried:
         return []
     was, better = ("was", "It") if len(answer.not_tried) == 1 else ("were", "One of them")
+    named = _names(answer.not_tried)
     if answer.ended == "asked":
         return [
-            f"The comparison was stopped, as asked, before {_names(answer.not_tried)} {was} tried. {better} may be better: the "
-            "same command goes on from here."
+            f"The comparison was stopped, as asked, before {named} {was} trained. {better} may be better: the same command goes "
+            "on from here."
         ]
     return [
-        f"There was no time for {_names(answer.not_tried)}, which {was} not tried. {better} may be better: the same command with "
-        "more `--minutes` goes on from here."
+        f"There was no time to train {named}. {better} may be better: the same command with more `--minutes` goes on from here."
     ]
 
 
@@ -192,23 +193,21 @@ def _cascade(rows: pd.DataFrame, answer: Answer) -> list[str]:
 
 
 def _unsettled(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
-    """The smaller model for which the judged texts are too few, and how many more labelled texts would tell.
-
-    Of further labelled texts the same share is judged as now.
-    """
+    """The smaller model for which the judged texts are too few, and how many would tell."""
     choice = table[table["model"] == answer.take].iloc[0]
     open_ = table[table["needed"].notna() & (table["mb"] < choice["mb"])].sort_values("needed")
     if open_.empty:
         return []
     row = open_.iloc[0]
-    needed = row["needed"] * answer.n_labelled / answer.n_judged
+    needed = answer.n_judged + row["needed"]
     digits = len(str(int(needed))) - 2  # two digits of the number are written
-    more = max(10, math.ceil(needed / 10**digits) * 10**digits)
-    amount = f"About {int(more):,} more" if more <= MANY_TIMES * answer.n_labelled else "Many times more"
+    enough = math.ceil(needed / 10**digits) * 10**digits
+    amount = f"About {int(enough):,} such texts" if enough <= MANY_TIMES * answer.n_judged else "Only many times more"
     return [
-        f"**{row['model']}** is smaller. {answer.n_judged:,} texts are too few to tell whether it loses less than "
+        f"**{row['model']}** is smaller. {answer.n_judged:,} texts to choose by are too few to tell whether it loses less than "
         f"{margin_points(margin)} (measured {signed(row['behind'])} points, "
-        f"{interval(row['behind_low'], row['behind_high'])}). {amount} labelled texts would tell."
+        f"{interval(row['behind_low'], row['behind_high'])}). {amount} would tell. Label more, or let `--split-column` name more "
+        "validation rows."
     ]
 
 

@@ -43,7 +43,7 @@ from rtxstudy.questions.your_texts.networks import Learnt, Training
 from rtxstudy.questions.your_texts.on_ray import Cluster, connected
 from rtxstudy.questions.your_texts.state import Outlook, Race
 from rtxstudy.questions.your_texts.texts import Texts
-from rtxstudy.questions.your_texts.training_time import Estimate
+from rtxstudy.questions.your_texts.training_time import SHORTEST, START_SECONDS, Estimate
 from rtxstudy.questions.your_texts.tuned import unfit, with_pairs
 
 FAVOURITE_SHARE = 0.6  # of the minutes
@@ -91,8 +91,10 @@ def run(
             race.clock.stop_file.touch()
         turns.take_finished()
         race.quiet = cluster is None or cluster.idle()
+    if race.clock.asked:  # perhaps while only the other process worked
+        race.clock.ended = "asked"
     race.clock.stop_file.unlink(missing_ok=True)  # the wish is met, and a later call goes on
-    why = "The comparison was stopped before its turn." if race.clock.ended == "asked" else "The minutes were over."
+    why = "The comparison was stopped before it was trained." if race.clock.ended == "asked" else "The minutes were over."
     for candidate in CANDIDATES:
         if candidate.name not in race.entries and candidate.name not in race.left_out:
             race.leave_out(candidate.name, why, late=True)
@@ -111,6 +113,7 @@ class Turns:
         self.estimate = Estimate(race.texts)
         self.trained: dict[tuple[str, Fold, Plan], Learnt | InputError] = {}  # by the cluster
         self.favourite = ""  # the network that is expected to win
+        self.revived: set[str] = set()  # networks from scratch that got their turn because MiniLM failed; each gets one
 
     @property
     def setting(self) -> tuple[int, int, float]:
@@ -228,9 +231,11 @@ class Turns:
         if not {FINE_TUNED, WORDS} <= race.entries.keys():
             return []
         minilm, words = (race.score(race.entries[name].judged, self.texts.judged) for name in (FINE_TUNED, WORDS))
-        again = [c.name for c in CANDIDATES if c.kind == "network" and not c.pretrained and c.name in race.left_out]
+        scratch = [c.name for c in CANDIDATES if c.kind == "network" and not c.pretrained and c.name in race.left_out]
+        again = [name for name in scratch if name not in self.revived]
         if minilm >= words or set(again) & (set(waiting) | race.late):
             return []
+        self.revived |= set(again)
         for name in again:
             del race.left_out[name]
         return again
@@ -350,7 +355,9 @@ class Turns:
 
         begun = time.monotonic()
         learnt = networks.train(self.training(candidate, fold, plan), report)
-        self.estimate.learn(candidate, plan, time.monotonic() - begun)
+        spent = time.monotonic() - begun
+        if spent > SHORTEST + START_SECONDS:  # it was trained; where it went on, the time before counts, too
+            self.estimate.learn(candidate, plan, max(spent, learnt.seconds))
         return learnt
 
     # ------------------------------------------------------------------------------------------------------------ on a cluster

@@ -21,7 +21,7 @@ CLEANING = {
     "squeeze_whitespace": True,
 }  # links stay: they may tell
 RAW = {"text": "raw", PAIR: "raw_pair"}  # column of cleaned texts → column of the texts as they are
-LONGEST = 20_000  # characters of a text that are read
+LONGEST = 20_000  # characters of a cleaned text that are read, here and by the model that is handed over
 MOST_ROWS, MOST_TEST = 100_000, 10_000  # rows to learn and choose from, and given test rows; of more, so many are drawn
 RARE = 5  # a label of fewer rows is left out, because it can be neither learnt nor judged
 
@@ -63,10 +63,11 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, sentences: list[str
         if column is None:
             continue
         raw = table[column].astype(str)
-        if cut := int((raw.str.len() > LONGEST).sum()):
+        cleaned = pd.Series(clean(raw, **CLEANING)[0], raw.index, dtype=str)
+        if cut := int((cleaned.str.len() > LONGEST).sum()):
             many = "1 text is" if cut == 1 else f"{cut:,} texts are"
-            sentences.append(f"{many} longer than {LONGEST:,} characters; only the beginning is compared.")
-        fields |= {RAW[kind]: raw.to_numpy(), kind: clean(raw.str.slice(0, LONGEST), **CLEANING)[0]}
+            sentences.append(f"{many} longer than {LONGEST:,} characters; only the beginning is read.")
+        fields |= {RAW[kind]: raw.to_numpy(), kind: cleaned.str.slice(0, LONGEST)}
     rows = pd.DataFrame(fields | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
     blanks = {kind: rows[kind].map(blank).to_numpy(bool) for kind in RAW if kind in rows}
     empty, unlabelled = np.any(list(blanks.values()), axis=0), (rows["name"] == "").to_numpy()
@@ -94,16 +95,19 @@ def without_rare(rows: pd.DataFrame, sentences: list[str]) -> pd.DataFrame:
     """
     counts = rows.loc[rows["given"] != "test", "name"].value_counts().reindex(rows["name"].unique(), fill_value=0)
     rare = counts[counts < RARE]
+    tested = rows[rows["given"] == "test"]
+    lost = int(tested["name"].isin(rare.index).sum())
     if rare.empty:
         return rows
     if (remaining := len(counts) - len(rare)) < 2:
         only = "No label has" if remaining == 0 else "Only one label has"
         raise InputError(f"{only} {RARE} rows or more; at least two such labels are needed.")
-    why = "That is too few to learn and to judge, so"
+    why, kind = "That is too few to learn and to judge, so", "rows" if tested.empty else "training and validation rows"
+    also = f" So {'is' if lost == 1 else 'are'} {lost:,} test row{'s' * (lost != 1)}." if lost else ""
     sentences.append(
-        f"The labels {few(rare.index)} have fewer than {RARE} rows each. {why} their {rare.sum():,} rows are left out."
+        f"The labels {few(rare.index)} have fewer than {RARE} {kind} each. {why} their {rare.sum():,} rows are left out.{also}"
         if len(rare) > 1
-        else f"The label {few(rare.index)} has fewer than {RARE} rows. {why} it is left out."
+        else f"The label {few(rare.index)} has fewer than {RARE} {kind}. {why} it is left out.{also}"
     )
     return rows[~rows["name"].isin(rare.index)]
 

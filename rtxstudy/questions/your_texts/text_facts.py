@@ -61,9 +61,9 @@ def findings(texts: Texts, sizes: pd.DataFrame, limit: int, english: bool = True
     note("repeated", again.sum(), example=_first(table, again))
     torn = table.groupby(texts.text_columns)["label"].transform("nunique") > 1
     note("two labels", torn.sum(), len(table.loc[torn, texts.text_columns].drop_duplicates()), _first(table, torn))
-    if not texts.pairs:  # of which those with one first text belong to one group
-        group = table.groupby("group")["text"].transform("nunique") > 1
-        note("near", group.sum(), table.loc[group, "group"].nunique(), _first(table, group))
+    if not texts.pairs:  # of which those with one first text are alike
+        near = table.groupby("alike")["text"].transform("nunique") > 1
+        note("near", near.sum(), table.loc[near, "alike"].nunique(), _first(table, near))
     cut = sizes["tokens"] > limit
     note("cut", cut.sum(), limit)
     pieces = (sizes["tokens"] - 2) / sizes["words"].clip(lower=1)

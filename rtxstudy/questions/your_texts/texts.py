@@ -31,9 +31,10 @@ class Texts:
         name: of the file
         columns: of the file
         label_names: by label number; whole numbers in their order
-        table: columns ``text`` (cleaned), ``raw``, ``label`` (number), ``group``, ``split`` ("train", "validation" or "test"),
-            ``fold`` (of training rows, if there is no validation split; else −1), ``line`` (of the file; negative of a
-            test file); of pairs also ``text_pair`` and ``raw_pair``
+        table: columns ``text`` (cleaned), ``raw``, ``label`` (number), ``alike`` (a number that near-duplicates share), ``group``
+            (a number of rows that stay together), ``split`` ("train", "validation" or "test"), ``fold`` (of training rows, if
+            there is no validation split; else −1), ``line`` (of the file; negative of a test file); of pairs also
+            ``text_pair`` and ``raw_pair``
         said: sentences about how the file was read
         other: the other columns of the file, by their names, for the rows of ``table``
     """
@@ -60,8 +61,9 @@ class Texts:
 
     @cached_property
     def unbalanced(self) -> bool:
-        """Whether some label is so rare that accuracy hides how it fares. Then macro-F1 decides."""
-        return bool(self.table["label"].value_counts(normalize=True).min() < UNBALANCED / len(self.label_names))
+        """Whether some label is so rare that accuracy hides how it fares. Then macro-F1 decides. Test rows do not count."""
+        counts = self.table.loc[self.table["split"] != "test", "label"].value_counts(normalize=True)
+        return bool(counts.min() < UNBALANCED / len(self.label_names))
 
     @property
     def ordered(self) -> np.ndarray | None:
@@ -164,7 +166,7 @@ def _split(data: pd.DataFrame, named: Columns, name: str, sentences: list[str], 
     """Group and split the rows of ``rows.usable``, which also have the columns ``given`` and ``of``."""
     names = labelled(data[["name"]], data["name"], {value: value for value in data["name"].unique()}, name).label_names
     numbers = data["name"].map({value: number for number, value in enumerate(names)}).to_numpy()
-    group = near_duplicates.groups(data["text"].tolist())
+    group = alike = near_duplicates.groups(data["text"].tolist())
     if group.max() == 0:
         which = "texts" if named.pair is None else f"texts in the column '{named.text}'"
         raise InputError(f"All {which} of {name} are the same or nearly the same, so there is nothing to compare.")
@@ -179,7 +181,7 @@ def _split(data: pd.DataFrame, named: Columns, name: str, sentences: list[str], 
         group = _also(group, data["of"].to_numpy())
     where = splitting.split(group, numbers, data["given"].to_numpy())
     texts = {column: data[column] for kind in RAW if kind in data for column in (kind, RAW[kind])}
-    table = pd.DataFrame(texts | {"label": numbers, "group": group, "split": where, "line": data.index})
+    table = pd.DataFrame(texts | {"label": numbers, "alike": alike, "group": group, "split": where, "line": data.index})
     if count := int((where == "").sum()):
         sentences.append(
             f"{count:,} training or validation {'row was' if count == 1 else 'rows were'} left out, because "

@@ -129,8 +129,6 @@ class Estimate:
 
         Other networks of its origin (MiniLM, or random weights) take that speed over until they are trained themselves.
         """
-        if spent <= SHORTEST + START_SECONDS:
-            return
         expected = self.seconds(candidate, plan) - START_SECONDS
         speed = self.speeds.get(candidate.name, self.speed) * expected / (spent - START_SECONDS)
         self.trained.add(candidate.name)
