@@ -200,9 +200,7 @@ def _long_word(text: str, normalizer: normalizers.Normalizer) -> bool:
 def _short_words(texts: list[str], normalizer: normalizers.Normalizer) -> list[str]:
     """The texts with each word cut to ``LONGEST_WORD`` characters."""
     longer = re.compile(rf"([^ ]{{{LONGEST_WORD}}})[^ ]+")
-    return [
-        longer.sub(r"\1", normalizer.normalize_str(text)) if _long_word(text, normalizer) else text for text in texts
-    ]
+    return [longer.sub(r"\1", normalizer.normalize_str(text)) if _long_word(text, normalizer) else text for text in texts]
 
 
 def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:

@@ -43,12 +43,4 @@ AutoModel.register(ModelConfig, _opened_later("Encoder"), exist_ok=True)
 AutoModelForSequenceClassification.register(ModelConfig, _opened_later("EncoderForSequenceClassification"), exist_ok=True)
 AutoModelForSeq2SeqLM.register(ModelConfig, _opened_later("EncoderDecoder"), exist_ok=True)
 
-__all__ = [
-    "EarlyExit",
-    "Encoder",
-    "EncoderDecoder",
-    "EncoderForSequenceClassification",
-    "ModelConfig",
-    "build",
-    "preset",
-]
+__all__ = ["EarlyExit", "Encoder", "EncoderDecoder", "EncoderForSequenceClassification", "ModelConfig", "build", "preset"]

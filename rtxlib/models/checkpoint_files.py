@@ -20,11 +20,7 @@ WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"  # lists the files of weights that are split into several
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _MODULES = "sentence_transformers.models."  # prefix of the module classes in modules.json
-_POOLINGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_token": "mean",
-}
+_POOLINGS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_mean_token": "mean"}
 
 
 def read_json(path: Path) -> Any:

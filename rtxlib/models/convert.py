@@ -65,9 +65,7 @@ def to_loop(
             f"{len(inner)}, the layers of this encoder{' between its edges' if edges else ''}."
         )
     if start == "average" and len(inner) % layers:
-        raise InputError(
-            f"{len(inner)} layers cannot be averaged into {layers}; choose a number that divides {len(inner)}."
-        )
+        raise InputError(f"{len(inner)} layers cannot be averaged into {layers}; choose a number that divides {len(inner)}.")
     replaced = [inner[number::layers] for number in range(layers)]  # the layers that each shared layer stands for
     if relaxed or start == "average":
         _check_alike(replaced)

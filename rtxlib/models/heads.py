@@ -66,9 +66,7 @@ class EncoderForSequenceClassification(EncoderBase):
                     "packed texts."
                 )
             if self.training:
-                raise InputError(
-                    "Early exit is for a trained model; call model.eval() first, or train with depth_sampling."
-                )
+                raise InputError("Early exit is for a trained model; call model.eval() first, or train with depth_sampling.")
             logits, passes = classify_with_exits(
                 self.encoder, self.decode, input_ids, attention_mask, early_exit, recurrent_depth, token_type_ids
             )
@@ -155,9 +153,7 @@ class EncoderForMaskedLM(EncoderBase):
         is the mean cross-entropy (nats), and ``best`` the most probable ids, (predicted,), in reading order. Without labels
         ``logits`` are (batch, length, vocabulary).
         """
-        states = self.encoder(
-            input_ids, attention_mask, token_type_ids, recurrent_depth=recurrent_depth
-        ).last_hidden_state
+        states = self.encoder(input_ids, attention_mask, token_type_ids, recurrent_depth=recurrent_depth).last_hidden_state
         table, predicted = self.encoder.embeddings.token.weight, None if labels is None else labels != NOT_PREDICTED
         x = self.norm(F.gelu(self.transform(states if labels is None else states[predicted])))
         if labels is None:

@@ -12,9 +12,7 @@ from rtxlib.models.config import ModelConfig, check_names
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.models.size import WEIGHT_BYTES, require_room
 
-_PATTERN = re.compile(
-    r"standard-(?P<n>\d+)x(?P<width>\d+)|recurrent-(?P<rn>\d+)x(?P<r>\d+)x(?P<rwidth>\d+)", re.ASCII
-)
+_PATTERN = re.compile(r"standard-(?P<n>\d+)x(?P<width>\d+)|recurrent-(?P<rn>\d+)x(?P<r>\d+)x(?P<rwidth>\d+)", re.ASCII)
 _MOST_DIGITS = 20  # in a name; of thousands Python makes no number
 
 Settings = dict[str, Any]

@@ -164,11 +164,7 @@ class RunSpec:
 
         Settings that have their default value are left out, so that a new setting does not change the keys of old runs.
         """
-        named = self.canonical() | {
-            "data": changed(self.data),
-            "recipe": changed(self.recipe),
-            "fingerprint": fingerprint,
-        }
+        named = self.canonical() | {"data": changed(self.data), "recipe": changed(self.recipe), "fingerprint": fingerprint}
         for count in ("threads", "processes"):
             if named[count] == 1:
                 del named[count]
