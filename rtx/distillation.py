@@ -27,7 +27,7 @@ from rtxlib.models import pretrained
 from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.convert import to_loop
 from rtxlib.models.encoder import Encoder
-from rtxlib.runs.pretraining import train_once
+from rtxlib.runs.pretraining import require_own, train_once
 from rtxlib.runs.store import GENERATION, changed, hashed
 from rtxlib.training.device import autocast, device_name, pick_device
 from rtxlib.training.recipe import Recipe
@@ -166,6 +166,7 @@ def _distil_into(folder: Path, checkpoint: Path, what: Distillation, report: Cal
     for name, encoder in ((what.model, student), (what.teacher, teacher)):
         report(f"{name}: {encoder.loaded}")
     sources, kept_out = ([prepare(spec, paths.prepared_dir()) for spec in specs] for specs in (what.data, what.kept_out))
+    require_own(checkpoint, what.key, (*sources, *kept_out))
     texts = corpus_texts(sources, kept_out)
     order = np.random.default_rng(what.seed).permutation(len(texts))
     held_out = min(MOST_HELD_OUT, max(2, round(HELD_OUT * len(texts))))

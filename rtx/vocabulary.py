@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, processors
 from transformers import PreTrainedTokenizerFast
 
 from rtxlib.errors import InputError
@@ -44,12 +44,18 @@ def with_vocabulary_of(
     described["model"]["vocab"] = vocabulary
     for token in described["added_tokens"]:
         token["id"] = vocabulary[token["content"]]
-    for name, token in described["post_processor"].get("special_tokens", {}).items():
-        token["ids"] = [vocabulary[name]]
+    described["post_processor"] = None  # it names ids; every encoder here takes [CLS] text [SEP]
+    backend = Tokenizer.from_str(json.dumps(described))
+    cls, sep = tokenizer.cls_token, tokenizer.sep_token
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls} $A {sep} $B:1 {sep}:1",
+        special_tokens=[(token, vocabulary[token]) for token in (cls, sep)],
+    )
     config = copy.deepcopy(encoder.config)
     settings = {name: getattr(tokenizer, name) for name in ("model_max_length", "model_input_names")}
     smaller = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(described)),
+        tokenizer_object=backend,
         clean_up_tokenization_spaces=False,
         **tokenizer.special_tokens_map,
         **settings,

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rtxlib.errors import InputError
+
 _MARK = re.compile(r"rtx-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<birth>[0-9a-f]{8})")
 _numbers = itertools.count()
 
@@ -36,10 +38,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
+def replacing_folder(path: Path, new: bool = False) -> Iterator[Path]:
     """An empty temporary folder, which takes the name ``path`` when the block ends without an error.
 
-    Missing parent folders are made. A folder that has the name already is then removed. An error leaves the old folder as it
+    Missing parent folders are made. A folder that has the name already is then removed; with ``new`` it stays, and InputError
+    is raised, because somebody made it meanwhile. An error leaves the old folder as it
     was, and nothing of the new one. Two folders cannot be exchanged at once, so a kill may come when the old one is set aside and
     the new one is not yet in its place; the next call brings the old one back.
     """
@@ -50,6 +53,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         shutil.rmtree(old, ignore_errors=True)
+        if path.exists() and new:
+            raise InputError(f"{path} was made by another program meanwhile; name a new folder.")
         if path.exists():
             os.replace(path, old)
         try:

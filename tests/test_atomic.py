@@ -14,6 +14,7 @@ import pytest
 
 from rtxlib import atomic
 from rtxlib.atomic import replacing, replacing_folder
+from rtxlib.errors import InputError
 
 
 def test_a_file_replaces_the_old_one_when_it_is_whole(tmp_path: Path) -> None:
@@ -40,6 +41,8 @@ def test_a_folder_replaces_the_old_one_when_it_is_whole(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="broken off"), replacing_folder(folder) as temporary:
         (temporary / "third").write_text("")
         raise ValueError("broken off")
+    with pytest.raises(InputError, match="was made by another program meanwhile"), replacing_folder(folder, new=True):
+        pass
     assert [file.name for file in folder.iterdir()] == ["second"] and list(folder.parent.iterdir()) == [folder]
 
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from rtx.baselines import embedding_bag, nb_svm
+from rtx.baselines import counting_words, embedding_bag, nb_svm
 from rtx.baselines.classical import Fit, Labelled, record
 from rtx.baselines.counting_words import FITS, NAME
+from rtxlib.errors import InputError
 
 GOOD, BAD = ["a fine film", "really good", "good food and fine service"], ["a dull film", "not good", "bad food"]
 NEW = [nb_svm.fit, embedding_bag.fit]
@@ -90,6 +91,12 @@ def test_a_bag_is_a_mean() -> None:
     torch.nn.init.normal_(bag.classes)
     once, twice = csr_matrix([[0.5, 0.5, 0.0, 0.0]]), csr_matrix([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     torch.testing.assert_close(bag(once)[0], bag(twice).mean(dim=0))
+
+
+def test_a_regression_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting_words, "WEIGHT_BYTES", 1 << 50)
+    with pytest.raises(InputError, match="Counting words takes about"):
+        counting_words.tf_idf(*[Labelled(GOOD + BAD, np.array([1, 1, 1, 0, 0, 0]))] * 2, 2)
 
 
 def test_every_accuracy_table_has_all_baselines() -> None:

@@ -17,6 +17,7 @@ from rtx.cli.common import parse_labels, read_texts
 from rtx.cli.use import _label_values
 from rtxlib.data.files import read_file, read_table
 from rtxlib.errors import InputError
+from rtxlib.runs.store import Run
 
 LABELS = ["1.0", "2.0", "3", "4", " very good "]  # as written in the file; training takes "1", "2", …, "very good"
 
@@ -259,8 +260,17 @@ def test_a_number_is_a_label_name_before_it_is_an_index(run: str, tmp_path: Path
     file = tmp_path / "shifted.csv"
     file.write_text("text,label\n" + "".join(f"text {n},{n}\n" for n in range(5)))
     assert "The labels '0' are none of '1', '2', '3', '4', 'very good';" in refused("evaluate", run, file)
-    assert _label_values(["ham", "spam"]) == {"0": "ham", "1": "spam", "ham": "ham", "spam": "spam"}
-    assert _label_values(["-1", "0.5", "x"]) == {"-1": "-1", "0.5": "0.5", "x": "x"}
+    def values(names: list[str], source: str = "file", **data: object) -> dict[str, str]:
+        return _label_values(Run("k", {"label_names": names, "data": {"source": source, "path": "mine.csv"} | data}, {}, None))
+
+    assert values(["ham", "spam"]) == {"0": "ham", "1": "spam", "ham": "ham", "spam": "spam"}
+    assert values(["-1", "0.5", "x"]) == {"-1": "-1", "0.5": "0.5", "x": "x"}
+    # sorted names are not the numbers of the data where these had a mapping
+    read = values(["bad", "good"], labels={"1": "bad", "0": "good", "2": ""})
+    assert read == {"1": "bad", "0": "good", "2": "", "bad": "bad", "good": "good"}
+    assert values(["negative", "positive"], stars=True)["3"] == "" and values(["0", "1"], labels={"0": "1", "1": "0"})["0"] == "1"
+    names = ["contradiction", "entailment", "neutral"]
+    assert values(names, "snli")["0"] == "entailment" and values(["acceptable", "unacceptable"], "cola")["0"] == "unacceptable"
 
 
 @pytest.mark.parametrize("name", ["null", "[]", "{}"])

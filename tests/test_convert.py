@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 from near import assert_near
 from other_tokenizers import unigram_tokenizer
+from tokenizers import Tokenizer, processors
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel, PreTrainedTokenizerFast
 
@@ -168,6 +170,17 @@ def test_a_vocabulary_is_cut_to_its_texts_and_can_still_write_all(words: PreTrai
         smaller.unk_token_id not in other
         and np.diff([len(other), len(encode(["wonderful actors"], words, None)[0])]) <= 0
     )
+    ends = [(token, words.convert_tokens_to_ids(token)) for token in (words.sep_token, words.cls_token)]
+    for processor in (processors.BertProcessing(*ends), None):
+        state = json.loads(words.backend_tokenizer.to_str())
+        state["post_processor"] = None
+        other = Tokenizer.from_str(json.dumps(state))
+        if processor is not None:
+            other.post_processor = processor
+        again = PreTrainedTokenizerFast(tokenizer_object=other, **words.special_tokens_map)
+        _, small = with_vocabulary_of(encoder, again, texts)
+        ids = small(texts[0])["input_ids"]
+        assert ids[0] == small.cls_token_id and ids[-1] == small.sep_token_id and max(ids) < len(small)
     with pytest.raises(InputError, match="Only a vocabulary of WordPiece"):
         with_vocabulary_of(encoder, unigram_tokenizer(), texts)
 

@@ -310,3 +310,13 @@ def test_a_long_id_of_a_parquet_file_keeps_its_digits_beside_an_empty_cell(tmp_p
     path = tmp_path / "ids.parquet"
     parquet.write_table(pa.table({"text": ["a", "b"], "id": pa.array([1234567890123456789, None], pa.int64())}), path)
     assert read_table(path)["id"].tolist() == ["1234567890123456789", ""]
+
+
+def test_what_pandas_calls_an_index_is_a_column(tmp_path: Path) -> None:
+    table = pd.DataFrame({"text": ["a", "b"], "id": [7, 8]})
+    for index in ("text", "id"):
+        table.set_index(index).to_parquet(tmp_path / "named.parquet")
+        found = read_table(tmp_path / "named.parquet")
+        assert sorted(found) == ["id", "text"] and found["text"].tolist() == ["a", "b"] and found["id"].tolist() == ["7", "8"]
+    table.iloc[[1, 0]].to_parquet(tmp_path / "numbers.parquet")
+    assert list(read_table(tmp_path / "numbers.parquet")) == ["text", "id"]  # the numbers of its rows have no name

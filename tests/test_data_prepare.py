@@ -246,6 +246,20 @@ def test_a_changed_file_is_other_data(topics: Path, tmp_path: Path) -> None:
     assert prepare(file_spec(moved), cache, progress=False).fingerprint != first.fingerprint
 
 
+def test_a_file_that_changes_while_it_is_read_is_not_prepared(topics: Path, tmp_path: Path, monkeypatch) -> None:
+    read = File.read
+    monkeypatch.setattr(File, "read", lambda spec: (topics.write_text(topics.read_text() + "one more,law\n"), read(spec))[1])
+    with pytest.raises(InputError, match=r"topics\.csv changed while it was read"):
+        prepare(file_spec(topics), tmp_path / "cache", progress=False)
+    assert not list((tmp_path / "cache").glob("*/"))
+
+
+def test_a_file_name_may_be_no_utf_8(topics: Path, tmp_path: Path) -> None:
+    odd = topics.rename(topics.with_name("caf\udce9.csv"))
+    data = prepare(file_spec(odd), tmp_path / "cache", progress=False)
+    assert "read from caf\\udce9.csv" in set(data.filters["step"])
+
+
 def test_a_text_with_three_annotators_stays_in_one_split(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     words = {"good": "warm funny moving bright", "bad": "dull slow loud tired"}

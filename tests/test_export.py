@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -480,6 +481,9 @@ def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
     held = held_out.of_run(run)
     source = folder.of_run(run)
     assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]
+    grown = dataclasses.replace(run, metrics=run.metrics | {"fingerprint": "of other rows"})
+    with pytest.raises(InputError, match="have changed since the run was trained"):
+        held_out.of_run(grown)
 
 
 def test_of_a_large_test_split_some_texts_check_a_graph(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

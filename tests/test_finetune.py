@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -228,7 +229,7 @@ def test_with_all_of_the_loss_from_the_teacher_the_labels_do_not_matter(made: tu
 
 
 def test_a_teacher_is_named_on_the_command_line_and_is_a_part_of_the_key(made: tuple[Path, Path], tmp_path: Path) -> None:
-    checkpoint, texts = made
+    checkpoint, texts = made[0], Path(shutil.copy(made[1], tmp_path))
     home, common = tmp_path / "home", ("train", "--model", checkpoint, "--data", texts, "--max-length", 64, "--json")
     teacher = json.loads(in_process(*common, home=home).stdout.splitlines()[-1])
     loop = tmp_path / "loop"
@@ -242,6 +243,9 @@ def test_a_teacher_is_named_on_the_command_line_and_is_a_part_of_the_key(made: t
     assert spec.key(beside["fingerprint"]) == beside["key"] != other.key(beside["fingerprint"])
     with pytest.raises(InputError, match="go together"):
         dataclasses.replace(spec.teacher, teacher=spec)
+    pd.concat([pd.read_csv(texts), pd.read_csv(texts).head(1).assign(text="one more row of words")]).to_csv(texts, index=False)
+    done = in_process(*student, "--teacher", teacher["key"], home=home)
+    assert done.returncode == 2 and "have changed since it was trained; train the teacher again" in done.stderr
 
 
 def test_a_teacher_that_has_seen_the_test_texts_is_refused(made: tuple[Path, Path], tmp_path: Path) -> None:

@@ -257,6 +257,16 @@ def test_rtx_pretrain_goes_on_and_is_fine_tuned(file: Path, tmp_path: Path) -> N
     assert again.returncode == 0 and json.loads(again.stdout) == record
     other = rtx(*command, "--seed", 1, home=tmp_path)
     assert other.returncode == 2 and "is another encoder" in other.stderr
+    partial = tmp_path / "next.partial"
+    partial.mkdir()
+    for name in ("checkpoint.safetensors", "letters.txt"):  # of another training, and of somebody else
+        (partial / name).write_text("mine")
+    unfinished = (*command[:-1], tmp_path / "next")
+    refused = rtx(*unfinished, home=tmp_path)
+    assert refused.returncode == 2 and "next.partial holds the unfinished training of another encoder" in refused.stderr
+    (partial / "checkpoint.safetensors").unlink()
+    assert rtx(*unfinished, home=tmp_path).returncode == 0 and (tmp_path / "next").is_dir()
+    assert [path.name for path in partial.iterdir()] == ["letters.txt"]
     tuned = rtx("train", "--model", out, "--data", file, "--recipe-set", "epochs=1", "--json", home=tmp_path)
     assert tuned.returncode == 0, tuned.stderr
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from near import assert_near
 from pyarrow import parquet
 
 from rtx.shards import answers, drive, folder, job, local, worker
+from rtx.shards import parquet as rtx_parquet
 from rtx.shards.jsonl import JsonlShard
 from rtx.shards.parquet import ParquetShard
 
@@ -181,6 +183,12 @@ def test_long_rows_make_small_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyP
         with contextlib.closing(folder.opened(tmp_path / name)) as shard:
             found = [shard.texts(piece, "text") for piece in shard.pieces()]
         assert [text for piece in found for text in piece] == long and max(map(len, found)) <= 17
+    alike = pa.table({"text": [letter * 20_000 for letter in "abc"] * 700})  # a dictionary of three texts on the disk
+    parquet.write_table(alike, tmp_path / "b.parquet")
+    with contextlib.closing(folder.opened(tmp_path / "b.parquet")) as shard:
+        assert parquet.ParquetFile(tmp_path / "b.parquet").metadata.row_group(0).total_byte_size < 1 << 17
+        assert sum(len(batch) for _, batch in shard.pieces()) == 2100
+        assert max(len(batch) for _, batch in shard.pieces()) <= rtx_parquet.FEW
 
 
 # ---------------------------------------- killed, and gone on with
@@ -212,10 +220,26 @@ def test_a_killed_worker_loses_nothing_and_repeats_no_row(home: Path, processes:
 def test_a_worker_that_is_lost_again_and_again_is_one_sentence(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, out = parquet_shards(tmp_path / "in", 2, 4), tmp_path / "out"
+    source, out = parquet_shards(tmp_path / "in", 4, 4), tmp_path / "out"
     monkeypatch.setattr(drive, "_outcomes", lambda _: lambda job, names, workers: (n for n in ()))
     said = refused(source, "--out", out, home=home)
-    assert f"A worker was lost {drive.ROUNDS} times" in said and "'part-0.parquet', 'part-1.parquet'" in said
+    assert f"The workers of {drive.ROUNDS} shards in turn were lost" in said and "'part-3.parquet' are not written" in said
+
+
+def test_a_shard_that_kills_its_worker_stops_only_itself(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first shard ends the process in which it is read, and with it all shards that are given at the same time."""
+    source, out, given = parquet_shards(tmp_path / "in", 4, 4), tmp_path / "out", []
+
+    def one_by_one(one: job.Job, names: list[str], workers: int | None) -> Iterator[worker.Outcome]:
+        given.append(names)
+        for name in () if "part-0.parquet" in names else names:
+            yield worker.Worker(one, 1)(name)
+
+    monkeypatch.setattr(drive, "_outcomes", lambda _: one_by_one)
+    said = refused(source, "--out", out, home=home)
+    assert f"1 of 4 shards failed, and the others are written. part-0.parquet: its worker was lost {drive.ROUNDS} times" in said
+    assert sorted(path.name for path in out.glob("[!.]*")) == [f"part-{n}.parquet" for n in (1, 2, 3)]
+    assert list(map(len, given)) == [4, 1, 1, 3]
 
 
 def test_a_rerun_does_what_is_missing_or_has_changed(home: Path, tmp_path: Path) -> None:
@@ -231,6 +255,12 @@ def test_a_rerun_does_what_is_missing_or_has_changed(home: Path, tmp_path: Path)
     future = time.time() + 1000
     os.utime(source / "part-2.parquet", (future, future))
     assert (drive.work(one)["rows"], drive.work(one)["rows"]) == (4, 0)
+    os.utime(source / "part-2.parquet", (future - 5000, future - 5000))  # an older file in its place
+    assert (drive.work(one)["rows"], drive.work(one)["rows"]) == (4, 0)
+    (source / "part-3.parquet").symlink_to(tmp_path / "gone")
+    (source / "a-first.parquet").symlink_to(tmp_path / "gone")
+    said = refused(source, "--out", out, home=home)
+    assert "2 of 5 shards failed" in said and "part-3.parquet is gone, or a link to nothing." in said
 
 
 def test_a_shard_that_changes_while_it_is_read_is_not_written(

@@ -17,12 +17,14 @@ from rtx.baselines.classical import WORDS, Fit, Fitted, Labelled, Terms, checked
 from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import Text
 from rtxlib.errors import InputError
+from rtxlib.memory import require_memory
 from rtxlib.runs.metrics import classification_report
 
 MAJORITY = "majority class"
 NAME = "tf-idf + logistic regression"
 SECOND_ALONE = f"{NAME}, second text alone"
 STRENGTHS = (1.0, 3.0, 10.0)  # of logistic regression: C, the inverse of the L2 penalty
+WEIGHT_BYTES = 200  # of memory for each weight of a logistic regression: L-BFGS keeps ten pairs of vectors
 VERSION = 3  # of the table of counting_words; raise it when a classifier is added or changed
 SHOWN = (
     "model", "family", "accuracy", "f1", "precision", "recall", "validation_accuracy", "parameters", "ms_per_text", "seconds",
@@ -39,6 +41,8 @@ def tf_idf(train: Labelled, validation: Labelled, classes: int) -> Fitted:
     """
     terms = Terms(lambda: TfidfVectorizer(sublinear_tf=True, **WORDS), train.texts)
     counts, unseen = terms(train.texts), terms(validation.texts)
+    rows = classes if classes > 2 else 1
+    require_memory(WEIGHT_BYTES * rows * counts.shape[1], "Counting words", "give fewer labels or shorter texts")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn takes hundreds of labels with a few rows each for a mistake
         fits = [LogisticRegression(C=strength, max_iter=1000).fit(counts, train.labels) for strength in STRENGTHS]

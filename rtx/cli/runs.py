@@ -74,6 +74,8 @@ def train(
     `torchrun --nproc-per-node 2 -m rtx train --model M --data D` trains it in two processes, each on its share of every batch.
     """
     from rtx import training, use
+    from rtxlib import paths
+    from rtxlib.data.prepare import prepare
     from rtxlib.models.pretrained import is_pretrained
     from rtxlib.runs.spec import RunSpec
     from rtxlib.training import parallel
@@ -85,6 +87,8 @@ def train(
         if use.is_classifier(of_teacher := find_run(teacher)):
             raise InputError(f"{teacher} holds {of_teacher.spec['model']}, no network; --teacher takes a run of `rtx train`.")
         taught_by = RunSpec.from_canonical(of_teacher.spec)
+        if of_teacher.key != taught_by.key(prepare(taught_by.data, paths.prepared_dir()).fingerprint):
+            raise InputError(f"The data of the run {teacher} have changed since it was trained; train the teacher again.")
     model = training.checked_model(model, recipe, settings, recipe_changes)
     if is_pretrained(model):  # its own tokenizer comes with it
         of_data["tokenizer"] = model

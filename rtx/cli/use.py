@@ -44,11 +44,18 @@ def _is_file(text: str) -> bool:
     return _is_file_name(text) or (bool(Path(text).suffix or os.sep in text or text in (".", "..")) and os.path.exists(text))
 
 
-def _label_values(names: Sequence[str]) -> dict[str, str]:
-    """Value in a file → label name. A file may also number the labels, unless a label's name is itself a number."""
+def _label_values(run: Run) -> dict[str, str]:
+    """Value in a file → label name, or "" for a value whose rows are left out: as the run's own data were read.
+
+    Where these had the names themselves, a file may also number the labels, unless a label's name is itself a number.
+    """
+    from rtxlib.data.datasets import from_record, label_values
     from rtxlib.data.rows import label_text
 
+    names = run.spec["label_names"]
     values = {label_text(name): name for name in names}
+    if (read := label_values(from_record(run.spec["data"]))) is not None:
+        return values | {label_text(value): name for value, name in read.items()}
     if any(re.fullmatch(r"[+-]?\d+(\.\d+)?", value) for value in values):
         return values
     return {str(number): name for number, name in enumerate(names)} | values
@@ -275,7 +282,7 @@ def evaluate(
     table, texts = read_texts(file, text_column, _pair_column(stored, text_pair_column), label_column)
     require_column(table, label_column, Path(file).name, "--label-column")
     if labels is None:
-        mapping = _label_values(stored.spec["label_names"])
+        mapping = _label_values(stored)
     else:
         mapping = {label_text(value): name.strip() for value, name in parse_labels(labels).items()}
         if wrong := sorted(set(mapping.values()) - {"", *stored.spec["label_names"]}):

@@ -80,7 +80,7 @@ def save(model: EncoderForSequenceClassification, tokenizer: PreTrainedTokenizer
     """Write a folder that transformers opens without this package. Raises InputError if it exists, or as :func:`write`."""
     if os.path.lexists(out):
         raise InputError(f"{out} exists already; name a new folder.")
-    with replacing_folder(out) as aside:
+    with replacing_folder(out, new=True) as aside:
         write(model, labels, aside)
         tokenizer.save_pretrained(aside)
         checksums.write(aside)

@@ -135,7 +135,7 @@ def export(
         "n_test": len(texts.test),
         "texts": texts.what,
     }
-    with replacing_folder(out) as aside:
+    with replacing_folder(out, new=True) as aside:
         (aside / RECORD).write_text(json.dumps(record), encoding="utf-8")
         shutil.copyfile(standalone_classifier.__file__, aside / SCRIPT)
         shutil.copyfile(standalone.__file__, aside / GRAPH_SCRIPT)

@@ -83,7 +83,7 @@ def export(
     model = source.model.eval()
     texts = held.test
     tokens = check.tokens_of(texts, source.tokenizer, source.max_length, source.pairs)
-    with replacing_folder(out) as aside:
+    with replacing_folder(out, new=True) as aside:
         record = _record(source, len(texts))
         (aside / TOKENIZER).write_text(_tokenizer(source).to_str(), encoding="utf-8")
         (aside / RECORD).write_text(json.dumps(record), encoding="utf-8")

@@ -50,9 +50,15 @@ class HeldOut:
         return HeldOut(validation, test, None, self.what)
 
 
-def of_data(spec: DataSpec) -> HeldOut:
-    """The validation and test texts of prepared data; of a large test split :data:`MOST`, evenly spread."""
+def of_data(spec: DataSpec, fingerprint: str | None = None) -> HeldOut:
+    """The validation and test texts of prepared data; of a large test split :data:`MOST`, evenly spread.
+
+    fingerprint: of the data that are wanted; None: any. Raises InputError where the data are others, whose test split may hold
+    training texts.
+    """
     data = prepare(spec, paths.prepared_dir(), progress=False)
+    if fingerprint not in (None, data.fingerprint):
+        raise InputError("The data have changed since the run was trained.")
     test, labels, what = data.texts("test"), data.splits["test"].labels, f"the test split of {spec.source}"
     if len(test) > MOST:
         chosen = spread(len(test), MOST)
@@ -68,10 +74,10 @@ def spread(count: int, most: int) -> np.ndarray:
 def of_run(run: Run) -> HeldOut:
     """The texts of a run: of its data, or of the comparison whose model it is.
 
-    Raises InputError when the texts of a comparison are gone; its model holds none.
+    Raises InputError when its data have changed, or when the texts of a comparison are gone; its model holds none.
     """
     if not (run.path / POINTER).is_file():
-        return of_data(from_record(run.spec["data"]))
+        return of_data(from_record(run.spec["data"]), run.metrics.get("fingerprint"))
     file = run.path / json.loads((run.path / POINTER).read_text(encoding="utf-8"))["path"]
     try:
         table = pd.read_parquet(file)

@@ -15,7 +15,7 @@ from rtx.shards.piece import require_columns
 from rtx.shards.worker import Outcome
 from rtxlib.errors import InputError, counted, few
 
-ROUNDS = 3  # one after another in which every shard lost its worker
+ROUNDS = 3  # that a shard is given to a worker and loses it, and shards in turn of which that holds
 
 
 def work(
@@ -42,10 +42,11 @@ def work(
     _require_columns(job, source / names[0])
     with holding(job):
         left = {name: None for name in names if not folder.finished(source / name, Path(job.out, name))}
-        finished, rows, failed, stalled = len(names) - len(left), 0, [], 0
-        while left and stalled < ROUNDS:
+        finished, rows, failed, stalled, lost = len(names) - len(left), 0, [], 0, 0
+        while left and lost < ROUNDS:
             before = len(left)
-            with contextlib.closing(_outcomes(executor)(job, list(left), workers)) as outcomes:
+            given = list(left)[:1] if stalled else list(left)  # alone, so that a shard that kills its worker is known
+            with contextlib.closing(_outcomes(executor)(job, given, workers)) as outcomes:
                 for outcome in outcomes:
                     if outcome.fatal:
                         raise InputError(outcome.error)
@@ -53,11 +54,16 @@ def work(
                     rows += outcome.rows
                     failed += [outcome.error] if outcome.error else []
                     report(outcome, len(names) - len(left), len(names))
-            stalled = stalled + 1 if len(left) == before else 0
+            if len(left) < before:
+                stalled = lost = 0
+            elif (stalled := stalled + 1) == ROUNDS:
+                left.pop(given[0])
+                failed.append(f"{given[0]}: its worker was lost {ROUNDS} times, most likely because memory ran out.")
+                stalled, lost = 0, lost + 1
         if left:
             raise InputError(
-                f"A worker was lost {ROUNDS} times, most likely because memory ran out; {few(left, 3)} are not written, the "
-                "others are kept. Use fewer --workers, and the same command goes on from there."
+                f"The workers of {ROUNDS} shards in turn were lost, most likely because memory ran out; {few(left, 3)} are not "
+                "written, the others are kept. Use fewer --workers, and the same command goes on from there."
             )
         for temporary in Path(job.out).glob(".*.tmp"):  # of a worker on another machine that was lost
             temporary.unlink(missing_ok=True)

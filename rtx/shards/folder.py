@@ -11,12 +11,16 @@ from rtxlib.checksums import regular
 from rtxlib.data.files import SUFFIXES
 from rtxlib.errors import InputError, shortened
 
+COARSE = 2_000_000_000  # nanoseconds: some file systems keep times of change to two seconds
 KINDS = {".parquet": ParquetShard, ".jsonl": JsonlShard, ".ndjson": JsonlShard}
 
 
 def opened(path: Path) -> ParquetShard | JsonlShard:
     """A shard, by the ending of its name. Raises InputError when it cannot be read."""
-    return KINDS[path.suffix.lower()](regular(path))
+    try:
+        return KINDS[path.suffix.lower()](regular(path))
+    except FileNotFoundError as error:
+        raise InputError(f"{path.name} is gone, or a link to nothing.") from error
 
 
 def shards(folder: Path) -> list[str]:
@@ -41,8 +45,8 @@ def shards(folder: Path) -> list[str]:
 
 
 def finished(source: Path, out: Path) -> bool:
-    """Whether the shard ``source`` is written to ``out`` and has not changed since."""
+    """Whether the shard ``source`` is written to ``out`` and has not changed since. Both files have the same time of change."""
     try:
-        return out.stat().st_mtime_ns >= source.stat().st_mtime_ns
+        return abs(out.stat().st_mtime_ns - source.stat().st_mtime_ns) < COARSE
     except FileNotFoundError:
         return False

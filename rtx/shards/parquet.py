@@ -18,6 +18,7 @@ from rtxlib.errors import InputError
 
 # Without a buffer of its own, and with pre_buffer, pyarrow reads a whole row group at once, which may be the whole file.
 BUFFER = 1 << 20  # bytes of each column
+FEW = 64  # rows that are read at once
 
 
 class ParquetShard:
@@ -36,17 +37,25 @@ class ParquetShard:
         self.file.close()
 
     def pieces(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        metadata, begin = self.file.metadata, 1
-        size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-        rows = max(1, min(ROWS, BYTES * metadata.num_rows // max(1, size)))
-        batches = self.file.iter_batches(batch_size=rows)
+        metadata, begin, rows, held = self.file.metadata, 1, 0, 0
+        waiting: list[pa.RecordBatch] = []
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        row = max([group.total_byte_size / group.num_rows for group in groups if group.num_rows], default=1)
+        few = max(1, min(FEW, int(BYTES / max(row, 1))))  # a row may be far larger than its share of the file
+        batches = self.file.iter_batches(batch_size=few)
         while True:
             with self._sentence():
                 batch = next(batches, None)
+            added, size = (0, 0) if batch is None else (len(batch), batch.nbytes)
+            if waiting and (batch is None or rows + added > ROWS or held + size > BYTES):
+                joined = pa.concat_batches(waiting)
+                waiting.clear()
+                yield begin, joined
+                begin, rows, held = begin + rows, 0, 0
             if batch is None:
                 return
-            yield begin, batch
-            begin += batch.num_rows
+            waiting.append(batch)
+            rows, held = rows + added, held + size
 
     def texts(self, piece: tuple[int, pa.RecordBatch], column: str) -> list[str]:
         """The texts of a column of a piece; a missing value is "". Raises InputError for a value that is no text."""

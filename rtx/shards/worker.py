@@ -77,8 +77,9 @@ class Worker:
         source, out, job = Path(self.job.folder, name), Path(self.job.out, name), self.job
         if folder.finished(source, out):
             return 0
-        before, rows = _state(source), 0
+        rows = 0
         with contextlib.closing(folder.opened(source)) as shard, atomic.replacing(out) as temporary:
+            before = _state(source)
             require_columns(shard.columns, job.columns, name)
             with shard.writing(temporary, self.nothing, {"rtx": str(job.record())}) as write:
                 for piece in shard.pieces():
@@ -89,8 +90,7 @@ class Worker:
                     rows += len(texts)
             if _state(source) != before:
                 raise InputError(f"{name} changed while it was read; give the same command again.")
-            # A source may come from the future of this machine's clock.
-            os.utime(temporary, ns=(before[1], max(temporary.stat().st_mtime_ns, before[1])))
+            os.utime(temporary, ns=(before[1], before[1]))  # by which a later call knows it (folder.finished)
         return rows
 
 

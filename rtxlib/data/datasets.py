@@ -348,6 +348,13 @@ def from_record(record: Mapping[str, Any]) -> DataSpec:
     return kind(**{name: value for name, value in record.items() if name in _fields(kind)})
 
 
+def label_values(spec: DataSpec) -> Mapping[str, str] | None:
+    """Value in the data → label name, or "" for a value whose rows are dropped; None where the data hold the names themselves."""
+    if isinstance(spec, File):
+        return files.STARS if spec.stars else spec.labels
+    return HUB[spec.source].labels if spec.source in HUB else None
+
+
 def _fields(kind: type[DataSpec]) -> set[str]:
     return {each.name for each in dataclasses.fields(kind)}
 

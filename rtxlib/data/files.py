@@ -176,6 +176,8 @@ def _parquet(path: Path) -> pd.DataFrame:
             _require_few(file.metadata.num_rows, path.name)
             memory.require_memory(size, f"Reading {path.name}", "take fewer rows or columns of it")
             table = file.read().to_pandas(integer_object_nulls=True)  # a float has too few digits for an id
+            named = [name for name in table.index.names if name is not None]  # an index with a name is a column like any other
+            table = table.reset_index(named, allow_duplicates=True) if named else table
     except InputError:
         raise
     except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user
@@ -291,7 +293,7 @@ def read_file(
         raise InputError(f"{', '.join(named)} must differ; they are {', '.join(map(repr, named.values()))}.")
     if stars and labels:
         raise InputError("Give either stars or a label mapping, not both.")
-    steps = [(f"read from {name}", len(table), 0, len(table))]
+    steps = [(f"read from {visible(name)}", len(table), 0, len(table))]
     values = table[label_column].map(label_text)
     if not stars and labels is None and (missing := int((values == "").sum())):
         table, values = table[values != ""], values[values != ""]

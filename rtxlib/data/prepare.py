@@ -254,6 +254,8 @@ def make(
     started = time.monotonic()
     _say(f"reading {spec.path if isinstance(spec, File) else ', '.join(revisions)}", progress)
     rows = spec.read()
+    if isinstance(spec, File) and spec.revisions() != revisions:
+        raise InputError(f"{spec.name} changed while it was read; give the same command again.")
     clean.clean_rows(rows, spec)
     _say(f"splitting {len(rows.table):,} rows", progress)
     source_audit = audit.audit_source(rows, spec)

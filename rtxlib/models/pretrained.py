@@ -272,7 +272,7 @@ def save(
     for ours, parts in tensor_names(config, theirs.model_type).items():
         for name, part in zip(parts, state[ours].chunk(len(parts)), strict=True):
             tensors[name] = part.contiguous().clone()
-    with replacing_folder(folder) as aside:
+    with replacing_folder(folder, new=True) as aside:
         theirs.save_pretrained(aside)
         save_file(tensors, aside / WEIGHTS, metadata={"format": "pt"})
         if tokenizer is not None:

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from rtxlib import paths
 from rtxlib.checksums import SUMS
 from rtxlib.data.corpus import corpus_texts, packed
 from rtxlib.data.datasets import from_record
-from rtxlib.data.prepare import prepare
+from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import special_ids
 from rtxlib.errors import InputError, disk_full
@@ -36,6 +36,7 @@ from rtxlib.training.device import device_name, pick_device, training_threads
 from rtxlib.training.pretrainer import Pretrainer
 from rtxlib.training.recipe import Recipe
 
+OF = "of"  # beside an unfinished training: which one of which texts it is, as a hash
 RECORD = "pretraining.json"  # in the folder of a pretrained encoder: what it is, and how its training went
 
 
@@ -122,7 +123,10 @@ def train_once(what: Training, folder: Path, train: Callable[[Path], None], repo
                     checkpoint.unlink(missing_ok=True)
             finally:  # under the lock, so that a process that only waited removes nothing of the one that trains
                 if not checkpoint.exists():  # there is nothing to go on from
-                    shutil.rmtree(partial, ignore_errors=True)
+                    for ours in (*partial.glob(f"*{checkpoint.name}*"), partial / OF):
+                        ours.unlink(missing_ok=True)
+                    with contextlib.suppress(OSError):  # it is missing, or holds files of somebody else
+                        partial.rmdir()
     except Exception as error:  # on a full disk, safetensors and tokenizers do not raise OSError
         if disk_full(error) and not isinstance(error, InputError):
             raise InputError(
@@ -132,6 +136,16 @@ def train_once(what: Training, folder: Path, train: Callable[[Path], None], repo
     if not what.made(folder):
         raise InputError(f"{folder} exists already and is another encoder; name a new folder.")
     return folder
+
+
+def require_own(checkpoint: Path, key: str, sources: Iterable[Prepared]) -> None:
+    """Note beside a checkpoint which training of which texts it is of. Raises InputError where it is of another."""
+    mark, named = checkpoint.with_name(OF), hashed({"key": key, "texts": [source.fingerprint for source in sources]})
+    if checkpoint.exists() and (not mark.is_file() or mark.read_text(encoding="utf-8") != named):
+        raise InputError(
+            f"{checkpoint.parent} holds the unfinished training of another encoder, or on other texts; delete it to start anew."
+        )
+    mark.write_text(named, encoding="utf-8")
 
 
 def pretrain(what: Pretraining, folder: Path, report: Callable[[str], None] = lambda line: None) -> Path:
@@ -160,6 +174,7 @@ def config_of(what: Pretraining, tokenizer: PreTrainedTokenizerFast) -> ModelCon
 
 def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Callable[[str], None]) -> None:
     sources, kept_out = ([prepare(spec, paths.prepared_dir()) for spec in specs] for specs in (what.data, what.kept_out))
+    require_own(checkpoint, what.key, (*sources, *kept_out))
     tokenizer = sources[0].tokenizer
     if any(source.tokenizer.get_vocab() != tokenizer.get_vocab() for source in sources[1:]):
         raise InputError("The texts have different tokenizers; give all of them one, as with --tokenizer bert.")
