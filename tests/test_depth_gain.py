@@ -106,19 +106,23 @@ def test_there_is_one_rule_of_replacing(changes: dict, verdict: str) -> None:
 
 
 def test_depth_pays_after_holms_correction_over_the_comparisons_that_take_part() -> None:
-    """Of twenty comparisons with p = 0.02 none is left; those without three seeds, or that did not learn, are not counted."""
+    """Of twenty comparisons with p = 0.02 none is left. Those of two seeds are not counted; those that did not learn are."""
     many = pd.DataFrame([gains(data=f"task {n}", depth_p=0.02) for n in range(20)])
     assert not judged(many)["pays"].any() and judged(many[:2])["pays"].all()
-    idle = pd.DataFrame([gains(n_seeds=2, depth_p=0.02, data="few"), gains(learned=False, depth_p=0.02, data="idle")] * 10)
-    table = judged(pd.concat([many[:2], idle], ignore_index=True))
-    assert table["pays"].tolist() == [True] * 2 + [False] * 20
+    few = pd.DataFrame([gains(n_seeds=2, depth_p=0.02, data="few")] * 10)
+    table = judged(pd.concat([many[:2], few], ignore_index=True))
+    assert table["pays"].tolist() == [True] * 2 + [False] * 10
     assert counted(table) == {"comparisons": 2, "tasks": 2, "pays": 2, "paying": 2}
+    idle = pd.DataFrame([gains(learned=False, depth_p=1e-9, data="idle")] * 2)
+    table = judged(pd.concat([many[:2], idle], ignore_index=True))
+    assert not table["pays"][2:].any() and counted(table)["comparisons"] == 4  # what test texts tell thins no family
 
 
 def test_counting_words_is_paired_with_both_encoders_by_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rtx.archive.part", lambda run, name, results=None: pd.read_parquet(run.path / f"{name}.parquet"))
     labels, rng = np.arange(400) % 2, np.random.default_rng(0)
-    arms = [arm(name, rng.random((3, 400)) < p, tmp_path, labels) for name, p in (("deep", 0.92), ("loop", 0.78))]
+    levels = {"deep": 0.92, "shallow": 0.85, "loop": 0.78}
+    arms = [arm(name, rng.random((3, 400)) < p, tmp_path, labels) for name, p in levels.items()]
     counting = pd.DataFrame(
         {
             "model": ["tf-idf + logistic regression", "nb-svm"],
@@ -130,6 +134,7 @@ def test_counting_words_is_paired_with_both_encoders_by_text(tmp_path: Path, mon
     row = beside_words(*arms, counting)
     assert row["words"] == 0.85 and row["baseline"] == "nb-svm"  # validation texts choose, however good it is on test texts
     assert row["loop_words_high"] < 0 < row["deep_words_low"] and row["loop_baseline_gain"] > 0
+    assert row["shallow_words_low"] < 0 < row["shallow_words_high"]
 
 
 def test_the_dot_plot_draws_every_row_sorted_and_names_those_it_leaves_out() -> None:
@@ -220,7 +225,7 @@ def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_pat
     found = own_text_gains(arms, *regimes)
     assert found["difference"].tolist() == pytest.approx([0.2, 0.1, 0.15, -0.1], abs=0.05)
     assert found["comparison"].tolist()[-1] == f"{studies.OWN_TEXT}0 − {studies.MADE}0"
-    assert depth_tables.own_text(found)["compared with the same"].tolist() == [studies.SCRATCH] * 3 + [studies.MADE]
+    assert depth_tables.own_text(found)["compared with"].tolist() == [studies.SCRATCH] * 3 + [studies.MADE]
     assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}, *regimes).empty
 
 

@@ -67,7 +67,7 @@ def converged(table: pd.DataFrame) -> list[Claim]:
     return [
         claim(
             "Both encoders are within a point of their best validation accuracy after {share:share} to {most:share} "
-            "of the epoch, so neither converges much faster.",
+            "of the epoch.",
             holds=abs(standard.steps / standard.all_steps - loop.steps / loop.all_steps) < 0.15,
             share=min(standard.steps / standard.all_steps, loop.steps / loop.all_steps),
             most=max(standard.steps / standard.all_steps, loop.steps / loop.all_steps),
@@ -133,8 +133,8 @@ def depth_on_sst2(differences: pd.DataFrame) -> list[Claim]:
     alike = row(differences, comparison=f"{RECURRENT} − standard-6x256", data="sst2")
     return [
         claim(
-            "At 256 wide, six layers of their own are less accurate than three ({layers}), and so are three passed "
-            "twice ({passes}).",
+            "At 256 wide, with these three seeds, six layers of their own are less accurate than three ({layers}), and so are "
+            "three passed twice ({passes}).",
             holds=layers.high < 0 and once.high < 0,
             layers=difference(layers),
             passes=difference(once),
@@ -158,8 +158,8 @@ def depth_title(differences: pd.DataFrame) -> Claim:
     once = row(differences, comparison=f"{RECURRENT} − standard-3x256", data="sst2")
     layers = row(differences, comparison="standard-6x256 − standard-3x256", data="sst2")
     return claim(
-        "On SST-2 three layers passed once beat six layers, and three passed twice",
-        holds=layers.high < 0 and once.high < 0,
+        "On SST-2 neither six layers nor three passed twice beat three layers passed once",
+        holds=layers.low <= 0 and once.low <= 0,
         low=layers.low,
     )
 

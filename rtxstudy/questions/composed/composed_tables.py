@@ -61,7 +61,7 @@ def gains(arms: Arms, texts: pd.DataFrame, counted: Mapping[str, pd.DataFrame]) 
     sentences = {data: part["sentence"].to_numpy() for data, part in texts.groupby("data")} if arms else {}
     return pd.DataFrame(
         [
-            depth_gain(deep, shallow, loop, sentences[data]) | beside_words(deep, loop, counted[data], sentences[data])
+            depth_gain(deep, shallow, loop, sentences[data]) | beside_words(deep, shallow, loop, counted[data], sentences[data])
             for data, (deep, shallow, loop) in arms.items()
         ]
     )

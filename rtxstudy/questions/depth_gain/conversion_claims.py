@@ -24,8 +24,8 @@ def chosen(choice: pd.DataFrame) -> list[Claim]:
             error=study_loop["standard_error"],
         ),
         claim(
-            "Loops of lower layers are more accurate than loops of averaged ({average:percent}) or spread layers "
-            "({spread:percent}).",
+            "With one seed each, loops of lower layers are more accurate than loops of averaged ({average:percent}) or spread "
+            "layers ({spread:percent}).",
             holds=choice.loc[choice["start"].isin(["average", "spread"]), "val_accuracy"].max()
             < choice.loc[choice["start"] == "lower", "val_accuracy"].min()
             if {"average", "spread"} <= set(choice["start"])

@@ -27,10 +27,10 @@ def beside(study: Study, compared: ThreeEncoders) -> pd.DataFrame | Absent:
     table = study.ask(same_tokens)
     fits = {} if table.empty else dict(iter(table.groupby("data")))
     rows = []
-    for trio, (deep, _, loop), gain in zip(compared.trios, compared.arms, compared.gains.to_dict("records"), strict=False):
+    for trio, three, gain in zip(compared.trios, compared.arms, compared.gains.to_dict("records"), strict=False):
         if (of_task := fits.get(gain["data"])) is not None:
             row = {"data": names.short(gain["data"]), "way": way(trio.regime), "whole_words": gain["words"]}
-            rows.append(row | of_task[["cut", "limit"]].iloc[0].to_dict() | gains.beside_words(deep, loop, of_task))
+            rows.append(row | of_task[["cut", "limit"]].iloc[0].to_dict() | gains.beside_words(*three, of_task))
     return pd.DataFrame(rows) if rows else Absent("The texts of this profile's tasks are not cut, or were not counted again.")
 
 

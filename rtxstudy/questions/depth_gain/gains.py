@@ -91,21 +91,24 @@ def lowest_start(d: np.ndarray) -> float:
     return min(mean_difference(np.delete(d, seed, axis=0)).low for seed in range(len(d)))
 
 
-def beside_words(deep: Runs, loop: Runs, counting: pd.DataFrame, sentences: np.ndarray | None = None) -> dict[str, Any]:
-    """The deep encoder and the loop minus counting words, paired by text: further columns of a row of :func:`depth_gain`.
+def beside_words(
+    deep: Runs, shallow: Runs, loop: Runs, counting: pd.DataFrame, sentences: np.ndarray | None = None
+) -> dict[str, Any]:
+    """Each encoder minus counting words, paired by text: further columns of a row of :func:`depth_gain`.
 
     Args:
         counting: of :func:`rtx.baselines.counting_words.counting_words` on the same data
         sentences: as in :func:`depth_gain`
 
     Columns: ``words``, the accuracy of TF-IDF with logistic regression; ``baseline`` and ``baseline_accuracy``, the baseline with
-    the best validation accuracy; and for each of ``deep`` and ``loop`` the differences ``deep_words_gain``, ``deep_words_low``,
-    ``deep_words_high`` to the first and ``deep_baseline_…`` to the second. A baseline's one fit is paired with every seed.
+    the best validation accuracy; and for each of ``deep``, ``shallow`` and ``loop`` the differences ``deep_words_gain``,
+    ``deep_words_low``, ``deep_words_high`` to the first and ``deep_baseline_…`` to the second. A baseline's one fit is paired with
+    every seed.
     """
     fits = {"words": counting[counting["model"] == NAME].iloc[0], "baseline": best(counting)}
     row = {"words": fits["words"]["accuracy"], "baseline": fits["baseline"]["model"]}
     row["baseline_accuracy"] = fits["baseline"]["accuracy"]
-    for arm, runs in (("deep", deep), ("loop", loop)):
+    for arm, runs in zip(ARMS, (deep, shallow, loop), strict=True):
         right = correct(runs).astype(float)
         for name, fit in fits.items():
             d = right - np.asarray(fit["correct"], dtype=float)

@@ -79,7 +79,7 @@ def three_encoders(study: Study) -> ThreeEncoders:
         [
             {"regime": trio.regime}
             | gains.depth_gain(*three)
-            | gains.beside_words(three[0], three[2], of_task[three[0][0].metrics["data"]])
+            | gains.beside_words(*three, of_task[three[0][0].metrics["data"]])
             | {"learned": gains.learned(three, counted)}
             for trio, three in zip(trios, arms, strict=True)
         ]

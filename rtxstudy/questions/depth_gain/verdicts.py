@@ -4,7 +4,8 @@ There is one rule, and this module holds it. README, report, docs/findings.md, t
 column. The rows are those of :func:`rtxstudy.questions.depth_gain.gains.depth_gain`.
 
 - Depth pays: the deep encoder is more accurate than the shallow one, with Holm's correction over all comparisons of the table
-  (Holm 1979). A comparison of fewer than three seeds, or without an encoder that learned, takes no part.
+  (Holm 1979), and an encoder of the comparison has learned. A comparison of fewer than three seeds takes no part. Whether an
+  encoder has learned is told by test texts, so it thins no family.
 - A loop replaces depth: depth pays there, the loop is more accurate than the shallow encoder, and the whole interval of
   loop − deep lies above −margin. It is not settled where the interval of loop − deep fails without one of the seeds. The other
   two conditions are judged on all seeds.
@@ -40,11 +41,11 @@ def judged(gains: pd.DataFrame, margin: float = MARGIN) -> pd.DataFrame:
     ``depth_holm``: the p-value of the depth gain with Holm's correction, NaN where a row takes no part; ``pays``: whether depth
     pays; ``verdict``: a key of :data:`VERDICTS`.
     """
-    counts = (gains["n_seeds"] >= FEWEST_SEEDS) & gains["learned"]
+    counts = gains["n_seeds"] >= FEWEST_SEEDS
     holm = pd.Series(float("nan"), gains.index)
     if counts.any():
         holm[counts] = multipletests(gains.loc[counts, "depth_p"], method="holm")[1]
-    table = gains.assign(depth_holm=holm, pays=(holm < 1 - CONFIDENCE) & (gains["depth_gain"] > 0))
+    table = gains.assign(depth_holm=holm, pays=(holm < 1 - CONFIDENCE) & (gains["depth_gain"] > 0) & gains["learned"])
     table["verdict"] = [_verdict(row, margin) for row in table.to_dict("records")]
     return table
 

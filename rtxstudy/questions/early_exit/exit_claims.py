@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.claims import Claim, claim, row
+from rtxstudy.claims import Claim, claim, first, row
 from rtxstudy.numbers import ends
 
 
@@ -46,12 +46,22 @@ def leaving(exits: pd.DataFrame, weaker: pd.DataFrame) -> list[Claim]:
             speed=fixed.throughput,
             risk=100 * fixed.risk,
         ),
-        claim(
-            "An encoder that can be read after every pass pays for that. It is {lost:points} points below the loop trained "
-            "for two "
-            "passes ({interval}).",
-            holds=plain.high < 0,
-            lost=plain.difference,
-            interval=ends(plain.low, plain.high) if plain else None,
+        first(
+            claim(
+                "An encoder that can be read after every pass pays for that. It is {lost:points} points below the loop trained "
+                "for two passes ({interval}).",
+                holds=plain.high < 0 and plain.epochs == plain.plain_epochs,
+                lost=plain.difference,
+                interval=ends(plain.low, plain.high) if plain else None,
+            ),
+            claim(
+                "The encoder that can be read after every pass is {lost:points} points below the loop trained for two passes "
+                "({interval}). But it was trained for {epochs:word} epoch and that loop for {plain:word}, which is a part of it.",
+                holds=plain.high < 0 and plain.epochs == 1 < plain.plain_epochs,
+                lost=plain.difference,
+                interval=ends(plain.low, plain.high) if plain else None,
+                epochs=plain.epochs,
+                plain=plain.plain_epochs,
+            ),
         ),
     ]

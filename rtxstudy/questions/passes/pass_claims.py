@@ -26,14 +26,14 @@ def read_after(accuracies: pd.DataFrame, last: int) -> list[Claim]:
     return [
         claim(
             "On the generated texts the later passes do the work: a one-layer loop gains {gain:points} points from "
-            "the first pass to the fourth ({interval}).",
+            "the first pass to the fourth ({interval}, over seeds).",
             holds=bool(generated) and generated[1] > 0,
             gain=generated[0] if generated else None,
             interval=ends(*generated[1:3]) if generated else None,
         ),
         claim(
             "On SST-2 they do not: an encoder that was trained with one to four passes is no better after the fourth "
-            "({gain}).",
+            "({gain}, over seeds).",
             holds=bool(headline) and headline[2] < 0.005,
             gain=aside(*headline[:3]) if headline else None,
         ),
@@ -65,8 +65,8 @@ def leaving(exits: pd.DataFrame) -> list[Claim]:
             speed=sure.throughput,
         ),
         claim(
-            "No exit is needed, here and on the generated texts: for each of the {n:word} ways to leave, a fixed number of "
-            "passes for every text is as fast and not less accurate on average.",
+            "No exit is shown to be needed, here and on the generated texts: for each of the {n:word} ways to leave, some fixed "
+            "number of passes for every text is as fast and as accurate on average. (That number is found on these test texts.)",
             holds=fixed == len(exits),
             n=len(exits) or None,
         ),
@@ -76,7 +76,7 @@ def leaving(exits: pd.DataFrame) -> list[Claim]:
 def leaving_title(exits: pd.DataFrame) -> Claim:
     fixed = (exits["fixed_throughput"] >= exits["throughput"]).all()
     return claim(
-        "A fixed number of passes is as fast as every early exit, at no lower accuracy",
+        "For every early exit some fixed number of passes is as fast, at no lower accuracy",
         holds=bool(fixed),
         n=len(exits) or None,
     )
@@ -128,10 +128,11 @@ def worth_title(fits: pd.DataFrame) -> Claim:
     """φ of the law; ``fits``: of ``loop_tables.worth``."""
     generated = row(fits, data="embedded")
     return claim(
-        "On the generated texts a pass is worth a layer (φ = {phi:.2f}, from {low:.2f} up); SST-2 does not determine it",
+        "On the generated texts a pass may be worth a layer (φ = {phi:.2f}; {least:.2f} to {largest:.2f} without one model)",
         holds=generated.low > 0.5 and bool(fits.loc[fits["data"] == "sst2", "phi"].isna().all()),
         phi=generated.phi,
-        low=generated.low,
+        least=generated.least,
+        largest=generated.largest,
     )
 
 
@@ -140,12 +141,14 @@ def worth(fits: pd.DataFrame) -> list[Claim]:
     return [
         claim(
             "By the law that N layers passed r times are worth N·r^φ layers, φ is {phi:.2f} on the generated texts ({n} "
-            "runs). Its "
-            "interval begins at {low:.2f} and has no upper end, so a pass may be worth a layer of its own, or more.",
-            holds=0.5 < generated.low < 1,
+            "runs), with an interval from {low:.2f} up. With any one model left out φ lies between {least:.2f} and "
+            "{largest:.2f}, so it is known only roughly: a pass may be worth a layer of its own.",
+            holds=0.5 < generated.low < 1 and generated.least < 1 < generated.largest,
             phi=generated.phi,
             n=generated.n,
             low=generated.low,
+            least=generated.least,
+            largest=generated.largest,
         ),
         claim(
             "The SST-2 runs do not determine φ, because no depth pays there.",
@@ -163,7 +166,7 @@ def composition(table: pd.DataFrame) -> list[Claim]:
     return [
         claim(
             "On texts with {n} operators, {many} passes of one layer instead of {few} are worth {gain:points} points "
-            "({interval}).",
+            "({interval}, over seeds).",
             holds=bool(gain) and gain.low > 0,
             n=rows["depth"].iloc[0] if len(rows) else None,
             many=by_passes.columns[-1] if len(rows) else None,

@@ -52,6 +52,20 @@ def chosen(best: pd.DataFrame | None) -> list[Claim]:
     return claims
 
 
+def with_one_recipe(usual: pd.DataFrame | None) -> Claim:
+    """Six layers, three, and three passed twice by the recipe before the search; ``usual``: of ``recipe_trials``."""
+    depth = row(usual, comparison="standard-6x256 − standard-3x256")
+    passes = row(usual, comparison="standard-3x256 − recurrent-3x2x256")
+    return claim(
+        "- With the recipe before the search, {seeds:word} seeds each, six layers of 256 are not told apart from three "
+        "({depth}), nor are three from three passed twice ({passes}). So no order of them is shown on SST-2.",
+        holds=depth.low <= 0 <= depth.high and passes.low <= 0 <= passes.high,
+        seeds=depth.n_seeds,
+        depth=aside(depth.difference, depth.low, depth.high) if depth else None,
+        passes=aside(passes.difference, passes.low, passes.high) if passes else None,
+    )
+
+
 def with_own_recipes(differences: pd.DataFrame | None) -> list[Claim]:
     """The encoders on test texts, each with the recipe that its finals chose; ``differences``: of ``recipe_trials``."""
     if differences is None or differences.empty:

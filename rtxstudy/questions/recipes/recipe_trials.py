@@ -29,6 +29,7 @@ class RecipeTrials:
     best: pd.DataFrame  # means of the finals, as recipe_search.means
     calibration: pd.DataFrame  # where loss and accuracy disagree, as recipe_search.calibration
     differences: pd.DataFrame  # of test accuracy, between each two encoders with the recipe that suits each best
+    usual: pd.DataFrame  # the same, with the recipe before the search
 
 
 def recipe_trials(study: Study) -> RecipeTrials | Absent:
@@ -53,8 +54,13 @@ def recipe_trials(study: Study) -> RecipeTrials | Absent:
         final.of([spec for spec in final.specs if (spec.model, spec.recipe) == (row.arm, search.recipes[row.trial])])
         for row in best[best["chosen"]].itertuples()
     ]
-    differences = comparisons.comparisons(*((b, a) for a, b in itertools.combinations(own, 2)), study="recipe_search")
-    return RecipeTrials(first + final, trials, best, recipe_search.calibration(search.recipes, final), differences)
+    first_recipe = [spec for spec in final.specs if spec.recipe == search.recipes[0]]
+    before = [final.of([spec for spec in first_recipe if spec.model == arm]) for arm in search.arms]
+    differences, usual = (
+        comparisons.comparisons(*((b, a) for a, b in itertools.combinations(arms, 2)), study="recipe_search")
+        for arms in (own, before)
+    )
+    return RecipeTrials(first + final, trials, best, recipe_search.calibration(search.recipes, final), differences, usual)
 
 
 def draw(study: Study, search: RecipeTrials) -> Drawing:
