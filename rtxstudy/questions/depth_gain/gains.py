@@ -102,8 +102,8 @@ def beside_words(
 
     Columns: ``words``, the accuracy of TF-IDF with logistic regression; ``baseline`` and ``baseline_accuracy``, the baseline with
     the best validation accuracy; and for each of ``deep``, ``shallow`` and ``loop`` the differences ``deep_words_gain``,
-    ``deep_words_low``, ``deep_words_high`` to the first and ``deep_baseline_…`` to the second. A baseline's one fit is paired with
-    every seed.
+    ``deep_words_low``, ``deep_words_high`` to the first and ``deep_baseline_…`` to the second. A baseline's one fit is paired
+    with every seed.
     """
     fits = {"words": counting[counting["model"] == NAME].iloc[0], "baseline": best(counting)}
     row = {"words": fits["words"]["accuracy"], "baseline": fits["baseline"]["model"]}
