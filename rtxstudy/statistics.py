@@ -32,6 +32,17 @@ class Interval(NamedTuple):
     n: int
 
 
+class MeanSquares(NamedTuple):
+    """The mean squares of seeds, items and residual of paired differences, each over the number of differences.
+
+    So each is in units of the variance of the mean difference.
+    """
+
+    seeds: float
+    items: float
+    residual: float
+
+
 class Difference(NamedTuple):
     """Accuracy of A minus accuracy of B (0.01 = one percentage point) with its interval and two-sided p-value."""
 
@@ -127,22 +138,48 @@ def standard_error(d: np.ndarray) -> tuple[float, float]:
     The formulas are those of :func:`mean_difference`. Neither number depends on the mean itself.
     """
     seeds, items = d.shape
-    mean = float(d.mean())
-    by_item = d.mean(axis=0)
-    items_square = seeds * float(np.square(by_item - mean).sum()) / (items - 1)  # I
+    squares = mean_squares(d)
+    if seeds > 1 and squares.seeds > squares.residual:
+        spread = squares.seeds + max(squares.items - squares.residual, 0.0)
+        return float(np.sqrt(spread)), (seeds - 1) * (spread / squares.seeds) ** 2
+    spread = squares.items if seeds == 1 else max(squares.items, squares.residual)
+    return float(np.sqrt(spread)), items - 1.0
+
+
+def mean_squares(d: np.ndarray) -> MeanSquares:
+    """The mean squares of the two-way analysis of variance of ``d`` (seeds, items); without seeds and residual for one seed."""
+    seeds, items = d.shape
+    mean, by_item, by_seed = float(d.mean()), d.mean(axis=0), d.mean(axis=1)
+    of_items = seeds * float(np.square(by_item - mean).sum()) / (items - 1)
     if seeds == 1:
-        spread, freedom = items_square, items - 1.0
-    else:
-        by_seed = d.mean(axis=1)
-        seeds_square = items * float(np.square(by_seed - mean).sum()) / (seeds - 1)  # S
-        residual = d - by_seed[:, None] - by_item[None, :] + mean
-        residual_square = float(np.square(residual).sum()) / ((seeds - 1) * (items - 1))  # E
-        if seeds_square > residual_square:
-            spread = seeds_square + max(items_square - residual_square, 0.0)
-            freedom = (seeds - 1) * (spread / seeds_square) ** 2
-        else:
-            spread, freedom = max(items_square, residual_square), items - 1.0
-    return float(np.sqrt(spread / d.size)), freedom
+        return MeanSquares(np.nan, of_items / d.size, np.nan)
+    of_seeds = items * float(np.square(by_seed - mean).sum()) / (seeds - 1)
+    residual = d - by_seed[:, None] - by_item[None, :] + mean
+    of_residual = float(np.square(residual).sum()) / ((seeds - 1) * (items - 1))
+    return MeanSquares(of_seeds / d.size, of_items / d.size, of_residual / d.size)
+
+
+def pooled(differences: np.ndarray, squares: Sequence[MeanSquares], seeds: np.ndarray) -> tuple[float, pd.DataFrame]:
+    """Several mean differences with the noise of their seeds pooled: the common ratio, and columns ``low``, ``high`` and ``p``.
+
+    Three seeds tell little about how far seeds vary: S of :func:`mean_difference` has two degrees of freedom. If S is the same
+    multiple of E in all comparisons, that multiple is estimated from all of them,
+
+        ratio = max(1, Σ (seeds − 1) · S/E / Σ (seeds − 1)),
+
+    and var(D̄) = ratio · E + max(I − E, 0) has Σ (seeds − 1) · (var(D̄) / (ratio · E))² degrees of freedom. That the multiple is
+    common is an assumption.
+
+    differences: (comparisons,); seeds: (comparisons,) how many each has, at least two.
+    """
+    s, i, e = (np.array(part) for part in zip(*squares, strict=True))
+    freedom = float((seeds - 1).sum())
+    ratio = max(1.0, float(((seeds - 1) * s / e).sum()) / freedom)
+    spread = ratio * e + np.maximum(i - e, 0)
+    degrees = freedom * (spread / (ratio * e)) ** 2
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, degrees) * np.sqrt(spread)
+    p = 2 * stats.t.sf(np.abs(differences) / np.sqrt(spread), degrees)
+    return ratio, pd.DataFrame({"low": differences - half, "high": differences + half, "p": p})
 
 
 def smallest_shown(d: np.ndarray, power: float = POWER) -> float:

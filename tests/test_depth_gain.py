@@ -20,14 +20,16 @@ from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.store import Run
 from rtxlib.training.recipe import recipe as named_recipe
 from rtxstudy import Study, naming, profiles, studies
+from rtxstudy.claims import sentences
 from rtxstudy.finished import Runs
-from rtxstudy.questions.depth_gain import depth_claims, depth_tables
+from rtxstudy.questions.depth_gain import depth_claims, depth_tables, pooled_seeds, seeds_claims
 from rtxstudy.questions.depth_gain.depth_figures import depth_gains
 from rtxstudy.questions.depth_gain.gains import beside_words, conversions, kept, own_text_gains
 from rtxstudy.questions.depth_gain.verdicts import counted, judged
 from rtxstudy.questions.pretrained import converted_embeddings
 from rtxstudy.questions.pretrained.converted_embeddings import differences, means
 from rtxstudy.questions.pretrained.similar_texts import Embedder
+from rtxstudy.statistics import mean_difference, mean_squares, pooled
 
 BASE = {"layers": 3, "passes": 2, "start": "lower"}
 
@@ -116,6 +118,34 @@ def test_depth_pays_after_holms_correction_over_the_comparisons_that_take_part()
     idle = pd.DataFrame([gains(learned=False, depth_p=1e-9, data="idle")] * 2)
     table = judged(pd.concat([many[:2], idle], ignore_index=True))
     assert not table["pays"][2:].any() and counted(table)["comparisons"] == 4  # what test texts tell thins no family
+
+
+def test_pooled_noise_of_seeds_keeps_the_level_that_three_seeds_lose() -> None:
+    """Experiments without an effect, fifteen comparisons each. By itself a comparison of three seeds is too often far out."""
+    rng, found = np.random.default_rng(0), {"alone": [], "pooled": []}
+    for _ in range(400):
+        d = [rng.normal(size=(3, 1)) * 0.05 + rng.normal(size=(1, 300)) * 0.3 + rng.normal(size=(3, 300)) for _ in range(15)]
+        means, squares = np.array([one.mean() for one in d]), [mean_squares(one) for one in d]
+        found["pooled"] += pooled(means, squares, np.full(15, 3))[1]["p"].tolist()
+        found["alone"] += [mean_difference(one).p for one in d]
+    far = {way: np.mean(np.array(p) < 0.0025) for way, p in found.items()}
+    assert far["alone"] > 0.004 and 0.001 < far["pooled"] < 0.004, far
+    assert 0.035 < np.mean(np.array(found["pooled"]) < 0.05) < 0.065
+
+
+def test_pooling_changes_the_comparisons_of_minilm_alone_and_says_which() -> None:
+    own = {f"{kind}_square_{of}": 1e-6 for kind in pooled_seeds.KINDS for of in ("seeds", "items", "residual")}
+    rows = [gains(data=f"task {n}", regime=studies.MADE, depth_p=0.2, **own) for n in range(4)]
+    rows[0] |= {"depth_square_seeds": 4e-6, "sharing_gain": -0.002, "sharing_low": -0.03}
+    table = pd.DataFrame([*rows, gains(data="other", depth_p=0.2, **own)])
+    found = pooled_seeds.pool(table)
+    assert found.ratio == pytest.approx(7 / 4) and len(found.rows) == 4 and set(found.rows["before"]) == {"no gain"}
+    assert set(found.rows["verdict"]) == {"replaces"}
+    said = " ".join(sentences(seeds_claims.verdicts(found)))
+    assert "Over the 4 comparisons" in said and "four verdicts change" in said and "Then depth pays on task 0 (MiniLM" in said
+    assert "on four tasks." in seeds_claims.in_short(table).sentence
+    assert list(pooled_seeds.readable(found)["without pooling"]) == ["no gain from depth shown"] * 4
+    assert pooled_seeds.pool(table[3:]) is None and seeds_claims.in_short(table[3:]).holds is None
 
 
 def test_counting_words_is_paired_with_both_encoders_by_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def tasks(table: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(table["data"]))
 
 
-def _with_ways(table: pd.DataFrame) -> list[str]:
+def with_ways(table: pd.DataFrame) -> list[str]:
     """The names of the tasks of some rows, each with its way of training in brackets."""
     return [f"{one.data} ({one.way})" for one in table.itertuples()]
 
@@ -170,7 +170,7 @@ def open_questions(gains: pd.DataFrame) -> list[Claim]:
     below = table[table["verdict"] == "below"]
     return [
         _on("**Open:** whether a loop loses more than a point to the deep encoder on {named}.", unsettled),
-        claim("The loop is shown to be less accurate on {named}.", named=listed(_with_ways(below)) or None),
+        claim("The loop is shown to be less accurate on {named}.", named=listed(with_ways(below)) or None),
         one_seed_less(gains),
     ]
 
@@ -435,7 +435,7 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     return [
         claim(OF_SEVERAL, holds=table["data"].duplicated().any(), n=len(table) or None),
         *(
-            claim(text, named=listed(_with_ways(rows)) or None)
+            claim(text, named=listed(with_ways(rows)) or None)
             for text, rows in groups
         ),
     ]

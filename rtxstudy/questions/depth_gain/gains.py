@@ -22,7 +22,7 @@ from rtx.baselines.counting_words import MAJORITY, NAME, best
 from rtxlib.errors import InputError
 from rtxstudy.comparisons import against_fit, compare, correct, require_same_seeds
 from rtxstudy.finished import Runs
-from rtxstudy.statistics import FEWEST_SEEDS, by_cluster, error_of_share, mean_difference
+from rtxstudy.statistics import FEWEST_SEEDS, by_cluster, error_of_share, mean_difference, mean_squares
 
 ARMS = ("deep", "shallow", "loop")
 
@@ -51,7 +51,8 @@ def depth_gain(
     zero) with ``sharing_low`` and ``sharing_high`` (0.01 = one percentage point, intervals over new seeds and new texts, see
     :func:`rtxstudy.statistics.mean_difference`); ``depth_p``, ``loop_p`` and ``sharing_p``, the p-values of the three;
     ``depth_low_without``, ``loop_low_without`` and ``sharing_low_without``, the lowest start of each interval over all ways to
-    leave one seed out, NaN for fewer than three seeds;
+    leave one seed out, NaN for fewer than three seeds; ``depth_square_seeds``, ``depth_square_items``,
+    ``depth_square_residual`` and so on, the mean squares (:func:`rtxstudy.statistics.mean_squares`);
     ``kept`` with ``kept_low`` and ``kept_high`` (:func:`kept`); ``n_seeds``, ``n_items`` (texts); ``deep_parameters``,
     ``shallow_parameters``, ``loop_parameters``, without the embedding matrix, and ``deep_with_table`` … with it.
 
@@ -71,6 +72,7 @@ def depth_gain(
         gain = mean_difference(d)
         row |= {f"{name}_gain": gain.difference, f"{name}_low": gain.low, f"{name}_high": gain.high, f"{name}_p": gain.p}
         row[f"{name}_low_without"] = lowest_start(d)
+        row |= {f"{name}_square_{of}": square for of, square in mean_squares(d)._asdict().items()}
     return {
         **row,
         "kept": ratio.share,
