@@ -57,6 +57,9 @@ def test_notebook_is_committed_clean_and_defines_nothing(stem: str) -> None:
     for cell in code:
         assert not any(isinstance(node, decides) for node in ast.walk(ast.parse(cell.source))), cell.source
         assert len(cell.source.splitlines()) <= 12 or "parameters" in cell.metadata.get("tags", []), cell.source
+        body = ast.parse(cell.source).body  # a cell shows the value of its last expression alone
+        silent = [node for node in body[:-1] if re.match(r"study\.(say|show|tabulate|write)\(", ast.unparse(node))]
+        assert not silent, cell.source
     opened = [ast.parse(cell.source) for cell in code[1:3]]  # the cells after the parameters
     imports = [node for tree in opened for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     assert 1 <= len(imports) <= 4
