@@ -84,7 +84,10 @@ def main() -> None:
     rooms = arguments.rooms or list(ROOMS)
     if len(rooms) > 1:
         given = ["--rounds", str(arguments.rounds), *["--short"] * arguments.short]
-        sys.exit(max(subprocess.run([sys.executable, "-m", "benchmarks", room, *given]).returncode for room in rooms))
+        codes = {room: subprocess.run([sys.executable, "-m", "benchmarks", room, *given]).returncode for room in rooms}
+        if failed := [f"{room} ({code})" for room, code in codes.items() if code]:
+            sys.exit(f"These rooms did not end well, and their rows are those of before: {', '.join(failed)}.")
+        return
     file = paths.root() / "reports" / FILES[pick_device().type]
     earlier = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
     print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")

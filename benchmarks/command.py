@@ -15,9 +15,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from transformers import BertConfig, BertForSequenceClassification
+
 from benchmarks.measure import Row, Taken, not_measured, row, seconds, take_turns
 from benchmarks.memory import of_commands
 from benchmarks.rows import DATA, rows_of
+from rtx.process import SETTINGS
+from rtxlib.data.tokenization import load_tokenizer
 from rtxlib.errors import InputError
 from rtxstudy.questions.your_texts.candidates import WORDS
 
@@ -26,7 +30,6 @@ FIRST_SCORE_SECONDS, ANSWER_SECONDS, COMPARED = 15.0, 20.0, "sst2-10000"
 TEXT = "a fine film"
 PIPELINE = """
 import sys
-import rtxlib.models
 from transformers import pipeline
 print(pipeline("text-classification", sys.argv[1])(sys.argv[2]))
 """
@@ -86,11 +89,14 @@ def _predict(rtx: str, rounds: int) -> Iterator[Row]:
         trained = call(rtx, "train", "--model", "standard-2x128", "--data", "embedded", "--recipe", "smoke", "--json")
         run = json.loads(trained.splitlines()[-1])["run"]
         peaks: dict[str, list[float]] = {"ours": [], "pipeline": []}
-        words = {"ours": (rtx, "predict", run, TEXT), "pipeline": (sys.executable, "-c", PIPELINE, run, TEXT)}
+        theirs = _bert(Path(run), Path(home) / "bert")
+        words = {"ours": (rtx, "predict", run, TEXT), "pipeline": (sys.executable, "-c", PIPELINE, theirs, TEXT)}
+        untouched = {name: value for name, value in environment.items() if name not in SETTINGS}  # nothing of ours is set there
 
         def way(name: str) -> float:
+            given = environment if name == "ours" else untouched
             with of_commands(peaks[name]):
-                return seconds(lambda: call(*words[name]))
+                return seconds(lambda: subprocess.run(words[name], env=given, capture_output=True, text=True, check=True))
 
         ways = {name: partial(way, name) for name in words}
         for warm in ways.values():
@@ -104,7 +110,19 @@ def _predict(rtx: str, rounds: int) -> Iterator[Row]:
     yield row(name, taken["ours"], limits, "s", 1.0, packages, f"{settings}; the peer is the limit", less_is_better=True)
     limits, how = [GRAPH_SECONDS] * len(graph), f"{settings}, after `rtx export RUN`; the peer is the limit"
     yield row(f"{name}, by the graph beside the run", graph, limits, "s", 1.0, ("onnxruntime",), how, less_is_better=True)
-    yield row(f"{name}, beside pipeline", taken["ours"], taken["pipeline"], "s", 1.0, packages, settings, less_is_better=True)
+    how = f"{settings}; the peer is BERT of the same sizes"
+    yield row(f"{name}, beside pipeline", taken["ours"], taken["pipeline"], "s", 1.0, packages, how, less_is_better=True)
+
+
+def _bert(run: Path, folder: Path) -> str:
+    """A folder with a BERT of the sizes of a run and its tokenizer, which transformers opens without our code."""
+    config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "pad_token_id")
+    given = {name: config[name] for name in sizes}
+    given["intermediate_size"] = given["intermediate_size"] or 4 * config["hidden_size"]
+    BertForSequenceClassification(BertConfig(**given)).save_pretrained(folder)
+    load_tokenizer(run).save_pretrained(folder)
+    return str(folder)
 
 
 def _compare(rtx: str, rounds: int) -> Iterator[Row]:

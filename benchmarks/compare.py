@@ -24,6 +24,7 @@ import argparse
 import datetime
 import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from benchmarks.__main__ import machine
 from benchmarks.classify import TOOLS, write
 from benchmarks.memory import of_commands
 from benchmarks.rows import DATA, Data, require_known, rows_of
+from rtx.process import SETTINGS
 from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.runs import store
@@ -64,7 +66,9 @@ def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> d
         peaks: list[float] = []
         try:
             with of_commands(peaks):
-                done = subprocess.run(command, capture_output=True, text=True, timeout=60 * LATE * max(1.0, minutes))
+                environment = {name: value for name, value in os.environ.items() if tool == "ours" or name not in SETTINGS}
+                limit = 60 * LATE * max(1.0, minutes)
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
             return {"why": f"stopped after {LATE:g} times the minutes"}
     if done.returncode < 0:

@@ -68,6 +68,7 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
     for threads in sorted({1, cores()}):
         for source in SOURCES:
             yield apart(_beside_trainer, source, threads, rounds, short)
+            yield apart(_beside_trainer, source, threads, rounds, short, True)
             if source == MIXED:
                 yield apart(_mixed, threads, rounds, short)
 
@@ -81,23 +82,26 @@ def _some(source: str, threads: int, short: bool) -> tuple[str, Prepared, Tokens
     return where, data, subset(data.splits["train"], recipe("finetune").batch_rows * steps), steps
 
 
-def _beside_trainer(source: str, threads: int, rounds: int, short: bool) -> Row:
+def _beside_trainer(source: str, threads: int, rounds: int, short: bool, grouped: bool = False) -> Row:
+    """grouped: the Trainer takes rows of like length together, as ours does where length does not tell the label."""
     precision, batch = pick_precision("auto", pick_device()), recipe("finetune").batch_rows
     where, data, some, steps = _some(source, threads, short)
     config = BertConfig(vocab_size=len(data.tokenizer), num_labels=len(data.label_names), **_MINILM)
     with Peer(threads) as peer, tempfile.TemporaryDirectory() as folder:
         saved = save_rows(Path(folder), data.tokenizer, data.splits["train"])
-        settings = {"bf16": precision == "bf16", "fp16": precision == "fp16"}
+        settings: dict[str, object] = {"bf16": precision == "bf16", "fp16": precision == "fp16"}
+        settings |= {"train_sampling_strategy": "group_by_length"} if grouped else {}
         theirs = partial(peer, "trainer", config, saved, batch, steps, steps, None, settings)
         rates = take_turns({"ours": partial(_rate, data, some, precision), "peer": theirs}, rounds, peer.pid)
     return row(
-        f"fine-tuning MiniLM, {where}",
+        f"fine-tuning MiniLM, {where}{', beside grouped lengths' * grouped}",
         rates["ours"],
         rates["peer"],
         "rows/s",
-        AIM,
+        None if grouped else AIM,
         ("transformers", "accelerate"),
-        f"our loop and Trainer as it comes (random order, dynamic padding, fused AdamW), {precision}, {batch} rows a "
+        f"our loop and Trainer {'with rows of like length together' if grouped else 'as it comes (random order)'}, dynamic "
+        f"padding, fused AdamW, {precision}, {batch} rows a "
         f"step, at most {LENGTH} tokens, {steps} steps a round (the Trainer's after as many untimed); AdamW's update is "
         f"{_optimiser_share(data, some, precision):.0%} of our step",
     )

@@ -30,20 +30,19 @@ def works() -> dict[str, Callable[[int], Callable[[], object]]]:
     """
     device = pick_device()
 
-    def steps(model: torch.nn.Module, batches: int = 1) -> Callable[[], object]:
-        ids = torch.randint(5, 1000, (ROWS, TOKENS), device=device)
+    def steps(model: torch.nn.Module, rows: int = ROWS) -> Callable[[], object]:
+        ids = torch.randint(5, 1000, (rows, TOKENS), device=device)
         model = model.to(device).train()
 
         def run() -> None:
-            for _ in range(batches):
-                model(ids).logits.sum().backward()
-                model.zero_grad()
+            model(ids).logits.sum().backward()
+            model.zero_grad()
 
         return run
 
     sizes = {"vocab_size": 1000}
     return {
-        "rows": lambda k: steps(build("standard-2x128", **sizes), 4 * k),
+        "rows": lambda k: steps(build("standard-2x128", **sizes), 4 * k * ROWS),
         "iterations R": lambda k: steps(build(f"recurrent-1x{2 * k}x128", residual="damped", **sizes)),
         "layers": lambda k: steps(build(f"standard-{2 * k}x128", **sizes)),
     }
@@ -75,7 +74,7 @@ def time_rows(rounds: int) -> Iterator[tuple[Row, pd.DataFrame]]:
                 versions("torch"),
                 f"slope from 4 to 8 units beside that from 1 to 4; a fixed {fixed:.2f} ms and {slope:.2f} ms a unit (least "
                 f"squares through the least of {3 * rounds} times each), forward and backward, width 128, "
-                f"{ROWS} × {TOKENS} tokens",
+                f"{ROWS} rows (a unit of rows: {4 * ROWS}) of {TOKENS} tokens",
                 ours_mb=peak_mb(),
             ),
             pd.DataFrame({"work": what, "units": TIMES, "ms": least, "fixed_ms": fixed, "slope_ms": slope}),

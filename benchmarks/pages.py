@@ -22,6 +22,7 @@ from rtxstudy.pages import static
 
 SECONDS = 3.0  # of oscillation per round
 FRAMES_PER_SECOND, RECOMPUTE_MS = 60.0, 100.0
+WORD = 2  # row of the embedding matrix of the first source word, after <s> and </s>; encoder and decoder hang on it
 AIM = 0.99  # a browser that draws every frame reports about 59.9
 _LAYER = ("encoder/0/0/attention/query", "encoder/0/0/attention/output", "encoder/0/0/feedforward/inner")
 PLACES = {  # what is in sight -> its selector, and the stages to open
@@ -69,7 +70,8 @@ def opened(browser: Any, folder: Path, state: dict[str, Any], stages: tuple[str,
     for stage in ("encoder/token", *stages):
         page.evaluate("(stage) => { document.querySelector(`[data-id='${stage}']`).open = true }", stage)
         page.wait_for_timeout(100)
-    page.locator("details[data-id='encoder/token'] td").nth(3).click()
+    cell = WORD * state["d_model"] + 3
+    page.locator("details[data-id='encoder/token'] td").nth(cell).click()
     page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(300)
     return page
@@ -93,6 +95,18 @@ def recomputes(browser: Any, folder: Path, rounds: int) -> dict[str, list[float]
     """Milliseconds per recompute, by "computed" and "drawn"."""
     page = opened(browser, folder, LARGE)
     code = static.script("transformer/state.js", "transformer/model.js")
+    changed = page.evaluate(
+        f"""([state, cell]) => {{ {code}
+        const scores = (given) => {{
+          const whole = transformer_state.complete(given);
+          const found = transformer_model.compute(whole, transformer_model.build(whole));
+          return [...found.values.get("encoder/0/0/attention/scores/0").data];
+        }};
+        const [before, after] = [scores(state), scores({{ ...state, edits: {{ [cell]: 2.5 }} }})];
+        return before.some((value, i) => value !== after[i]); }}""",
+        [LARGE, f"weights/table[{WORD},3]"],
+    )
+    assert changed, "the cell that is edited changes no score of the encoder"
     computed = page.evaluate(
         f"""([state, rounds]) => {{ {code}
         const whole = transformer_state.complete(state), model = transformer_model.build(whole);

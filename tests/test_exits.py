@@ -32,6 +32,10 @@ def batches() -> list[dict[str, torch.Tensor | None]]:
 def test_every_pass_decoded_is_the_model_run_at_that_depth(batches: list) -> None:
     model = small("recurrent-2x3x64", coda_layers=1)
     decoded = exits.decode_passes(model, batches)
+    grads = []
+    model.register_forward_hook(lambda *_: grads.append(torch.is_grad_enabled()))
+    labels, _ = exits.outcome(model, batches, exits.arguments("fixed", 2))
+    assert labels.tolist() == decoded.logits[:, 1].argmax(-1).tolist() and grads == [False, False]
     for t in (1, 2, 3):
         alone = torch.cat([logits(model, batch, recurrent_depth=t) for batch in batches])
         assert_near(decoded.logits[:, t - 1], alone)

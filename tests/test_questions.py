@@ -19,7 +19,7 @@ from rtxstudy.questions.audit import audit_claims
 from rtxstudy.questions.depth_gain import depth_claims
 from rtxstudy.questions.forms import form_claims
 from rtxstudy.questions.sizes import size_claims
-from rtxstudy.questions.summary import cost_claims, glance, limit_claims
+from rtxstudy.questions.summary import cost_claims, glance, limit_claims, summary_figures
 from rtxstudy.readme import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -204,3 +204,14 @@ def test_an_accuracy_of_one_seed_has_no_spread() -> None:
 def test_settings_that_make_two_data_sets_alike_are_refused() -> None:
     with pytest.raises(InputError, match="two data sets of the profile 'demo' have one name, embedded at 64 tokens"):
         profiles.load("demo", max_length=64)
+
+
+def test_every_mark_of_the_forest_stands_in_its_frame() -> None:
+    """A bar may be cut at the frame. A mark that is cut would leave a large difference out."""
+    pairs = [("a − b", -0.313, -0.53, -0.09), ("c − d", 0.01, -0.01, 0.03), ("e − f", 0.12, 0.1, 0.14)]
+    table = pd.DataFrame(pairs, columns=["comparison", "difference", "low", "high"]).assign(data="sst2", verdict="open")
+    figure = summary_figures.forest(table, "A title", "sst2", 0.01)
+    for ax in figure.axes:
+        left, right = ax.get_xlim()
+        marks = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+        assert marks and all(left < mark < right for mark in marks)

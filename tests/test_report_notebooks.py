@@ -20,8 +20,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from rtxlib import atomic
 from rtxlib.errors import InputError
-from rtxstudy import provenance
+from rtxstudy import folders, provenance
+from rtxstudy.commands import report as report_command
 from rtxstudy.report import execution, notebooks
+from rtxstudy.report.outcomes import Outcome, save_outcomes
 from rtxstudy.report.progress import Progress, Watch
 
 PARAMETERS = """\
@@ -511,3 +513,18 @@ def test_provenance_names_the_commit_of_this_checkout_only(tmp_path: Path) -> No
     (tmp_path / "rtxlib").mkdir()
     (tmp_path / "rtxlib" / "new.py").write_text("")
     assert provenance._commit(tmp_path)["dirty"] is True
+
+
+def test_a_later_call_still_says_what_an_earlier_one_left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page shows all notebooks that were ever run, so its banner is about all of them, too."""
+    monkeypatch.setenv("RTX_HOME", str(tmp_path))
+    out = folders.reports_dir("smoke")
+    (out / "notebooks").mkdir(parents=True)
+    book = new_notebook(cells=[new_markdown_cell("# The baseline")], metadata={"rtx": {"completed": True}})
+    nbformat.write(book, out / "notebooks" / "02_baseline.ipynb")
+    done = Outcome("02_baseline", "done", 1.0, None, out / "notebooks" / "02_baseline.ipynb")
+    save_outcomes([done, Outcome("99_report", "skipped", 0.0, "03_recurrent failed")], out)
+    monkeypatch.setattr(notebooks, "run", lambda *_, **__: [done])
+    report_command._run_notebooks(["02"], "smoke", (), True, "local")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "This report is not complete." in page and "skipped: 03_recurrent failed" in page

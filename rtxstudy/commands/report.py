@@ -53,9 +53,10 @@ def _run_notebooks(
     from rtxstudy.report import html
 
     names.know(published.names(folders.results_dir(profile)))
-    executed = [outcome.path for outcome in notebooks.read_outcomes(out) if outcome.path]
+    every = notebooks.read_outcomes(out)  # of earlier calls, too: what failed then is still not in the page
+    executed = [outcome.path for outcome in every if outcome.path]
     if executed:
-        page = html.build(executed, out / "report.html", TITLE, outcomes)
+        page = html.build(executed, out / "report.html", TITLE, every)
         places = {"report": page, "figures": folders.figures_dir(profile), "results": folders.results_dir(profile)}
         click.echo("\n".join(f"{what:8} {visible(str(path))}" for what, path in places.items()))
     failed = [outcome for outcome in outcomes if outcome.status != "done"]

@@ -85,7 +85,7 @@ function attention(path, part, rows, cols, config, past) {
     {
       id: `${path}/query`,
       title: `${kind}: query, key and value`,
-      formula: "Q_{h} = X W^Q_{h}, \\quad K_{h} = X W^K_{h}, \\quad V_{h} = X W^V_{h}",
+      formula: "Q_{h} = X W^Q_{h} + b^Q_{h}, \\quad K_{h} = X W^K_{h} + b^K_{h}, \\quad V_{h} = X W^V_{h} + b^V_{h}",
       says: cross
         ? "Each token of the target has a query. Keys and values come from the encoder’s last state."
         : "Each token has a query, to ask; a key, to be found; and a value, to give.",
@@ -111,13 +111,14 @@ function attention(path, part, rows, cols, config, past) {
     {
       id: `${path}/weights`,
       title: "Scores and weights",
-      formula: past
+      formula: hidden
         ? "A_{h} = softmax(Q_{h} K^T_{h} / \\sqrt{d_{k}} + M)"
         : "A_{h} = softmax(Q_{h} K^T_{h} / \\sqrt{d_{k}})",
       says: past
         ? "The score says how well a query fits a key. A score of −∞ hides later tokens. Softmax turns each row into " +
           "shares of one."
-        : "The score says how well a query fits a key. Softmax turns each row into shares of one.",
+        : "The score says how well a query fits a key. Softmax turns each row into shares of one." +
+          (hidden ? " M is a price for the distance of the two tokens." : ""),
       heads: true,
       links: { weights: (head) => `${path}/weights/${head}`, from: rows, to: cols },
       shown: [

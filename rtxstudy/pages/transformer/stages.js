@@ -111,7 +111,7 @@ function reading(side, config, training) {
     stages.push({
       id: `${side}/angles`,
       title: "Where each word stands",
-      formula: "α_{m,i} = m · θ_{i}, \\quad θ_{i} = 10000^{−2i/d_{k}}",
+      formula: `α_{m,i} = m · θ_{i}, \\quad θ_{i} = ${config.rope_theta}^{−2i/d_{k}}`,
       says:
         "Nothing is added here. Each attention turns the pairs of queries and keys by these angles, so that their " +
         "products depend on the distance.",
@@ -186,7 +186,7 @@ function loop(config) {
         {
           id: "loop/labels",
           title: "The label after each pass",
-          formula: "p_{r} = softmax(h_{r} W + b)",
+          formula: config.final_norm ? "p_{r} = softmax(norm(h_{r}) W + b)" : "p_{r} = softmax(h_{r} W + b)",
           says: "Each state is read out as the last one is, so the answer can be watched while it settles.",
           shown: [{ name: "passes", title: "p after each pass", rows: "passes", cols: "labels" }],
         },

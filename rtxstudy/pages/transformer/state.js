@@ -106,8 +106,11 @@ export function complete(given) {
   state.training = given.training === true;
   state.heads = largestFitting(state);
   const most = Math.min(MOST_TOKENS, packedOf(state)?.config.max_position_embeddings ?? MOST_TOKENS);
-  const fitting = (list, limit) => list.map(shorten).filter((token) => token.trim()).slice(0, limit);
-  const reads = packedOf(state) && !translates(state); // a sentence, as one text
+  const reads = packedOf(state) && !translates(state); // a sentence, as one text, which keeps its end as in training
+  const fitting = (list, limit) => {
+    const kept = list.map(shorten).filter((token) => token.trim());
+    return reads && kept.length > limit ? [...kept.slice(0, limit - 1), kept.at(-1)] : kept.slice(0, limit);
+  };
   const typed = typeof given.tokens === "string" ? given.tokens : given.typed;
   const spoken = typeof typed === "string" && (reads || typed.trim()) ? fitting(sentenceTokens(typed, state), most) : [];
   const tokens = Array.isArray(given.tokens) ? fitting(given.tokens, most) : spoken;

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import torch
 
 from rtx.latency import latency
 from rtxlib.data.batching import collate
@@ -18,6 +19,7 @@ from rtxlib.runs.train import model_config
 from rtxlib.training.device import device_name, pick_device, pick_precision, training_threads
 from rtxstudy import checkpoints
 from rtxstudy.profiles import Profile
+from rtxstudy.provenance import processor
 from rtxstudy.studies import specs_of
 from rtxstudy.tables import TIMES
 
@@ -40,10 +42,16 @@ def of_study(study: Study) -> pd.DataFrame:
         "summary",
         "side_by_side",
         lambda: times({name: (spec, study.data(spec.data)) for name, spec in named.items()}, study.profile.timing_rounds),
-        key=", ".join([*named, study.data(study.profile.data).fingerprint, f"{pick_device()}"]) if named else None,
+        key=", ".join([*named, study.data(study.profile.data).fingerprint, *_here()]) if named else None,
         optional=True,
     )
     return table.reindex(columns=["model", *TIMES]) if table.empty else table
+
+
+def _here() -> list[str]:
+    """What decides how long a text takes here: times of another machine or version are measured anew."""
+    device = pick_device()
+    return [f"{device}", processor(), pick_precision("auto", device), torch.__version__]
 
 
 def with_times(study: Study, means: pd.DataFrame) -> pd.DataFrame:

@@ -93,12 +93,12 @@ def calibrate(scores: np.ndarray, predictions: np.ndarray, tolerance: float) -> 
     return float(lowest)
 
 
-@torch.inference_mode()
 def arguments(criterion: str, setting: float) -> dict[str, Any]:
     """The model's keyword arguments for one way to run it. setting: the number of passes if "fixed", else the threshold."""
     return {"recurrent_depth": int(setting)} if criterion == "fixed" else {"early_exit": EarlyExit(criterion, setting)}
 
 
+@torch.inference_mode()
 def outcome(
     model: EncoderForSequenceClassification, batches: Sequence[Batch], way: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:

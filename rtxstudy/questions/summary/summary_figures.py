@@ -20,7 +20,7 @@ from rtxstudy.numbers import megabytes
 PALE = "#b9b9b9"
 _CLEAR = "#0072b2"
 LARGEST = 15.0  # radius of the largest bubble, points
-NEAR, FAR = 0.035, 0.16  # ends of the two panels of the forest, where no interval is wider
+NEAR, FAR = 0.035, 0.16  # ends of the two panels of the forest, where no difference is larger
 
 
 @styled
@@ -82,7 +82,11 @@ def forest(table: pd.DataFrame, title: str, data: str, margin: float) -> Figure:
     ends = table[["difference", "low", "high"]].abs().max(axis=1)
     order = table.assign(other=table["data"] != data).sort_values(["other", "comparison"], kind="stable")
     parts = [order[ends[order.index] <= NEAR], order[ends[order.index] > NEAR]]
-    panels = [(part, reach) for part, reach in zip(parts, (NEAR, FAR), strict=True) if len(part)]
+    panels = [
+        (part, max(least, 1.08 * float(part["difference"].abs().max())))  # bars may be cut at the frame, and marks may not
+        for part, least in zip(parts, (NEAR, FAR), strict=True)
+        if len(part)
+    ]
     figure, axes = canvas(
         title,
         f"First minus second, in points of accuracy; on {data} unless other data are named. Bars: 95\xa0% intervals over new "

@@ -143,7 +143,7 @@ for (const image of document.querySelectorAll("figure img")) {
   const made = button("", () => {
     const copy = image.cloneNode();
     copy.removeAttribute("width");
-    large.replaceChildren(copy);
+    large.replaceChildren(button("Close", () => large.close()), copy);
     large.showModal();
   });
   made.className = "enlarge";
