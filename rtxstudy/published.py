@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -125,6 +126,28 @@ def untrue(results: Path) -> str:
     claims = read(results, "claims")
     wrong = [] if claims is None else claims.loc[~claims["holds"].astype(bool)].itertuples()
     return "\n".join(f"- {one.sentence.removeprefix('- ')} ({one.question.replace('_', ' ')})" for one in wrong)
+
+
+def written(given: Mapping[str, Any]) -> str:
+    """Parameters as the table ``settings`` holds them."""
+    return json.dumps(given, sort_keys=True, default=str)
+
+
+def mixed(results: Path, given: Mapping[str, Any]) -> str:
+    """Which notebooks left tables that were made with other parameters than ``given``, in Markdown; empty where none did."""
+    settings = read(results, "settings")
+    others = [] if settings is None else settings[settings["parameters"] != written(given)].to_dict("records")
+    if not (others := [one for one in others if one["study"] != "notebook 99"]):
+        return ""
+
+    def said(parameters: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "the profile's own"
+
+    named = "; ".join(f"{one['study']}: {said(json.loads(one['parameters']))}" for one in others)
+    return (
+        f"**These tables were made with different parameters** ({named}; this notebook: {said(given)}). `rtx report` with one "
+        "set of parameters makes them alike."
+    )
 
 
 def runs(results: Path) -> list[Run]:

@@ -58,6 +58,7 @@ class Study:
     results: Path  # the published tables of this profile
     figures: Path
     redraws: bool
+    given: dict[str, Any] = field(default_factory=dict)  # the parameters that are not the profile's own
     started: float = field(default_factory=time.time)  # seconds since 1970
     _prepared: dict[DataSpec, Prepared] = field(default_factory=dict)
     _sources: dict[str, dict[str, Any]] = field(default_factory=dict)  # data label → row, of the data asked for so far
@@ -86,7 +87,8 @@ class Study:
         settings = {"profile": profile} | parameters
         results = folders.results_dir(profile)
         names.know(published.names(results))
-        return cls(sizes, settings, results, folders.figures_dir(profile), redraws)
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return cls(sizes, settings, results, folders.figures_dir(profile), redraws, given)
 
     # ------------------------------------------------------------------------------------------------------------ data
 
@@ -392,8 +394,10 @@ class Study:
             for one in dict.fromkeys(claims)
             if one.holds is not None
         ]
-        if records:
-            published.publish(f"notebook {self._number}", [], self.results, claims=pd.DataFrame(records))
+        tables = {"claims": pd.DataFrame(records)} if records else {}
+        if self._number:
+            settings = pd.DataFrame([{"parameters": published.written(self.given)}])
+            published.publish(f"notebook {self._number}", [], self.results, settings=settings, **tables)
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)

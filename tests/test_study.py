@@ -110,3 +110,18 @@ def test_runs_are_a_sequence(study: Study) -> None:
     publish(study, made(study, "baseline"))
     runs = study.run("baseline")
     assert isinstance(runs[:1], Runs) and runs[0].metrics["seed"] == 0 and len(runs[:0]) == 0
+
+
+def test_tables_of_other_parameters_are_named(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook that was run with parameters leaves its tables beside those of the others."""
+    for number, parameters in (("02", {}), ("03", {"seeds": 1})):
+        of_notebook = Study.open("smoke", **parameters)
+        of_notebook._number = number
+        of_notebook.close()
+    said = published.mixed(study.results, study.given)
+    assert "notebook 03: seeds = 1" in said and "notebook 02" not in said and "this notebook: the profile's own" in said
+    assert "notebook 02: the profile's own" in published.mixed(study.results, {"seeds": 1})
+    again = Study.open("smoke")
+    again._number = "03"
+    again.close()
+    assert published.mixed(study.results, study.given) == ""
