@@ -34,7 +34,7 @@ def in_short(gains: pd.DataFrame) -> Claim:
     found = pool(gains)
     rows = None if found is None else found.rows[found.rows["verdict"] == "replaces"]
     return claim(
-        "If the noise of seeds is pooled over the comparisons, a loop replaces depth on {n:word} tasks.",
+        "With the noise of seeds pooled over comparisons, a loop replaces depth on {n:word} tasks.",
         holds=rows is not None and len(rows) > 0,
         n=None if rows is None else len(tasks(rows)),
     )
