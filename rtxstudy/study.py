@@ -87,7 +87,7 @@ class Study:
         settings = {"profile": profile} | parameters
         results = folders.results_dir(profile)
         names.know(published.names(results))
-        given = {name: value for name, value in parameters.items() if value is not None}
+        given = {name: value for name, value in parameters.items() if value is not None and value != {}}
         return cls(sizes, settings, results, folders.figures_dir(profile), redraws, given)
 
     # ------------------------------------------------------------------------------------------------------------ data

@@ -114,7 +114,7 @@ def test_runs_are_a_sequence(study: Study) -> None:
 
 def test_tables_of_other_parameters_are_named(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """A notebook that was run with parameters leaves its tables beside those of the others."""
-    for number, parameters in (("02", {}), ("03", {"seeds": 1})):
+    for number, parameters in (("02", {"variant": {}, "rows": None}), ("03", {"seeds": 1})):
         of_notebook = Study.open("smoke", **parameters)
         of_notebook._number = number
         of_notebook.close()
