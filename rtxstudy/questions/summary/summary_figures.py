@@ -121,7 +121,7 @@ def _comparisons(ax: Axes, table: pd.DataFrame, reach: float, data: str, margin:
     ax.set_xlim(-reach, reach)
     ax.tick_params(axis="both", length=0)
     ax.spines["left"].set_visible(False)
-    ax.locator_params(axis="x", nbins=7)
+    ax.locator_params(axis="x", nbins=5)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: signed(value, "0").removesuffix(".0")))
     ax.grid(axis="x", color=FAINT)
 
