@@ -19,8 +19,8 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from benchmarks.measure import Row, Taken, not_measured, row, seconds, take_turns
 from benchmarks.memory import of_commands
+from benchmarks.peers import untouched
 from benchmarks.rows import DATA, rows_of
-from rtx.process import SETTINGS
 from rtxlib.data.tokenization import load_tokenizer
 from rtxlib.errors import InputError
 from rtxstudy.questions.your_texts.candidates import WORDS
@@ -91,10 +91,9 @@ def _predict(rtx: str, rounds: int) -> Iterator[Row]:
         peaks: dict[str, list[float]] = {"ours": [], "pipeline": []}
         theirs = _bert(Path(run), Path(home) / "bert")
         words = {"ours": (rtx, "predict", run, TEXT), "pipeline": (sys.executable, "-c", PIPELINE, theirs, TEXT)}
-        untouched = {name: value for name, value in environment.items() if name not in SETTINGS}  # nothing of ours is set there
 
         def way(name: str) -> float:
-            given = environment if name == "ours" else untouched
+            given = environment if name == "ours" else untouched()
             with of_commands(peaks[name]):
                 return seconds(lambda: subprocess.run(words[name], env=given, capture_output=True, text=True, check=True))
 

@@ -24,7 +24,6 @@ import argparse
 import datetime
 import itertools
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -35,8 +34,8 @@ from typing import Any
 from benchmarks.__main__ import machine
 from benchmarks.classify import TOOLS, write
 from benchmarks.memory import of_commands
+from benchmarks.peers import untouched
 from benchmarks.rows import DATA, Data, require_known, rows_of
-from rtx.process import SETTINGS
 from rtxlib import paths
 from rtxlib.errors import InputError
 from rtxlib.runs import store
@@ -66,7 +65,7 @@ def measured(python: str, tool: str, data: Data, draw: int, minutes: float) -> d
         peaks: list[float] = []
         try:
             with of_commands(peaks):
-                environment = {name: value for name, value in os.environ.items() if tool == "ours" or name not in SETTINGS}
+                environment = None if tool == "ours" else untouched()
                 limit = 60 * LATE * max(1.0, minutes)
                 done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:

@@ -266,6 +266,13 @@ def _serve() -> None:
 # ---------------------------------------- in ours
 
 
+def untouched() -> dict[str, str]:
+    """The environment of a peer: ours without our settings."""
+    from rtx.process import SETTINGS  # not in the peer's process
+
+    return {name: value for name, value in os.environ.items() if name not in SETTINGS}
+
+
 class Peer:
     """A process for peers, called as ``peer("plain_loop", …)``. A context manager; leaving it ends the process.
 
@@ -276,9 +283,7 @@ class Peer:
         self.threads = threads
 
     def __enter__(self) -> Self:
-        from rtx.process import SETTINGS
-
-        unset = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        unset = untouched()
         # One GPU, as ours has: the Trainer would split each batch over several.
         unset["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         unset |= {} if self.threads is None else {"OMP_NUM_THREADS": str(self.threads)}

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from rtx import archive
 from rtx.classifiers.words import WORD
-from rtxlib.data.rows import Text, sides
+from rtxlib.data.rows import Text, sides, spread
 from rtxlib.runs import seen
 from rtxlib.runs.store import Run
 
@@ -57,7 +57,7 @@ def _earlier(training: Sequence[Text], texts: Sequence[Text], p: np.ndarray) -> 
     """What later texts are compared with: the known words, and the numbers of some texts that were not trained on."""
     counts = Counter(word for text in training for word in _words(text))
     known = np.unique(_hashes([word for word, _ in counts.most_common(MOST_WORDS)]))
-    some = np.linspace(0, len(texts) - 1, min(MOST_TEXTS, len(texts))).astype(int)  # a file may be in the order of its labels
+    some = spread(len(texts), MOST_TEXTS)
     return {"known": known, **_numbers([texts[row] for row in some], p[some], known)}
 
 

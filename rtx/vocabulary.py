@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable
 
 import torch
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
+from rtxlib.data.tokenization import add_ends
 from rtxlib.errors import InputError
 from rtxlib.models.encoder import Encoder, without_weights
 
@@ -46,12 +47,7 @@ def with_vocabulary_of(
         token["id"] = vocabulary[token["content"]]
     described["post_processor"] = None  # it names ids; every encoder here takes [CLS] text [SEP]
     backend = Tokenizer.from_str(json.dumps(described))
-    cls, sep = tokenizer.cls_token, tokenizer.sep_token
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{cls} $A {sep}",
-        pair=f"{cls} $A {sep} $B:1 {sep}:1",
-        special_tokens=[(token, vocabulary[token]) for token in (cls, sep)],
-    )
+    add_ends(backend, tokenizer.cls_token, tokenizer.sep_token)
     config = copy.deepcopy(encoder.config)
     settings = {name: getattr(tokenizer, name) for name in ("model_max_length", "model_input_names")}
     smaller = PreTrainedTokenizerFast(

@@ -41,10 +41,10 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path, new: bool = False) -> Iterator[Path]:
     """An empty temporary folder, which takes the name ``path`` when the block ends without an error.
 
-    Missing parent folders are made. A folder that has the name already is then removed; with ``new`` it stays, and InputError
-    is raised, because somebody made it meanwhile. An error leaves the old folder as it
-    was, and nothing of the new one. Two folders cannot be exchanged at once, so a kill may come when the old one is set aside and
-    the new one is not yet in its place; the next call brings the old one back.
+    Missing parent folders are made. A folder that has the name already is then removed; with ``new`` it stays, and InputError is
+    raised, because somebody made it meanwhile. An error leaves the old folder as it was, and nothing of the new one. Two
+    folders cannot be exchanged at once, so a kill may come when the old one is set aside and the new one is not yet in its place;
+    the next call brings the old one back.
     """
     temporary, old = _beside(path), path.with_name(f".{path.name[:40]}.{_short(path.name)}.old")
     if old.exists() and not path.exists():

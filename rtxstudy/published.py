@@ -136,14 +136,16 @@ def written(given: Mapping[str, Any]) -> str:
 def mixed(results: Path, given: Mapping[str, Any]) -> str:
     """Which notebooks left tables that were made with other parameters than ``given``, in Markdown; empty where none did."""
     settings = read(results, "settings")
-    others = [] if settings is None else settings[settings["parameters"] != written(given)].to_dict("records")
-    if not (others := [one for one in others if one["study"] != "notebook 99"]):
+    if settings is None:
+        return ""
+    others = settings[(settings["parameters"] != written(given)) & (settings["study"] != "notebook 99")]
+    if others.empty:
         return ""
 
     def said(parameters: Mapping[str, Any]) -> str:
         return ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "the profile's own"
 
-    named = "; ".join(f"{one['study']}: {said(json.loads(one['parameters']))}" for one in others)
+    named = "; ".join(f"{one['study']}: {said(json.loads(one['parameters']))}" for one in others.to_dict("records"))
     return (
         f"**These tables were made with different parameters** ({named}; this notebook: {said(given)}). `rtx report` with one "
         "set of parameters makes them alike."

@@ -396,8 +396,9 @@ class Study:
         ]
         tables = {"claims": pd.DataFrame(records)} if records else {}
         if self._number:
-            settings = pd.DataFrame([{"parameters": published.written(self.given)}])
-            published.publish(f"notebook {self._number}", [], self.results, settings=settings, **tables)
+            tables["settings"] = pd.DataFrame([{"parameters": published.written(self.given)}])
+        if tables:
+            published.publish(f"notebook {self._number}", [], self.results, **tables)
         names = ("source", "revision", "tokenizer", "fingerprint")
         data = {label: {name: row[name] for name in names if row.get(name)} for label, row in self._sources.items()}
         return provenance.block(self.parameters, data or None, self.started, sorted(self._seeds) or None)

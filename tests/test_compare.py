@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from filelock import FileLock
 from in_process import rtx
 from near import assert_near
 from safetensors.numpy import load_file
@@ -1204,7 +1203,7 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert f"Take <strong>{WORDS}</strong>" in page and "<script>alert" not in page and "<i>good</i>" not in page
     assert "Traceback" not in page and "not complete" not in page
-    with FileLock(tmp_path / "out" / "kept" / ".lock"):
+    with store.lock(tmp_path / "out" / "kept", "compare"):
         second = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert second.returncode == 2 and "Another `rtx compare` is at work in" in second.stderr.splitlines()[-1]
     assert json.loads((tmp_path / "out" / "answer.json").read_text("utf-8"))["take"] == WORDS  # nothing is lost

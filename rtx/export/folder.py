@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 from rtx.export import bert, beside, check, quantize, standalone
 from rtx.export.card import card
-from rtx.export.held_out import HeldOut, spread
+from rtx.export.held_out import HeldOut
 from rtx.export.onnx_model import OUTPUT, any_depth, to_onnx
 from rtx.export.opened import CARD, MODEL, RECORD, SCRIPT, TOKENIZER
 from rtxlib import checksums
@@ -24,7 +24,8 @@ from rtxlib.atomic import replacing_folder
 from rtxlib.data import clean
 from rtxlib.data.batching import collate
 from rtxlib.data.datasets import from_record
-from rtxlib.data.tokenization import LONGEST_TEXT, pretrained_tokenizer
+from rtxlib.data.rows import spread
+from rtxlib.data.tokenization import LONGEST_TEXT, add_ends, pretrained_tokenizer
 from rtxlib.errors import InputError
 from rtxlib.models import pretrained
 from rtxlib.models.config import ModelConfig
@@ -163,12 +164,7 @@ def _tokenizer(source: Source) -> Tokenizer:
     """The tokenizer with its own cutting, padding, [CLS] and [SEP], so that the script needs to know none of them."""
     theirs = source.tokenizer
     tokenizer = Tokenizer.from_str(theirs.backend_tokenizer.to_str())
-    cls, sep = theirs.cls_token, theirs.sep_token
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{cls} $A {sep}",
-        pair=f"{cls} $A {sep} $B:1 {sep}:1",
-        special_tokens=[(cls, theirs.cls_token_id), (sep, theirs.sep_token_id)],
-    )
+    add_ends(tokenizer, theirs.cls_token, theirs.sep_token)
     tokenizer.enable_truncation(source.max_length)
     tokenizer.enable_padding(pad_id=theirs.pad_token_id, pad_token=theirs.pad_token)
     return tokenizer

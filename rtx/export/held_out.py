@@ -15,7 +15,7 @@ from rtxlib import paths
 from rtxlib.data import clean, synthetic
 from rtxlib.data.datasets import from_record
 from rtxlib.data.prepare import prepare
-from rtxlib.data.rows import PAIR, Text, cut, sides, texts_of
+from rtxlib.data.rows import PAIR, Text, cut, sides, spread, texts_of
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import LONGEST_TEXT
 from rtxlib.errors import InputError, counted, fact
@@ -64,11 +64,6 @@ def of_data(spec: DataSpec, fingerprint: str | None = None) -> HeldOut:
         chosen = spread(len(test), MOST)
         test, labels, what = [test[row] for row in chosen], labels[chosen], f"of the {len(test):,} in {what}"
     return HeldOut(data.texts("validation"), test, labels, what)
-
-
-def spread(count: int, most: int) -> np.ndarray:
-    """The numbers of at most ``most`` of ``count`` texts, evenly spread, because a file may be sorted by its labels."""
-    return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
 def of_run(run: Run) -> HeldOut:

@@ -78,6 +78,11 @@ def cut(text: Text, most: int | None) -> Text:
     return text[:most] if isinstance(text, str) else (text[0][:most], text[1][:most])
 
 
+def spread(count: int, most: int) -> np.ndarray:
+    """The numbers of at most ``most`` of ``count`` rows, evenly spread, because a file may be sorted by its labels."""
+    return np.linspace(0, count - 1, min(count, most)).astype(int)
+
+
 def one_side(texts: Sequence[Text], side: int) -> Sequence[str]:
     """The texts, or the first (0) or second (1) text of each pair."""
     return texts if isinstance(texts[0], str) else [pair[side] for pair in texts]

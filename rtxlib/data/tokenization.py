@@ -184,12 +184,15 @@ def train(texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreT
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.model = models.WordPiece(vocab=tokenizer.get_vocab(), unk_token=UNK)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}",
-        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
-        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)],
-    )
+    add_ends(tokenizer, CLS, SEP)
     return wrap(tokenizer)
+
+
+def add_ends(tokenizer: Tokenizer, cls: str, sep: str) -> None:
+    """Let a tokenizer write [CLS] text [SEP], and of a pair [CLS] first [SEP] second [SEP], the second with type 1."""
+    ids = [(token, tokenizer.token_to_id(token)) for token in (cls, sep)]
+    single, pair = f"{cls} $A {sep}", f"{cls} $A {sep} $B:1 {sep}:1"
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids)
 
 
 def _long_word(text: str, normalizer: normalizers.Normalizer) -> bool:

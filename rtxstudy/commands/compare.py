@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,8 @@ from rtxlib.errors import FULL, InputError, visible
 from rtxstudy.commands import need_notebooks
 
 if TYPE_CHECKING:
+    from filelock import AcquireReturnProxy, FileLock
+
     from rtxstudy.questions.your_texts.answer import Answer
     from rtxstudy.report.outcomes import Outcome
 
@@ -93,7 +93,7 @@ def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
     # Opened here, too, so that whatever is wrong with the file is one sentence, before a kernel starts.
     for sentence in Comparison.open(Options(**parameters)).texts.said:
         click.echo(visible(sentence), err=True)
-    with _alone(folder / KEPT):
+    with _held(folder / KEPT):
         (folder / ANSWER).unlink(missing_ok=True)
         outcome = _run(source, parameters, folder)
         from rtxstudy.report import html
@@ -106,23 +106,18 @@ def compare(file: str, out: str | None, as_json: bool, **options: Any) -> None:
     click.echo(json_line(answer) if as_json else _summary(Answer(**answer)))
 
 
-@contextlib.contextmanager
-def _alone(kept: Path) -> Iterator[None]:
-    """Hold the folder of a comparison. Raises InputError when another comparison holds it."""
-    from filelock import FileLock, Timeout
+def _held(kept: Path) -> AcquireReturnProxy[FileLock]:
+    """The lock of a comparison's folder, taken. Raises InputError when another comparison holds it."""
+    from filelock import Timeout
 
-    kept.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(kept / ".lock")
+    from rtxlib.runs import store
+
     try:
-        lock.acquire(timeout=0)
+        return store.lock(kept, "compare").acquire(timeout=0)
     except Timeout:
         raise InputError(
             f"Another `rtx compare` is at work in {kept.parent}; wait for its end, or name another folder with --out."
         ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _ended_early(outcome: Outcome, page: Path) -> InputError:

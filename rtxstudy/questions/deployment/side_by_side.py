@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import torch
 
 from rtx.latency import latency
 from rtxlib.data.batching import collate
 from rtxlib.data.prepare import Prepared
+from rtxlib.data.rows import spread
 from rtxlib.models.heads import EncoderForSequenceClassification
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxlib.runs.train import model_config
@@ -87,7 +87,7 @@ def times(runs: Mapping[str, tuple[RunSpec, Prepared]], rounds: int) -> pd.DataF
     ready = {}
     for name, (spec, data) in runs.items():
         test, pad = data.splits["test"], data.tokenizer.pad_token_id
-        rows = np.linspace(0, len(test) - 1, min(TEXTS, len(test))).astype(int)
+        rows = spread(len(test), TEXTS)
         model = EncoderForSequenceClassification(model_config(spec, data))
         ready[name] = model, [collate(test, rows[i : i + 1], pad) for i in range(len(rows))], [collate(test, rows, pad)]
     with training_threads(THREADS):

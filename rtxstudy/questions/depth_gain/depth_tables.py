@@ -136,7 +136,7 @@ def readable(gains: pd.DataFrame) -> pd.DataFrame:
                 "loop − deep (points)": with_ends(one["sharing_gain"], one["sharing_low"], one["sharing_high"]),
                 "verdict": VERDICTS[one["verdict"]],
                 "kept": kept(one),
-                "Holm's p": _p(one["depth_holm"]),
+                "Holm's p": p_value(one["depth_holm"]),
                 "loop gain (points)": with_ends(one["loop_gain"], one["loop_low"], one["loop_high"]),
                 "above −1 with each seed left out": _without(one["sharing_low_without"]),
                 "chosen": one.get("selected") or "–",
@@ -147,7 +147,7 @@ def readable(gains: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _p(p: float) -> str:
+def p_value(p: float) -> str:
     if pd.isna(p):
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.2g}"

@@ -10,6 +10,7 @@ import pandas as pd
 from rtxstudy.absent import Absent
 from rtxstudy.numbers import with_ends
 from rtxstudy.questions.depth_gain.depth_claims import shown, way
+from rtxstudy.questions.depth_gain.depth_tables import p_value
 from rtxstudy.questions.depth_gain.verdicts import VERDICTS
 from rtxstudy.statistics import FEWEST_SEEDS, MeanSquares, pooled
 
@@ -65,7 +66,7 @@ def readable(found: Pooled) -> pd.DataFrame:
                 "task": one["data"],
                 "trained": way(one["regime"]),
                 "depth gain (points)": with_ends(one["depth_gain"], one["depth_low"], one["depth_high"]),
-                "Holm's p": "< 0.001" if one["depth_holm"] < 0.001 else f"{one['depth_holm']:.2g}",
+                "Holm's p": p_value(one["depth_holm"]),
                 "loop − deep (points)": with_ends(one["sharing_gain"], one["sharing_low"], one["sharing_high"]),
                 "verdict": VERDICTS[one["verdict"]],
                 "without pooling": "the same" if one["before"] == one["verdict"] else VERDICTS[one["before"]],

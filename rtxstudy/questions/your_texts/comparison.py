@@ -206,13 +206,13 @@ class Comparison:
         The time of a cascade follows from those of its members, and from the share of texts that the first one answers.
         """
         from rtxlib.data.clean import clean_texts
-        from rtxlib.data.rows import cut
+        from rtxlib.data.rows import cut, spread
         from rtxstudy.questions.your_texts.candidates import CASCADE
         from rtxstudy.questions.your_texts.latency import single_text_seconds
         from rtxstudy.questions.your_texts.rows import CLEANING, LONGEST
 
         test = self.texts.rows("test")
-        sample = test[np.linspace(0, len(test) - 1, min(TIMED, len(test))).astype(int)]
+        sample = test[spread(len(test), TIMED)]
         raw = [cut(text, LONGEST) for text in self.texts.raw(sample)]
         rows = {}
         for name, entry in self.raced.entries.items():

@@ -95,13 +95,13 @@ def without_rare(rows: pd.DataFrame, sentences: list[str]) -> pd.DataFrame:
     """
     counts = rows.loc[rows["given"] != "test", "name"].value_counts().reindex(rows["name"].unique(), fill_value=0)
     rare = counts[counts < RARE]
-    tested = rows[rows["given"] == "test"]
-    lost = int(tested["name"].isin(rare.index).sum())
     if rare.empty:
         return rows
     if (remaining := len(counts) - len(rare)) < 2:
         only = "No label has" if remaining == 0 else "Only one label has"
         raise InputError(f"{only} {RARE} rows or more; at least two such labels are needed.")
+    tested = rows[rows["given"] == "test"]
+    lost = int(tested["name"].isin(rare.index).sum())
     why, kind = "That is too few to learn and to judge, so", "rows" if tested.empty else "training and validation rows"
     also = f" So {'is' if lost == 1 else 'are'} {lost:,} test row{'s' * (lost != 1)}." if lost else ""
     sentences.append(
