@@ -81,7 +81,7 @@ def flops_per_second(spec: RunSpec, data: Prepared) -> float:
     for _ in range(1 + PROBE_STEPS):
         start = time.perf_counter()
         for rows in micro:
-            cpu = pack(training, rows) if step_rows.mixed else collate(training, rows, data.tokenizer.pad_token_id)
+            cpu = pack(training, rows) if step_rows.packed else collate(training, rows, data.tokenizer.pad_token_id)
             batch = moved(cpu, device)
             labels = batch.pop("labels")
             with autocast(pick_precision(spec.recipe.precision, device), device):

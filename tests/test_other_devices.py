@@ -7,17 +7,26 @@ forward and a backward pass that finish have done neither.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import os
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 import torch.nn.functional as F
 
 from rtx import doctor
+from rtx.executors import gpu, local
+from rtxlib.data.datasets import Generated
 from rtxlib.errors import InputError
 from rtxlib.models import build
+from rtxlib.runs import store
+from rtxlib.runs.spec import RunSpec
 from rtxlib.training import parallel
 from rtxlib.training.device import autocast
+from rtxlib.training.recipe import RECIPES
 from rtxlib.training.trainer import word_dropout
 from rtxstudy import profiles
 from rtxstudy.studies import forms
@@ -82,3 +91,44 @@ def test_the_doctor_reports_a_gpu_that_torch_cannot_use(monkeypatch: pytest.Monk
     assert "NVIDIA" not in doctor._device()
     monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert "an NVIDIA GPU is here that this torch cannot use" in doctor._device()
+
+
+def stand_in(spec: RunSpec, runs: Path, *_: object, **__: object) -> store.Run:
+    """In place of a training that needs 4,000 of the 16,000 MB of a GPU: seeds 1 to 3 wait until all three are at work."""
+    log = runs.parent / "log"
+    with log.open("a") as file:
+        file.write(f"begun {spec.seed} {os.getpid()}\n")
+    deadline = time.monotonic() + 300
+    while spec.seed in (1, 2, 3) and log.read_text().count("begun") < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert time.monotonic() < deadline
+    with store.writing(runs, str(spec.seed)) as folder:
+        store.write_json(folder / "spec.json", spec.canonical() | {"label_names": ["a", "b"]})
+        needed = {"peak_memory_mb": 3_400.0, "device_memory_mb": 16_000.0}
+        store.write_json(folder / "metrics.json", {"accuracy": 0.5, "train_seconds": 1.0, **needed})
+    with log.open("a") as file:
+        file.write(f"ended {spec.seed} {os.getpid()}\n")
+    return store.load(runs, str(spec.seed))
+
+
+def test_runs_share_the_gpu_of_this_machine_as_its_memory_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run has it alone and is measured. Then three fit at once, each in a process that ends with its run."""
+    monkeypatch.setattr(local, "train_run", stand_in)
+    monkeypatch.setattr(local, "cores", lambda: 8)
+    monkeypatch.setattr(local, "pick_device", lambda: torch.device("cuda"))
+    spec = RunSpec("standard-1x32", Generated(), RECIPES["smoke"])
+    missing = {str(seed): dataclasses.replace(spec, seed=seed) for seed in range(5)}
+    said: list[str] = []
+    local.train_all(missing, tmp_path / "runs", said.append, {})
+    assert gpu.share(3_400, 16_000) == 0.3
+    lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line[:2] for line in lines[:2]] == [["begun", "0"], ["ended", "0"]]
+    assert [line[0] for line in lines[2:6]] == [*["begun"] * 3, "ended"]  # and the fifth waits until one has ended
+    processes = {int(process) for _, _, process in lines}
+    assert len(processes) == 5
+    for _ in range(600):
+        if not any(map(psutil.pid_exists, processes)):
+            break
+        time.sleep(0.1)
+    assert not any(map(psutil.pid_exists, processes))
+    assert [line.partition("]")[0] for line in said] == [f"[{number}/5" for number in range(1, 6)]

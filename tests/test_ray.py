@@ -24,7 +24,7 @@ import test_compare
 from test_process import metrics_of
 
 from rtx import archive, process
-from rtx.executors import cluster, execute
+from rtx.executors import cluster, execute, gpu
 from rtx.executors import ray as executors
 from rtx.shards import answers, drive
 from rtx.shards.job import Job
@@ -90,7 +90,8 @@ def of_ray(process: psutil.Process) -> bool:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator:
     """A head without cores and two nodes of one core each. All of their processes end with the fixture."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray gives its workers the lowest priority but four, so that they would wait for all tests that run beside these.
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
     from ray.cluster_utils import Cluster
 
     started = Cluster()
@@ -181,11 +182,11 @@ def test_workers_learn_where_the_store_is_but_no_token(home: Path, monkeypatch: 
 
 def test_a_share_covers_the_peak_with_room_and_never_more_than_one_gpu() -> None:
     for peak in (10, 1_000, 5_000, 9_000, 20_000, 90_000):
-        share = cluster.gpu_share(peak, 24_000)
-        assert cluster.LEAST <= share <= 1
-        assert share == 1 or share * 24_000 >= peak + cluster.CONTEXT_MB
-    assert cluster.gpu_share(10, 24_000) == cluster.LEAST
-    assert cluster.gpu_share(20_000, 24_000) < cluster.gpu_share(23_000, 24_000) == 1
+        share = gpu.share(peak, 24_000)
+        assert gpu.LEAST <= share <= 1
+        assert share == 1 or share * 24_000 >= peak + gpu.CONTEXT_MB
+    assert gpu.share(10, 24_000) == gpu.LEAST
+    assert gpu.share(20_000, 24_000) < gpu.share(23_000, 24_000) == 1
 
 
 def test_the_largest_measured_peak_of_a_shape_decides() -> None:
@@ -194,26 +195,26 @@ def test_the_largest_measured_peak_of_a_shape_decides() -> None:
 
     first, second = seeds(0, 1)
     wide = dataclasses.replace(SPEC, model="recurrent-1x2x64")
-    shares = cluster.measured(
+    shares = gpu.measured(
         [
             run(first, peak_memory_mb=2_000, device_memory_mb=16_000),
             run(second, peak_memory_mb=4_000, device_memory_mb=16_000),
             run(wide),  # trained on a CPU
         ]
     )
-    assert shares == {cluster.shape(SPEC.canonical()): cluster.gpu_share(4_000, 16_000)}
+    assert shares == {gpu.shape(SPEC.canonical()): gpu.share(4_000, 16_000)}
     cards = [run(first, peak_memory_mb=4_000, device_memory_mb=memory) for memory in (80_000, 16_000)]
-    assert cluster.measured(cards) == shares  # a share of a large card may not be enough of a small one
+    assert gpu.measured(cards) == shares  # a share of a large card may not be enough of a small one
     rows = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, batch_rows=8))
     longer = dataclasses.replace(SPEC, data=dataclasses.replace(DATA, max_length=64))
     two = dataclasses.replace(SPEC, processes=2)
-    assert len({cluster.shape(spec.canonical()) for spec in (SPEC, first, wide, rows, longer, two)}) == 5
+    assert len({gpu.shape(spec.canonical()) for spec in (SPEC, first, wide, rows, longer, two)}) == 5
 
 
 def test_an_unmeasured_shape_sends_one_run_ahead_on_a_whole_gpu() -> None:
     queue = {"a1": ("a",), "a2": ("a",), "b1": ("b",), "b2": ("b",), "c1": ("c",)}
-    assert cluster.may_start(queue, busy=[("c",)], shares={("b",): 0.25}) == {"a1": 1.0, "b1": 0.25, "b2": 0.25}
-    assert cluster.may_start({"a2": ("a",)}, busy=[], shares={("a",): 0.5}) == {"a2": 0.5}
+    assert gpu.may_start(queue, busy=[("c",)], shares={("b",): 0.25}) == {"a1": 1.0, "b1": 0.25, "b2": 0.25}
+    assert gpu.may_start({"a2": ("a",)}, busy=[], shares={("a",): 0.5}) == {"a2": 0.5}
 
 
 # ------------------------------------------------------------------------------------------------------- what a node checks
@@ -563,8 +564,8 @@ def test_gpus_are_shared_by_what_the_first_run_measured(
     assert len({process for _, _, process in lines}) == 3  # no worker stays with a CUDA context on the GPU of the next
     assert {seed: float(share) for seed, share, _ in lines} == {
         "0": 1.0,
-        "1": cluster.gpu_share(3_000, 16_000),
-        "2": cluster.gpu_share(3_000, 16_000),
+        "1": gpu.share(3_000, 16_000),
+        "2": gpu.share(3_000, 16_000),
     }
 
 

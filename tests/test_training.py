@@ -174,16 +174,18 @@ def told_by_length(short: int, long: int) -> Tokens:
     )
 
 
+@pytest.mark.parametrize("device", [CPU, torch.device("cuda")])
 @pytest.mark.parametrize("batch_tokens", [None, 100])
-def test_where_length_tells_the_label_a_step_holds_several_lengths(batch_tokens: int | None) -> None:
+def test_where_length_tells_the_label_a_step_holds_several_lengths(batch_tokens: int | None, device: torch.device) -> None:
     """A step of one length would hold one label. A mixed step has about the labels of all rows, and each row comes once."""
     plan = dataclasses.replace(QUICK, batch_rows=32, batch_tokens=batch_tokens)
     for data in (told_by_length(205, 200), order_task(400, 0)):
-        steps = StepRows(data, plan, 0, CPU)
+        steps = StepRows(data, plan, 0, device)
         epoch = list(itertools.islice(steps, steps.per_epoch))
         assert sorted(np.concatenate([rows for step in epoch for rows in step])) == list(range(len(data)))
         assert batch_tokens or max(map(len, epoch)) == 1
-        assert not batch_tokens or max(data.lengths[rows].sum() for step in epoch for rows in step) <= batch_tokens
+        sizes = [steps.computed(rows) for step in epoch for rows in step]
+        assert not batch_tokens or max(sizes) <= batch_tokens
         shares = [data.labels[np.concatenate(step)].mean() for step in epoch if sum(map(len, step)) > 16]
         assert np.mean(np.abs(np.array(shares) - data.labels.mean())) < 0.25
 
@@ -194,20 +196,21 @@ def test_mixed_steps_have_the_gradient_of_all_rows_on_average() -> None:
     model.dropout.p = 0.0
     plan = dataclasses.replace(QUICK, batch_rows=16, dropout=None, precision="fp32")
 
-    def gradient(rows: list[np.ndarray], mixed: bool) -> torch.Tensor:
+    def gradient(rows: list[np.ndarray], packed: bool) -> torch.Tensor:
         trainer = Trainer(model, data, data, plan, 0, SPECIAL, CPU)
-        trainer.step_rows.mixed = mixed
+        trainer.step_rows.packed = packed
         for index in rows:
             (trainer.loss(index) / len(data)).backward()
         found = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
         model.zero_grad()
         return found
 
-    mixing = StepRows(data, plan, 0, CPU)
-    steps = [rows for step in itertools.islice(mixing, mixing.per_epoch) for rows in step]
-    assert mixing.mixed
-    whole = gradient([np.arange(len(data))], mixed=False)  # one padded batch
-    torch.testing.assert_close(gradient(steps, mixed=True), whole, rtol=1e-9, atol=1e-12)
+    whole = gradient([np.arange(len(data))], packed=False)  # one padded batch
+    for device, packed in ((CPU, True), (torch.device("cuda"), False)):
+        mixing = StepRows(data, plan, 0, device)
+        steps = [rows for step in itertools.islice(mixing, mixing.per_epoch) for rows in step]
+        assert mixing.mixed and mixing.packed is packed
+        torch.testing.assert_close(gradient(steps, packed), whole, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 6])
@@ -242,7 +245,7 @@ def test_without_a_limit_a_cpu_takes_a_step_in_pieces_and_a_gpu_takes_it_whole(l
 
 
 def test_the_padding_told_is_that_of_the_steps() -> None:
-    """A step of mixed lengths is one packed row, so nothing is padded."""
+    """On a CPU a step of mixed lengths is one packed row, so nothing is padded."""
     told, plan = told_by_length(100, 100), dataclasses.replace(QUICK, epochs=2)
     assert train(tiny(), told, order_task(20, 1), plan, 0, SPECIAL, CPU).padding_share == 0
     plain, whole = order_task(40, 0), dataclasses.replace(QUICK, epochs=1)

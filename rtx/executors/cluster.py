@@ -8,19 +8,17 @@ the run resumes from its checkpoint.
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import platform
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
 
 from rtx import archive, process
-from rtx.executors import local
+from rtx.executors import gpu, local
 from rtx.executors import ray as executors
 from rtxlib import atomic
 from rtxlib.errors import InputError, counted
@@ -33,13 +31,6 @@ RETRIES = 3  # of a run whose worker or node was lost; a run that raises is not 
 LOOK_SECONDS = 2.0  # between two looks at the locks of other drivers
 SAY_SECONDS = 10.0  # between two reports of the progress
 SHOWN_SECONDS = 90.0  # a network file system may show a folder of another machine only after a minute
-
-# A run's share of a GPU. These are estimates with a margin; they were not measured on a GPU.
-CONTEXT_MB = 600  # the memory of a process besides its tensors
-HEADROOM = 1.15
-LEAST = 0.125  # more than eight runs on one GPU would only wait for each other's arithmetic
-
-Shape = tuple[Any, ...]
 
 
 def train_all(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None]) -> None:
@@ -113,7 +104,7 @@ def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None],
     # A worker on a GPU ends with its run. Otherwise its CUDA context and cached memory would stay on a GPU that Ray gives to
     # other workers.
     train_one = ray.remote(max_calls=1 if with_gpus else 0)(_train_on_node)
-    shapes = {key: shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
+    shapes = {key: gpu.shape(spec.canonical()) for key, spec in missing.items()} if with_gpus else {}
     known = archive.every(runs) if with_gpus else []
     environment = executors.environment()  # given to each task too, because Ray may have been started by somebody else
     tasks: dict[Any, str] = {}  # a task's reference → its key
@@ -142,7 +133,7 @@ def _follow(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None],
         while queue or tasks or elsewhere:
             if with_gpus:
                 busy = {shapes[key] for key in tasks.values()}
-                shares = may_start({key: shapes[key] for key in queue}, busy, measured(known))
+                shares = gpu.may_start({key: shapes[key] for key in queue}, busy, gpu.measured(known))
             else:
                 shares = dict.fromkeys(queue, 0.0)
             for key, share in shares.items():
@@ -214,46 +205,3 @@ def reason(error: Exception) -> str:
     if executors.lacks_us(error):
         return executors.NOT_ON_A_NODE
     return f"{type(cause).__name__}: {executors.first_line(cause)}"
-
-
-# -------------------------------------------------------------------------------------------------------- shares of a GPU
-
-
-def shape(spec: Mapping[str, Any]) -> Shape:
-    """The parts of a canonical spec that decide how much memory its run needs: model, lengths, batch and number format."""
-    data, recipe = spec["data"], spec["recipe"]
-    batch = recipe["batch_rows"], recipe["batch_tokens"], recipe["precision"], spec.get("processes", 1)
-    return spec["model"], json.dumps(spec["overrides"], sort_keys=True), data["source"], data["max_length"], *batch
-
-
-def gpu_share(peak_mb: float, total_mb: float) -> float:
-    """The share of a GPU, from 0.125 to 1, for a run whose peak memory was ``peak_mb`` on a GPU of ``total_mb``."""
-    needed = HEADROOM * (peak_mb + CONTEXT_MB) / total_mb
-    return min(1.0, max(LEAST, math.ceil(100 * needed) / 100))
-
-
-def measured(runs: Iterable[Run]) -> dict[Shape, float]:
-    """The share of a GPU for each shape that was measured: the largest peak of its runs, on the smallest GPU of any run."""
-    on_gpus = [run for run in runs if "peak_memory_mb" in run.metrics]
-    smallest = min((run.metrics["device_memory_mb"] for run in on_gpus), default=0.0)
-    peaks: dict[Shape, float] = {}
-    for run in on_gpus:
-        shape_of_run = shape(run.spec)
-        peaks[shape_of_run] = max(run.metrics["peak_memory_mb"], peaks.get(shape_of_run, 0.0))
-    return {shape_of_run: gpu_share(peak, smallest) for shape_of_run, peak in peaks.items()}
-
-
-def may_start(queue: Mapping[str, Shape], busy: Collection[Shape], shares: Mapping[Shape, float]) -> dict[str, float]:
-    """The queued runs (key → shape) that may start now, each with its share of a GPU.
-
-    The first run of a shape that was not measured yet gets a whole GPU. The other runs of that shape wait for its measurement.
-    busy: the shapes that are being trained; shares: those that were measured.
-    """
-    chosen, leading = {}, set(busy)
-    for key, waiting in queue.items():
-        if waiting in shares:
-            chosen[key] = shares[waiting]
-        elif waiting not in leading:
-            leading.add(waiting)
-            chosen[key] = 1.0
-    return chosen

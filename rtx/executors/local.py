@@ -1,4 +1,4 @@
-"""Train missing runs on this machine: in several worker processes on its CPU, or one after another on its GPU."""
+"""Train missing runs on this machine, in several worker processes on its CPU or its GPU."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+from rtx import archive
+from rtx.executors import gpu
 from rtx.process import cores, end_workers, workers
 from rtxlib.data.prepare import Prepared
 from rtxlib.data.spec import DataSpec
@@ -27,15 +29,14 @@ def train_all(
 ) -> None:
     """Train the runs of ``missing`` (key → spec) into the store ``runs``.
 
-    On a CPU as many runs train at once as there are cores for their threads, which is faster for small models than one run on
-    all cores. On a GPU, and where there is little to read, they train one after another, on the prepared ``data``. The first
-    failure stops the others.
+    As many runs train at once as there are cores for their threads, which is faster for small models than one run on all
+    cores. On a GPU there are as many as its memory takes (:mod:`rtx.executors.gpu`). Where there is little to read, they train
+    one after another, on the prepared ``data``. The first failure stops the others.
     """
-    at_once = cores() // max(spec.threads for spec in missing.values())
-    alone = pick_device().type == "cuda" or sum(_rows_read(spec, data) for spec in missing.values()) <= FEW_ROWS
-    jobs = 1 if alone else min(max(1, at_once), len(missing))
-    if jobs > 1:
-        _in_workers(missing, runs, say, jobs)
+    at_once = max(1, cores() // max(spec.threads for spec in missing.values()))
+    few = sum(_rows_read(spec, data) for spec in missing.values()) <= FEW_ROWS
+    if not few and min(at_once, len(missing)) > 1:
+        _in_workers(missing, runs, say, min(at_once, len(missing)), pick_device().type == "cuda")
         return
     for number, spec in enumerate(missing.values(), start=1):
         where = f"[{number}/{len(missing)}] {spec.title}"
@@ -59,28 +60,49 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
             yield f"{spec.title}: {(store.partial(runs, key) / store.PROGRESS).read_text(encoding='utf-8')}"
 
 
-def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int) -> None:
-    """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds."""
-    pool = workers(jobs, train_run.__module__)
+def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int, on_gpu: bool) -> None:
+    """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds.
+
+    On a GPU each run has a process of its own, which would otherwise keep the memory of its largest run.
+    """
+    shapes = {key: gpu.shape(spec.canonical()) for key, spec in missing.items()} if on_gpu else {}
+    known = archive.every(runs) if on_gpu else []
+    queue, tasks, shares = list(missing), {}, {}
+    pools = [] if on_gpu else [workers(jobs, train_run.__module__)]
+
+    def start(key: str, share: float) -> None:
+        if on_gpu:
+            pools.append(workers(1, train_run.__module__))
+        tasks[pools[-1].submit(train_run, missing[key], runs)] = key
+        shares[key] = share
+        queue.remove(key)
+
     try:
-        titles = {pool.submit(train_run, spec, runs): spec.title for spec in missing.values()}
-        waiting = set(titles)
-        done = 0
-        while waiting:
-            ready, waiting = wait(waiting, timeout=10, return_when=FIRST_COMPLETED)
+        while queue or tasks:
+            wanted = dict.fromkeys(queue, 0.0)
+            if on_gpu:
+                busy = {shapes[key] for key in tasks.values()}
+                wanted = gpu.may_start({key: shapes[key] for key in queue}, busy, gpu.measured(known))
+            for key, share in wanted.items():
+                if not on_gpu or (len(tasks) < jobs and sum(shares[other] for other in tasks.values()) + share <= 1):
+                    start(key, share)
+            ready, _ = wait(tasks, timeout=10, return_when=FIRST_COMPLETED)
             for future in ready:
-                done += 1
-                say(f"[{done}/{len(missing)}] {titles[future]}{outcome(future.result())}")
+                key, run = tasks.pop(future), future.result()
+                known.append(run)
+                say(f"[{len(missing) - len(queue) - len(tasks)}/{len(missing)}] {missing[key].title}{outcome(run)}")
             if not ready:
                 for line in under_way(missing, runs):
-                    say(f"[{done}/{len(missing)} done] {line}")
+                    say(f"[{len(missing) - len(queue) - len(tasks)}/{len(missing)} done] {line}")
     except BrokenProcessPool as error:
         raise InputError(
             "A training process was ended from outside, most likely because memory ran out; what was trained is kept. "
             "Free some memory and run the same command again."
         ) from error
     except BaseException:
-        end_workers(pool)
+        for pool in pools:
+            end_workers(pool)
         raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -149,12 +149,7 @@ def _require_room(spec: RunSpec, data: Prepared) -> None:
     # The micro-batches of the first steps stand for all. Each of several processes takes its share of one.
     step_rows = StepRows(split, spec.recipe, spec.seed, device)
     first = itertools.islice(step_rows, 20)
-
-    def computed(rows: np.ndarray) -> int:
-        lengths = split.lengths[rows]
-        return int(lengths.sum() if step_rows.mixed else len(rows) * lengths.max())
-
-    tokens = max(computed(rows) for pieces in first for rows in pieces) // spec.processes
+    tokens = max(step_rows.computed(rows) for pieces in first for rows in pieces) // spec.processes
     config = model_config(spec, data)
     longest = max(int(tokens.lengths.max()) for tokens in data.splits.values() if len(tokens))
     if longest > config.max_position_embeddings:

@@ -39,12 +39,14 @@ class StepRows:
     """Which training rows each optimiser step reads.
 
     A step holds texts of one length, so that almost nothing is padded. If length tells the label, such a step would hold one
-    label, and training would fail. Its rows are then drawn at random (``mixed``). They are sorted by length, and the Trainer
-    packs them into one row without padding. A step with more than ``batch_tokens`` tokens is cut into micro-batches that fit in
-    memory. If the recipe names no such limit, it is :data:`CPU_TOKENS` on a CPU, or the longest text, and there is none on a GPU.
+    label, and training would fail. Its rows are then drawn at random (``mixed``) and sorted by length. On a CPU the Trainer packs
+    them into one row without padding. On a GPU it pads them: there the many small operations of a packed row took longer than
+    the padding (docs/speed.md). A step with more than ``batch_tokens`` tokens is cut into micro-batches that fit in memory. If
+    the recipe names no such limit, it is :data:`CPU_TOKENS` on a CPU, or the longest text, and there is none on a GPU.
 
     Attributes:
         mixed: whether a step holds texts of several lengths
+        packed: whether its rows are one row without padding
         per_epoch: the steps of an epoch
     """
 
@@ -53,6 +55,7 @@ class StepRows:
         self.batch_tokens = recipe.batch_tokens or (max(CPU_TOKENS, int(data.lengths.max())) if device.type == "cpu" else None)
         groups = self._epoch(0)
         self.mixed = length_tells_label(data.labels, groups) > MIXING_LIMIT
+        self.packed = self.mixed and device.type == "cpu"
         self.per_epoch = len(self._epoch(0)) if self.mixed else len(groups)
 
     def __iter__(self) -> Iterator[list[np.ndarray]]:
@@ -65,10 +68,15 @@ class StepRows:
             for rows in self._epoch(epoch):
                 if most is None:
                     yield [rows]
-                elif self.mixed:
+                elif self.packed:
                     yield _filled(rows, lengths[rows], most)
                 else:
                     yield [rows[piece] for piece in batches(lengths[rows], most, None, seed=None, epoch=0)]
+
+    def computed(self, rows: np.ndarray) -> int:
+        """The tokens that a micro-batch of these rows computes, padding included."""
+        lengths = self.data.lengths[rows]
+        return int(lengths.sum() if self.packed else len(rows) * lengths.max())
 
     def _epoch(self, epoch: int) -> list[np.ndarray]:
         """The rows of each step of one epoch: every row once."""

@@ -241,7 +241,7 @@ class Trainer:
 
     def batch(self, index: np.ndarray) -> dict[str, Tensor]:
         """The training rows of an index on the device, as the model's arguments, counted for the record."""
-        batch = pack(self.training, index) if self.step_rows.mixed else collate(self.training, index, self.pad_id)
+        batch = pack(self.training, index) if self.step_rows.packed else collate(self.training, index, self.pad_id)
         self.progress.tokens += int(self.lengths[index].sum())
         self.progress.computed += batch["input_ids"].numel()
         return moved(batch, self.device)

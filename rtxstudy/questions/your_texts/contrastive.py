@@ -111,7 +111,7 @@ def tune(
     """
     model, rows = SentenceEncoder(encoder), tuning.recipe.batch_rows
     trainer = ContrastiveTrainer(model, tokens, tokens, tuning.recipe, seed, special_ids, device, temperature=tuning.temperature)
-    trainer.total, trainer.step_rows.mixed = tuning.steps, False  # the batches are those of the labels, padded
+    trainer.total, trainer.step_rows.packed = tuning.steps, False  # the batches are those of the labels, padded
     model.train()
     for step, batch in enumerate(itertools.islice(label_batches(tokens.labels, rows, seed), tuning.steps), 1):
         trainer.step([batch])
