@@ -15,8 +15,7 @@ from transformers import BertConfig
 from benchmarks.measure import Row, apart, row, seconds, take_turns
 from benchmarks.peers import Peer, save_rows
 from benchmarks.texts import prepared
-from benchmarks.training import subset
-from rtx.process import cores
+from benchmarks.training import subset, thread_counts
 from rtxlib.data.batching import Tokens
 from rtxlib.data.prepare import Prepared
 from rtxlib.data.tokenization import special_ids
@@ -65,7 +64,7 @@ def _optimiser_share(data: Prepared, rows: Tokens, precision: str) -> float:
 
 
 def rows(rounds: int, short: bool) -> Iterator[Row]:
-    for threads in sorted({1, cores()}):
+    for threads in thread_counts():
         for source in SOURCES:
             yield apart(_beside_trainer, source, threads, rounds, short)
             yield apart(_beside_trainer, source, threads, rounds, short, True)

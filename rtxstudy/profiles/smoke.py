@@ -22,7 +22,7 @@ from rtxstudy.profiles.profile import (
 )
 
 _HIDDEN_TOKENS = named_recipe("pretrain", epochs=1, batch_rows=8)
-_SMOKE = Generated(rows=240, depth=1, vocab_size=400)
+_SMOKE = Generated(rows=120, depth=1, vocab_size=400)
 
 SMOKE = Profile(
     name="smoke",
@@ -42,7 +42,7 @@ SMOKE = Profile(
     grid_passes=(1, 2),
     grid_seeds=1,
     fractions=(1.0, 0.5),
-    spam=dataclasses.replace(_SMOKE, task="spam", rows=120),
+    spam=dataclasses.replace(_SMOKE, task="spam"),
     small="bert-tiny",
     small_recipe=RECIPES["smoke"],
     pretrained="sentence-transformers/all-MiniLM-L6-v2",
