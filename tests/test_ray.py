@@ -87,6 +87,14 @@ def of_ray(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.fixture(scope="module", autouse=True)
+def sigterm() -> Iterator[None]:
+    """SIGTERM as it was. Ray leaves its own handler, with which the tests after these would end the process."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
 @pytest.fixture(scope="module")
 def nodes() -> Iterator:
     """A head without cores and two nodes of one core each. All of their processes end with the fixture."""
@@ -186,7 +194,7 @@ def test_a_share_covers_the_peak_with_room_and_never_more_than_one_gpu() -> None
         assert gpu.LEAST <= share <= 1
         assert share == 1 or share * 24_000 >= peak + gpu.CONTEXT_MB
     assert gpu.share(10, 24_000) == gpu.LEAST
-    assert gpu.share(20_000, 24_000) < gpu.share(23_000, 24_000) == 1
+    assert gpu.share(19_000, 24_000) < gpu.share(23_000, 24_000) == 1
 
 
 def test_the_largest_measured_peak_of_a_shape_decides() -> None:
