@@ -143,7 +143,17 @@ def instead() -> str:
             )
     aims = [f"| {' | '.join(compare.VERDICT)} |", "| --- " * len(compare.VERDICT) + "|"]
     aims += [f"| {' | '.join(one).replace('missed', '**missed**')} |" for one in compare.verdicts(rows)]
-    return "\n".join([*lines, "", *aims])
+    return "\n".join([*lines, "", *_places(rows), "", *aims])
+
+
+def _places(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each kind of machine: the data sets that were measured there."""
+    places: dict[str, list[str]] = {}
+    for row in rows:
+        here = places.setdefault(row["machine"].removesuffix(", 2 threads"), [])
+        if row["data"] not in here:
+            here.append(row["data"])
+    return [f"- {place}: {', '.join(names)}" for place, names in places.items()]
 
 
 def page_with(page: Path) -> str:
