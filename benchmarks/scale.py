@@ -148,11 +148,9 @@ def instead() -> str:
 
 def _places(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each kind of machine: the data sets that were measured there."""
-    places: dict[str, list[str]] = {}
+    places: dict[str, dict[str, None]] = {}
     for row in rows:
-        here = places.setdefault(row["machine"].removesuffix(", 2 threads"), [])
-        if row["data"] not in here:
-            here.append(row["data"])
+        places.setdefault(row["machine"], {})[row["data"]] = None
     return [f"- {place}: {', '.join(names)}" for place, names in places.items()]
 
 

@@ -98,6 +98,8 @@ def stand_in(spec: RunSpec, runs: Path, *_: object, **__: object) -> store.Run:
     log = runs.parent / "log"
     with log.open("a") as file:
         file.write(f"begun {spec.seed} {os.getpid()}\n")
+    if spec.seed:  # the process of the first run has left the GPU before another comes
+        assert not psutil.pid_exists(int(log.read_text().split(maxsplit=3)[2]))
     deadline = time.monotonic() + 300
     while spec.seed in (1, 2, 3) and log.read_text().count("begun") < 4 and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -33,10 +33,9 @@ def train_all(
     cores. On a GPU there are as many as its memory takes (:mod:`rtx.executors.gpu`). Where there is little to read, they train
     one after another, on the prepared ``data``. The first failure stops the others.
     """
-    at_once = max(1, cores() // max(spec.threads for spec in missing.values()))
-    few = sum(_rows_read(spec, data) for spec in missing.values()) <= FEW_ROWS
-    if not few and min(at_once, len(missing)) > 1:
-        _in_workers(missing, runs, say, min(at_once, len(missing)), pick_device().type == "cuda")
+    jobs = min(max(1, cores() // max(spec.threads for spec in missing.values())), len(missing))
+    if jobs > 1 and sum(_rows_read(spec, data) for spec in missing.values()) > FEW_ROWS:
+        _in_workers(missing, runs, say, jobs, pick_device().type == "cuda")
         return
     for number, spec in enumerate(missing.values(), start=1):
         where = f"[{number}/{len(missing)}] {spec.title}"
@@ -63,34 +62,33 @@ def under_way(missing: dict[str, RunSpec], runs: Path) -> Iterator[str]:
 def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], None], jobs: int, on_gpu: bool) -> None:
     """Train in ``jobs`` worker processes, each of which opens the data itself. Report the progress every ten seconds.
 
-    On a GPU each run has a process of its own, which would otherwise keep the memory of its largest run.
+    On a GPU each run has a process of its own that ends with it. Otherwise the memory that CUDA keeps for a process would be lost
+    to the runs that come next.
     """
     shapes = {key: gpu.shape(spec.canonical()) for key, spec in missing.items()} if on_gpu else {}
     known = archive.every(runs) if on_gpu else []
-    queue, tasks, shares = list(missing), {}, {}
-    pools = [] if on_gpu else [workers(jobs, train_run.__module__)]
-
-    def start(key: str, share: float) -> None:
-        if on_gpu:
-            pools.append(workers(1, train_run.__module__))
-        tasks[pools[-1].submit(train_run, missing[key], runs)] = key
-        shares[key] = share
-        queue.remove(key)
+    pool = None if on_gpu else workers(jobs, train_run.__module__)
+    queue: list[str] = list(missing)
+    tasks: dict[Future[Run], tuple[str, float, ProcessPoolExecutor]] = {}  # a run that is trained → key, share of the GPU, pool
 
     try:
         while queue or tasks:
             wanted = dict.fromkeys(queue, 0.0)
             if on_gpu:
-                busy = {shapes[key] for key in tasks.values()}
+                busy = {shapes[key] for key, *_ in tasks.values()}
                 wanted = gpu.may_start({key: shapes[key] for key in queue}, busy, gpu.measured(known))
             for key, share in wanted.items():
-                if not on_gpu or (len(tasks) < jobs and sum(shares[other] for other in tasks.values()) + share <= 1):
-                    start(key, share)
+                if not on_gpu or (len(tasks) < jobs and sum(used for _, used, _ in tasks.values()) + share <= 1):
+                    its = pool or workers(1, train_run.__module__)
+                    tasks[its.submit(train_run, missing[key], runs)] = key, share, its
+                    queue.remove(key)
             ready, _ = wait(tasks, timeout=10, return_when=FIRST_COMPLETED)
             for future in ready:
-                key, run = tasks.pop(future), future.result()
-                known.append(run)
-                say(f"[{len(missing) - len(queue) - len(tasks)}/{len(missing)}] {missing[key].title}{outcome(run)}")
+                key, _, its = tasks.pop(future)
+                if on_gpu:
+                    its.shutdown()
+                known.append(future.result())
+                say(f"[{len(missing) - len(queue) - len(tasks)}/{len(missing)}] {missing[key].title}{outcome(known[-1])}")
             if not ready:
                 for line in under_way(missing, runs):
                     say(f"[{len(missing) - len(queue) - len(tasks)}/{len(missing)} done] {line}")
@@ -100,9 +98,9 @@ def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], No
             "Free some memory and run the same command again."
         ) from error
     except BaseException:
-        for pool in pools:
-            end_workers(pool)
+        for *_, its in tasks.values():
+            end_workers(its)
         raise
     finally:
-        for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for its in {pool, *(its for *_, its in tasks.values())} - {None}:
+            its.shutdown(wait=False, cancel_futures=True)
