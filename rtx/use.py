@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,9 @@ from rtxlib.runs import seen, store, trained
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import data_label
 from rtxlib.runs.store import Run
+
+if TYPE_CHECKING:
+    from rtx.classifiers.folder import Classifier
 
 
 def probabilities(run: Run, texts: Sequence[Text], **way: Any) -> np.ndarray:
@@ -37,19 +40,22 @@ def opened(run: Run) -> Callable[..., np.ndarray]:
     return lambda texts, **way: answer(trained.cleaned(run, texts), **way)
 
 
+def classifier_of(run: Run) -> Classifier:
+    """The classifier in a run's folder. Raises InputError when a file of it is not as it was written."""
+    from rtx.classifiers.folder import load  # here, because networks need none of them
+
+    with checksums.unchanged(run.path):
+        store.verify(run, lambda name: name != store.CARD)
+        classifier = load(run.path)
+    if classifier.labels != (named := len(run.spec["label_names"])):
+        what = f"spec.json has {named} labels, and the classifier tells {classifier.labels} apart"
+        raise store.damaged(run.key, run.path, what)
+    return classifier
+
+
 def _answerer(run: Run) -> Callable[..., np.ndarray]:
     """The probabilities (texts, labels) of cleaned texts, as a function that holds the model."""
-    if is_classifier(run):
-        from rtx.classifiers.folder import load as load_classifier  # here, because networks need none of them
-
-        with checksums.unchanged(run.path):
-            store.verify(run, lambda name: name != store.CARD)
-            classifier = load_classifier(run.path)
-        if classifier.labels != (named := len(run.spec["label_names"])):
-            what = f"spec.json has {named} labels, and the classifier tells {classifier.labels} apart"
-            raise store.damaged(run.key, run.path, what)
-        return classifier.probabilities
-    return trained.answerer(run)
+    return classifier_of(run).probabilities if is_classifier(run) else trained.answerer(run)
 
 
 def predict(run: Run, texts: Sequence[Text], **way: Any) -> pd.DataFrame:

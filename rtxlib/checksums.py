@@ -23,7 +23,7 @@ MARK = "complete.json"  # of a run
 _OPENED = (
     "config.json", "*/config.json", "modules.json", "sentence_bert_config.json", "*.safetensors",
     "model*.index.json", "*token*.json", "vocab.txt", "spec.json", "metrics.json", "seen_texts.parquet",
-    "model.onnx", "export.json", "classifier.json", "*/classifier.json", "terms.json", "*/terms.json",
+    "*model.onnx", "*export.json", "*part.json", "*.npz", "classifier.json", "*/classifier.json", "terms.json", "*/terms.json",
 )  # fmt: skip
 _KINDS = {
     stat.S_IFDIR: "a folder",

@@ -35,9 +35,10 @@ def _answer(repo: str, kind: str) -> Any:
         raise InputError(f"The Hub (HF_ENDPOINT) has no {kind} {repo}, or does not let you read it.") from error
     except Exception:  # refused, timed out, unknown host, offline mode, a proxy's error page: the Hub is out of reach
         return None
-    try:  # one file at once: the Hub's library would ask again and again for each
+    try:  # the largest file at once: the Hub's library would ask again and again for each
         if answer.siblings:
-            get_hf_file_metadata(hf_hub_url(repo, answer.siblings[0].rfilename, repo_type=kind), timeout=SECONDS)
+            largest = max(answer.siblings, key=lambda file: file.size or 0)
+            get_hf_file_metadata(hf_hub_url(repo, largest.rfilename, repo_type=kind), timeout=SECONDS)
     except HfHubHTTPError as error:
         if error.response.status_code >= 500:
             return None

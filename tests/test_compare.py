@@ -409,7 +409,8 @@ def test_what_is_expected_of_a_model_is_its_difference_to_minilm_in_the_same_set
     monkeypatch.setattr(prior, "table", lambda: measured)
     found = prior.expected(100, 2, 20)
     assert found[FINE_TUNED] == pytest.approx(0.1) and found[TUNED] == pytest.approx(0.11)
-    assert prior.expected(100_000, 2, 20) == {}
+    assert prior.expected(100_000, 2, 20) == found  # as the most rows that were measured
+    assert prior.expected(100, 200, 20) == {}
 
 
 def test_with_few_texts_nothing_is_settled_and_the_needed_texts_are_named() -> None:
@@ -580,14 +581,17 @@ def test_a_stop_leaves_what_is_finished(csv, tmp_path: Path, no_hub: None, one_n
 def test_a_training_that_went_on_is_timed_as_a_whole(csv, tmp_path: Path, no_hub: None, monkeypatch) -> None:
     """The rest of it alone would make the machine many times too fast."""
     turns, learned = race.Turns(race.run(opened(csv, told(560)), tmp_path / "kept", 0), SimpleNamespace()), []
-    monkeypatch.setattr(networks, "train", lambda *_: SimpleNamespace(seconds=50.0))
+    epochs = SCRATCH.recipe(Plan(100)).epochs
+    monkeypatch.setattr(networks, "train", lambda *_: SimpleNamespace(seconds=50.0, epochs=epochs))
     monkeypatch.setattr(turns, "training", lambda *_: None)
     monkeypatch.setattr(turns.race.clock, "seconds", 1000.0)
     monkeypatch.setattr(turns.estimate, "learn", lambda candidate, plan, spent: learned.append(spent))
     turns.learn(SCRATCH, None, Plan(100))  # found, not trained
     monkeypatch.setattr(race, "START_SECONDS", -race.SHORTEST - 1)
     turns.learn(SCRATCH, None, Plan(100))
-    assert learned == [50.0]
+    monkeypatch.setattr(networks, "train", lambda *_: SimpleNamespace(seconds=50.0, epochs=epochs / 2))
+    turns.learn(SCRATCH, None, Plan(100))  # it stopped on a plateau
+    assert learned == [50.0, 100.0]
 
 
 def test_what_was_fitted_on_a_part_of_the_rows_is_found_by_the_next_call(csv, tmp_path: Path, no_hub: None) -> None:
@@ -646,7 +650,8 @@ def test_what_cannot_be_shortened_is_left_out() -> None:
 def test_a_training_that_has_begun_goes_on_though_the_time_was_measured_anew() -> None:
     begun = plans.choose(MINILM, 6000, 110, 1, Tokens())
     assert begun.rows < plans.choose(MINILM, 6000, 110, 1, Tokens(speed=3300.0)).rows < 6000
-    assert plans.choose(MINILM, 6000, 110, 1, Tokens(speed=3300.0), [begun]) == begun
+    for speed in (3300.0, 2700.0):
+        assert plans.choose(MINILM, 6000, 110, 1, Tokens(speed=speed), [begun]) == begun
     assert plans.choose(MINILM, 6000, 1e6, 1, Tokens(), [begun]) == plans.whole(MINILM, 6000)  # a far better one fits
 
 
@@ -680,9 +685,11 @@ def test_networks_from_scratch_are_left_out_where_public_files_give_them_no_chan
     unknown, why = prior.order([*names, "another"], 100, 2, 25)
     assert unknown[-1] == "another" and "another" not in why
     scratch = [name for name in names if name in prior.FROM_SCRATCH]
-    far, why = prior.order(names, 1_000_000, 2, 25)  # nothing of about this size was measured
+    larger, _ = prior.order(names, 1_000_000, 2, 25)  # as the largest file
+    assert larger == many
+    far, why = prior.order(names, 10_000, 100, 25)  # nothing with about so many labels was measured
     assert far == [name for name in names if name not in scratch] and list(why) == scratch and "--all" in why[scratch[0]]
-    assert prior.order(scratch, 1_000_000, 2, 25) == (scratch, {})  # without MiniLM they are what there is
+    assert prior.order(scratch, 10_000, 100, 25) == (scratch, {})  # without MiniLM they are what there is
 
 
 def test_the_minutes_go_to_the_favourite_and_the_answer_says_what_more_would_bring(
@@ -732,15 +739,17 @@ class Slow(Tokens):
 
 @pytest.mark.parametrize(
     ("minutes", "turns_of", "seconds"),
-    [(10, [FROZEN, FINE_TUNED, candidates.LOOP], 360), (1, [FINE_TUNED, candidates.LOOP], 57)],
+    [(10, [FROZEN, FINE_TUNED, candidates.LOOP], 360), (1, [FINE_TUNED, candidates.LOOP, FROZEN], 54)],
 )
 def test_a_favourite_that_is_short_of_time_gets_all_of_it(
     csv, tmp_path: Path, monkeypatch, minutes: int, turns_of: list[str], seconds: float
 ) -> None:
-    """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and it runs alone."""
+    """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and they come last."""
     raced, given, done = race.Race(opened(csv, told(3000)), tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
     raced.left_out = dict.fromkeys(candidates.FROM_SCRATCH, "")
-    other = SimpleNamespace(cores=1, threads=1, collect=lambda: None, fit=lambda name, seconds: done.append(name))
+    other = SimpleNamespace(
+        cores=1, threads=1, left=0, collect=lambda: None, slowed=lambda _: 0, fit=lambda name, seconds: done.append(name)
+    )
     turns = race.Turns(raced, other)
     turns.estimate = Slow()
     monkeypatch.setattr(raced, "train", raced.train[:2400])
@@ -778,10 +787,13 @@ def test_the_gain_of_more_minutes_names_its_source(
     turns = race.Turns(raced, beside.Beside(raced))
     turns.favourite, whole = FINE_TUNED, len(raced.train)
     raced.needed[FINE_TUNED] = 60.0
-    raced.entries[FINE_TUNED] = SimpleNamespace(plan=Plan(rows or whole, epochs=1.0))
+    right = np.eye(2)[raced.texts.numbers(raced.texts.judged)]
+    raced.entries[FINE_TUNED] = SimpleNamespace(plan=Plan(rows or whole, epochs=1.0), judged=1 - right)
     monkeypatch.setattr(raced, "gain_of_a_doubling", lambda: slope)
     more = turns.outlook()
-    assert more.source == source and more.gain > 0
+    assert more.source == source and 0 < more.gain < 0.06
+    raced.entries[WORDS] = SimpleNamespace(judged=right)
+    assert turns.outlook().gain == 0  # it would stay far behind what is there
     assert more.minutes == 11  # never what was given already, and was too little
 
 
@@ -837,6 +849,31 @@ def test_networks_from_scratch_get_their_turn_where_minilm_is_below_counting_wor
     raced.entries[FINE_TUNED] = dataclasses.replace(raced.entries[WORDS], judged=wrong)
     raced.left_out = {one_network.name: "The training loss diverged."}
     assert turns.refuted([]) == []  # it had its turn
+    turns.revived, few = set(), Plan(len(raced.train) // 20)  # counting words would be no better on so few rows
+    raced.entries[FINE_TUNED] = dataclasses.replace(raced.entries[FINE_TUNED], plan=few)
+    assert turns.refuted([]) == []
+
+
+def test_networks_that_are_too_large_to_be_taken_are_not_trained(
+    csv, tmp_path: Path, no_hub: None, one_network: Candidate
+) -> None:
+    found = opened(csv, told(560))
+    assert "--max-mb" in race.run(found, tmp_path / "kept", 5, max_mb=0.01).left_out[one_network.name]
+    assert one_network.name in race.run(found, tmp_path / "kept", 5, every=True, max_mb=0.01).entries
+
+
+def test_what_another_process_does_not_finish_is_said(csv, tmp_path: Path, no_hub: None, monkeypatch) -> None:
+    raced, ended = race.run(opened(csv, told(560)), tmp_path / "kept", 0), []
+    pool = SimpleNamespace(submit=lambda *_: Future())
+    monkeypatch.setattr(beside, "workers", lambda *_: pool)
+    monkeypatch.setattr(beside, "end_workers", ended.append)
+    monkeypatch.setattr(beside, "PATIENCE", 0.05)
+    with training_threads(2):
+        other = beside.Beside(raced)
+        other.fit(WORDS, 100.0)
+        assert 99 < other.left <= 100 and other.slowed(100.0) == 50.0  # half of the two threads
+        other.finish()
+    assert ended == [pool] and WORDS in raced.late and "not finished" in raced.left_out[WORDS]
 
 
 def test_no_minutes_still_compare_the_models_that_need_none(csv, tmp_path: Path, no_hub: None) -> None:
@@ -1295,7 +1332,7 @@ def test_the_minutes_count_from_the_call_and_leave_time_for_the_report(
 ) -> None:
     made = Comparison.open(Options(str(csv(told(200))), minutes=minutes, out=str(tmp_path / "out")))
     given: list[float] = []
-    monkeypatch.setattr(race, "run", lambda *arguments: given.append(arguments[-1]))
+    monkeypatch.setattr(race, "run", lambda *arguments: given.append(arguments[-2]))
     monkeypatch.delenv("RTX_STARTED", raising=False)  # a command of another test may have left it
     made.race()
     monkeypatch.setenv("RTX_STARTED", str(time.monotonic() - 5))

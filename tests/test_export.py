@@ -368,6 +368,13 @@ def test_a_record_that_export_does_not_write_is_named(home: Path, field: str, va
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
+def test_labels_that_are_as_good_as_equal_may_be_told_apart_otherwise() -> None:
+    model, graph = np.array([[1.0, 1.0 - 1e-6], [2.0, 0.0]]), np.array([[1.0 - 1e-6, 1.0], [2.0, 0.0]])
+    assert check.require_agreement(model, graph, True) == pytest.approx(1e-6)
+    with pytest.raises(InputError, match="1 of 2 texts get another label"):
+        check.require_agreement(np.array([[1.0, 0.9], [2.0, 0.0]]), np.array([[0.9, 1.0], [2.0, 0.0]]), True)
+
+
 def test_another_graph_is_not_taken_where_the_checksums_lack_it(home: Path, tmp_path: Path) -> None:
     for name in ("model.onnx", "export.json", "tokenizer.json"):
         graph = spoilt(home, tmp_path / name)

@@ -9,7 +9,8 @@ SEED = 0
 CASES = {
     **{check.name: (check, (1,)) for check in kill.CHECKS if check.name != "report"},
     **{check.name: (check, range(1, 11)) for check in inputs.CHECKS},  # number 0 of each is a cold process
-    **{check.name: (check, (1,)) for check in system.CHECKS if check.name in ("ctrl-c", "term", "ranks", "drivers", "clock")},
+    **{check.name: (check, (1,)) for check in system.CHECKS if check.name in ("ctrl-c", "term", "ranks", "drivers")},
+    **{check.name: (check, (1, 2)) for check in system.CHECKS if check.name == "clock"},
     **{check.name: (check, (4, 40)) for check in system.CHECKS if check.name == "full-disk"},
     **{check.name: (check, (0, 1, 2)) for check in system.CHECKS if check.name == "swap"},
     **{check.name: (check, (3, 5, 6)) for check in system.CHECKS if check.name == "user"},

@@ -80,7 +80,7 @@ def test_the_drawing_is_the_one_its_code_draws(tmp_path: Path) -> None:
     ("table", "column", "value", "gone"),
     [
         ("depth_gains", "depth_p", 0.9, "Depth pays on"),
-        ("depth_gains", "deep_words_low", 0.001, "**On Yelp** TF-IDF is not told apart"),
+        ("depth_gains", "deep_words_low", 0.001, "**On Yelp** TF-IDF on whole reviews"),
         ("comparisons", "low", -0.001, "MiniLM is ahead on SST-2"),
     ],
 )

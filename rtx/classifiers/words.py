@@ -25,7 +25,7 @@ UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # kana and Han: scripts wi
 # One-letter words count, as in "n't" and "I". Each sign of a script without spaces is a word, so a word pair is two signs.
 WORD = rf"(?u)[{UNSPACED}]|[^\W{UNSPACED}]+"
 SEEN_TWICE = 1000  # training rows from which on a term must occur in two texts: it halves the model
-MOST_WEIGHTS = 20_000_000  # terms × labels; the rarest terms are left out
+MOST_WEIGHTS = 8_000_000  # terms × labels; the rarest terms are left out. The solver holds about 200 bytes for each
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import softmax
 from tokenizers import Tokenizer
 
-from rtx.classifiers import folder as opened_classifiers
+from rtx import use
 from rtx.classifiers.encoders import STATIC_TOKENS, Frozen, Static
 from rtx.classifiers.folder import Classifier
 from rtx.classifiers.linear import Linear
@@ -116,7 +116,7 @@ def export(
     """
     if out.exists():
         raise InputError(f"{out} exists already; name a new folder.")
-    classifier, spec = opened_classifiers.load(run.path), from_record(run.spec["data"])
+    classifier, spec = use.classifier_of(run), from_record(run.spec["data"])
     labels = run.spec["label_names"]
     name = f"{run.metrics['model']}, run {run.key}"
     described = _Run(name, labels, run.pairs, texts)

@@ -19,6 +19,7 @@ from rtxlib.data.rows import PAIR, Text, cut, sides, spread, texts_of
 from rtxlib.data.spec import DataSpec
 from rtxlib.data.tokenization import LONGEST_TEXT
 from rtxlib.errors import InputError, counted, fact
+from rtxlib.runs import store
 from rtxlib.runs.store import Run
 
 POINTER = "held_out.json"  # in a folder of `rtx compare`: where its texts lie
@@ -73,16 +74,17 @@ def of_run(run: Run) -> HeldOut:
     """
     if not (run.path / POINTER).is_file():
         return of_data(from_record(run.spec["data"]), run.metrics.get("fingerprint"))
+    store.verify(run, POINTER.__eq__)
     file = run.path / json.loads((run.path / POINTER).read_text(encoding="utf-8"))["path"]
     try:
         table = pd.read_parquet(file)
-    except (OSError, ValueError) as error:
+        parts = {name: part for name, part in table.groupby("split")}
+        test, validation = parts["test"], parts.get("validation", parts["test"])
+    except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"The texts that check the exported model are not in {os.path.normpath(file)}. Put it there, or make the model "
             "again with `rtx compare`."
         ) from error
-    parts = {name: part for name, part in table.groupby("split")}
-    test, validation = parts["test"], parts.get("validation", parts["test"])
     return HeldOut(texts_of(validation), texts_of(test), test["label"].to_numpy(), "the test texts of the comparison")
 
 

@@ -38,6 +38,8 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {  # field of export.json → what i
     "cleaning": lambda x: isinstance(x, list) and all(map(_is_rule, x)),
 }
 
+_OF_EMBEDDINGS = ("pooling", "normalized", "precision")  # further fields of an encoder of sentence embeddings
+
 
 def _is_rule(rule: object) -> bool:
     """Whether this is a step of cleaning: its kind, a pattern (or a number of words) and what replaces it."""
@@ -58,6 +60,8 @@ def _check(record: object) -> None:
             raise ValueError(f"{RECORD} has no {field}")
         if not fits(record[field]):
             raise ValueError(f"{RECORD} has the {field} {shown(record[field])}")
+    if not record["labels"] and (missing := [field for field in _OF_EMBEDDINGS if field not in record]):
+        raise ValueError(f"{RECORD} has no {missing[0]}")
     if record["labels"] and record["width"] != len(record["labels"]):
         raise ValueError(f"{RECORD} has the width {record['width']} and {len(record['labels'])} labels")
 

@@ -20,7 +20,7 @@ from rtxlib.data.datasets import INSTEAD
 from rtxlib.data.rows import PAIR, SPLITS, Rows, Text, sides, texts_of
 from rtxlib.data.splits import by_length
 from rtxlib.errors import InputError, disk_full
-from rtxlib.hub import revision, unreachable
+from rtxlib.hub import require_intact, revision, unreachable
 
 if TYPE_CHECKING:
     from rtxlib.data.spec import DataSpec
@@ -58,7 +58,7 @@ def fetch(model: str) -> TokenizerFile | None:
     """The tokenizer file of a model; None where neither the Hub nor its cache has it.
 
     Raises:
-        InputError: the model is a folder without the file, or the disk is full.
+        InputError: the model is a folder without the file, the disk is full, or the file was changed on its way.
     """
     from huggingface_hub import hf_hub_download
 
@@ -74,6 +74,7 @@ def fetch(model: str) -> TokenizerFile | None:
         if disk_full(error):
             raise unreachable(model, error, INSTEAD) from error
         return None
+    require_intact(model, "model")
     return TokenizerFile(model, path, path.parent.name)  # the cache names the folder by the commit
 
 

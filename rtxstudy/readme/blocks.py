@@ -16,7 +16,7 @@ from rtxstudy.claims import Claim, sentences
 from rtxstudy.numbers import ends, percent, signed
 from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.questions.audit import audit_claims
-from rtxstudy.questions.depth_gain import depth_claims, depth_tables, equal_reading, seeds_claims
+from rtxstudy.questions.depth_gain import depth_claims, depth_tables, equal_reading
 from rtxstudy.questions.pretrained import pretraining_claims
 from rtxstudy.questions.sizes import size_grid
 from rtxstudy.questions.summary import cost_claims, glance, limit_claims
@@ -70,7 +70,6 @@ def finding_claims() -> list[Claim]:
     return [
         *verdict[:2],
         depth_claims.one_seed_less(gains),
-        seeds_claims.in_short(gains),
         cost_claims.saves(models()),
         *verdict[2:],
         depth_claims.yelp(gains, table("same_tokens")),

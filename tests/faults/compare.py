@@ -124,7 +124,7 @@ def two(seed: int, number: int) -> None:
 
 
 def clock(seed: int, number: int) -> None:
-    """The clock jumps back by an hour, a day or thirty years in every process, or the file is from next year."""
+    """The clock jumps back by an hour, a day or thirty years in every process."""
     chance = generator(seed, "compare-clock", number)
     with place(file()) as at:
         (at.folder / "patch").mkdir()

@@ -6,6 +6,7 @@ import { arcs, cells, text, words } from "./marks.js";
 
 const MOST = { words: 13, vector: 16, inner: 32 }; // rows and columns that are drawn of a longer text or a wider matrix
 const FEWEST = 6; // rows for which there is room; so the picture of a short text has room for the answers
+const WORDY = 170; // px of a column from which its second heading has room for a clause
 const ROOMY = 520; // px from which headings have one line and a second one in small
 const BESIDE = 1000; // px from which the answers stand at the right, and below that under the rest
 // The parts of a pass: the arrow of the loop until LOOPED, then the block until READ, then the answer.
@@ -134,7 +135,8 @@ export function network(page, act, choosePass) {
   function columns(behind) {
     const { hidden_size: size, num_attention_heads: count, pooling } = config();
     const tokens = `${page.words("source").length} tokens`;
-    const looks = `who looks at whom · ${count} ${count === 1 ? "head" : "heads"}`;
+    const counted = `${count} ${count === 1 ? "head" : "heads"}`;
+    const looks = at.attention[1] < WORDY ? counted : `who looks at whom · ${counted}`;
     const read = pooling === "mean" ? "their mean is read" : "[CLS] is read";
     const forward = at.roomy ? "feed-forward" : "feed- forward";
     return [

@@ -82,8 +82,11 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
     return [
         first(
             claim(
-                "**Depth pays on {paying:word} of {all:word} tasks:** {generated}, and with MiniLM's layers {layers}.",
-                holds=counts["paying"] > 0 and len(generated) + len(layers) == len(pays),
+                "**Depth pays on {paying:word} of {all:word} tasks:** {generated} (narrow encoders), and with MiniLM's layers "
+                "{layers}.",
+                holds=counts["paying"] > 0
+                and len(generated) + len(layers) == len(pays)
+                and generated["regime"].str.startswith(ONE_LAYER).all(),
                 paying=counts["paying"],
                 all=counts["tasks"],
                 generated=listed(tasks(generated)) or None,
@@ -120,11 +123,13 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
                 named=listed(tasks(replaced)),
             ),
             claim(
-                "There **a loop keeps** about {least:share} to {most:share} of the gain, is nowhere shown to replace depth, and "
-                "is less accurate on {below:word}.",
+                "There **a loop keeps** {least:share} to {most:share} of the gain (intervals: {low:share} to {high:share}), is "
+                "nowhere shown to replace depth, and is less accurate on {below:word} tasks.",
                 holds=replaced.empty and len(below) > 0,
                 least=least,
                 most=most,
+                low=pays["kept_low"].min(),
+                high=pays["kept_high"].max(),
                 below=len(tasks(below)),
             ),
             claim(
@@ -235,8 +240,8 @@ def _inference(table: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             kept=lower.kept,
         ),
         claim(
-            "- On MultiNLI a loop of four layers is as accurate as all six ({interval}). But it was the best of {tried:word} "
-            "ways on {rows:,} validation rows of this very task, and the gain of six layers over four does not "
+            "- On MultiNLI a loop of four layers is not told apart from all six ({interval}). But it was the best of "
+            "{tried:word} ways on {rows:,} validation rows of this very task, and the gain of six layers over four does not "
             "survive the correction (p = {p:.2f}).",
             holds=not edges.pays and edges.sharing_low > -MARGIN and _best_of_all(choice),
             interval=aside(edges.sharing_gain, edges.sharing_low, edges.sharing_high),
@@ -258,8 +263,8 @@ def _inference(table: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             behind=ends(-pooled_lower.sharing_high, -pooled_lower.sharing_low) if pooled_lower else None,
         ),
         claim(
-            "- On Mixed inference the loop of four layers is as accurate as six layers (difference {interval}), and six layers "
-            "gain {gain:points} points over four. The way to make the loop was chosen before, on MultiNLI.",
+            "- On Mixed inference the loop of four layers is not told apart from six layers (difference {interval}), and six "
+            "layers gain {gain:points} points over four. The way to make the loop was chosen before, on MultiNLI.",
             holds=pooled_edges.pays and pooled_edges.loop_low > 0 and pooled_edges.sharing_low > -MARGIN,
             gain=pooled_edges.depth_gain,
             interval=aside(pooled_edges.sharing_gain, pooled_edges.sharing_low, pooled_edges.sharing_high),
@@ -341,7 +346,8 @@ def yelp(gains: pd.DataFrame, same_tokens: pd.DataFrame) -> Claim:
     task = row(shown(gains), id=data, regime="made from a pretrained encoder")
     cut = row(same_tokens, data=data, model=NAME)
     return claim(
-        "**On Yelp** TF-IDF is not told apart from MiniLM, but {behind:points} points worse where both read {limit}.",
+        "**On Yelp** TF-IDF on whole reviews is not told apart from MiniLM on {limit}, and {behind:points} points worse on the "
+        "same.",
         holds=task.deep_words_low < 0 < task.deep_words_high and cut.accuracy < task.deep,
         limit=f"{cut.limit:.0f} tokens" if cut else None,
         behind=task.deep - cut.accuracy if task and cut else None,
@@ -398,8 +404,8 @@ def flat_tasks(gains: pd.DataFrame) -> list[Claim]:
 
 
 OF_SEVERAL = (
-    "Each task stands below once, by the way of training in its brackets: one in which depth pays, if there is one. Of several "
-    "it is the one with the most accurate deep encoder, and then with the most accurate loop."
+    "The advice below uses one comparison for each task, named in brackets. It is a comparison in which depth pays, if there is "
+    "one. Of several it is the one with the most accurate deep encoder, and of these the one with the most accurate loop."
 )
 
 
@@ -414,10 +420,11 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     beaten = judged_rows["deep_words_low"] > 0  # the deep encoder is shown to beat counting words
     rest = judged_rows[beaten]
     flat = rest[rest["verdict"] == "no gain"]
+    below = rest[rest["verdict"].isin(["loses", "below"])]
     groups = (
-        ("- **TF-IDF is enough:** {named}. The deep encoder is not shown to beat it.", judged_rows[~beaten]),
+        ("- **TF-IDF may be enough:** {named}. The deep encoder is not shown to beat it.", judged_rows[~beaten]),
         ("- **Take the loop, if memory counts:** {named}.", rest[rest["verdict"] == "replaces"]),
-        ("- **Take the deep encoder:** {named}. This loop is less accurate.", rest[rest["verdict"].isin(["loses", "below"])]),
+        ("- **Take the deep encoder:** {named}. This loop is less accurate.", below),
         (
             "- **Take the deep encoder, to be safe:** {named}. Depth pays, and the loop may lose more than a point.",
             rest[rest["verdict"] == "not settled"],
@@ -438,4 +445,14 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
             claim(text, named=listed(with_ways(rows)) or None)
             for text, rows in groups
         ),
+        claim(
+            "Another loop is not told apart from the same deep encoder on {named}.",
+            named=listed(with_ways(_other_loops(table, below))) or None,
+        ),
     ]
+
+
+def _other_loops(table: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
+    """Comparisons of the tasks of ``below`` with the same deep encoder, in which the loop is not told apart from it."""
+    same_deep = table.merge(below[["data", "deep"]], on=["data", "deep"])
+    return same_deep[(same_deep["sharing_low"] <= 0) & (same_deep["sharing_high"] >= 0)]

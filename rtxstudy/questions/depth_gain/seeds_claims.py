@@ -8,12 +8,15 @@ from rtxstudy.claims import Claim, claim, listed
 from rtxstudy.questions.depth_gain.depth_claims import tasks, with_ways
 from rtxstudy.questions.depth_gain.pooled_seeds import Pooled, pool
 
+BELOW = ("below", "loses")  # the verdicts by which a loop is less accurate
+
 
 def verdicts(found: Pooled) -> list[Claim]:
     """What changes if the noise of seeds is pooled."""
     rows = found.rows
     flat, now_flat = rows["before"] == "no gain", rows["verdict"] == "no gain"
     replaces = rows["verdict"] == "replaces"
+    was_below, is_below = rows["before"].isin(BELOW), rows["verdict"].isin(BELOW)
     return [
         claim(
             "Three seeds tell little about how far seeds vary. Over the {n} comparisons made of MiniLM, the mean square of seeds "
@@ -26,6 +29,10 @@ def verdicts(found: Pooled) -> list[Claim]:
         claim("Then depth pays on {more}, too.", more=listed(with_ways(rows[flat & ~now_flat])) or None),
         claim("It no longer pays on {fewer}.", fewer=listed(with_ways(rows[~flat & now_flat])) or None),
         claim("And a loop replaces depth on {named}.", named=listed(with_ways(rows[replaces])) or None),
+        claim("The loop is then less accurate on {named}, too.", named=listed(with_ways(rows[~was_below & is_below])) or None),
+        claim(
+            "It is no longer shown to be less accurate on {named}.", named=listed(with_ways(rows[was_below & ~is_below])) or None
+        ),
     ]
 
 
@@ -34,7 +41,8 @@ def in_short(gains: pd.DataFrame) -> Claim:
     found = pool(gains)
     rows = None if found is None else found.rows[found.rows["verdict"] == "replaces"]
     return claim(
-        "With the noise of seeds pooled over comparisons, a loop replaces depth on {n:word} tasks.",
+        "A second analysis, added when the results were known, pools the noise of seeds over comparisons and leaves no seed out. "
+        "By it a loop replaces depth on {n:word} tasks.",
         holds=rows is not None and len(rows) > 0,
         n=None if rows is None else len(tasks(rows)),
     )

@@ -96,7 +96,7 @@ def carried(transfer: pd.DataFrame) -> list[Claim]:
             recurrent=signed(change[RECURRENT]) if RECURRENT in change else None,
         ),
         claim(
-            "Every classifier without a neural network transfers better. The bag of embeddings reaches {bag:percent} there, "
+            "Every classical baseline is more accurate there than both encoders. The bag of embeddings reaches {bag:percent}, "
             "and the standard encoder {standard:percent}.",
             holds=len(away) > 2
             and away.drop([STANDARD, RECURRENT], errors="ignore").min()
@@ -105,8 +105,8 @@ def carried(transfer: pd.DataFrame) -> list[Claim]:
             standard=away.get(STANDARD),
         ),
         claim(
-            "The encoders' numbers are means over three seeds, without an interval. The last figure of notebook 06 uses other "
-            "test texts of Yelp, ten times as many.",
+            "These numbers have no interval: a baseline is one fit, and an encoder's number is a mean over three seeds. The last "
+            "figure of notebook 06 uses other test texts of Yelp, ten times as many.",
             holds=True,
             n=len(away) or None,
         ),

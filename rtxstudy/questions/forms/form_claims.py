@@ -40,8 +40,8 @@ def summary(rows: pd.DataFrame) -> list[Claim]:
             or None,
         ),
         claim(
-            "Only the interval of *{named}* lies below zero on both data sets. On SST-2 it rests on two seeds, which settle "
-            "nothing.",
+            "*{named}* is the only form whose interval lies below zero on SST-2, too. There it has two seeds, which are too few "
+            "to decide.",
             holds=len(both) == 1 and len(few) > 0,
             named=short(both[0]) if both else None,
         ),

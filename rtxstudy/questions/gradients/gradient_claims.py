@@ -36,9 +36,8 @@ def bound(bounds: pd.DataFrame) -> list[Claim]:
     below = bounds[bounds["least"] < bounds["bound"]] if len(bounds) else bounds
     return [
         claim(
-            "The gradient that reaches an earlier pass never falls below the bound that our proposal claims, on no text "
-            "and in no form of "
-            "the loop, before training or after it.",
+            "In every form of the loop and on every text, before training and after it, the gradient that reaches an earlier "
+            "pass is at least as large as the proposal claims.",
             holds=below.empty,
             n=len(bounds) or None,
         )

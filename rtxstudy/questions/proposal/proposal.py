@@ -183,8 +183,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
             "proposal 6",
             f"wall clock of {standard} under the published protocol on a GPU, shared with others; an upper limit",
             "minutes",
-            -np.inf,
-            30,
+            *about(30),
             of_runs("train_seconds", standard, f"{data} 33%", 1 / 60, on_gpu=True),
         ),
     ]

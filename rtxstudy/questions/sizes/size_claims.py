@@ -104,8 +104,8 @@ def few_steps(steps: pd.DataFrame) -> list[Claim]:
     return [
         first(
             claim(
-                "The tenth of the texts gets {steps:,} optimiser steps, and all texts get {all:,}. A lack of steps is not what "
-                "holds the tenth back.",
+                "The runs on a tenth of the texts take {steps:,} optimiser steps, and those on all texts take {all:,}. So the "
+                "tenth does not have fewer steps.",
                 holds=tenth.steps >= whole.steps,
                 steps=tenth.steps,
                 all=whole.steps,

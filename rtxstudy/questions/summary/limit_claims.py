@@ -81,7 +81,7 @@ def in_short(findings: Mapping[str, pd.DataFrame]) -> Claim:
     seeds = _seeds(runs)
     return claim(
         "The texts are English, {usual:word} seeds are usual, no encoder that was trained has more than {millions:.0f} million "
-        "parameters, and times are of a CPU. *Less accurate* and *ahead* rest on 95 % intervals, which stand in the findings.",
+        "parameters, and the times are of a CPU. *Less accurate* and *ahead* rest on 95 % intervals, which the findings give.",
         holds=bool(seeds.mode().iloc[0] == seeds.median()),
         usual=int(seeds.mode().iloc[0]),
         millions=runs["parameters"].max() / 1e6,

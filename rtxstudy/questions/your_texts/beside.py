@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +20,7 @@ from rtxstudy.questions.your_texts.state import Found, Race
 from rtxstudy.questions.your_texts.texts import Texts
 
 WORTH = 15.0  # seconds of work; with less, starting another process and loading torch there takes longer
+PATIENCE = 180.0  # seconds that are waited for it when the time is over; counting words is worth them
 
 
 class Beside:
@@ -36,18 +38,38 @@ class Beside:
         self.threads = self.cores
         self.pool: ProcessPoolExecutor | None = None
         self.waiting: dict[str, Future[Found]] = {}
+        self.until = 0.0  # the time at which all of it is expected to be done
+
+    def is_worth(self, seconds: float) -> bool:
+        """Whether work of so many seconds goes to the other process."""
+        return self.cores > 1 and seconds >= WORTH
+
+    def slowed(self, seconds: float) -> float:
+        """The seconds that networks lose to work of so many seconds, in the other process or in this one."""
+        if not self.is_worth(seconds) and not self.waiting:
+            return seconds
+        return seconds * (1 - min(self.threads, self.cores - self.others) / self.threads)
+
+    @property
+    def left(self) -> float:
+        """Seconds that the other process is expected to work."""
+        return max(0.0, self.until - time.monotonic()) if self.waiting else 0.0
 
     def fit(self, name: str, seconds: float) -> None:
         """Fit a candidate of about so many seconds: here and now, or in the other process if that is worth it."""
-        if self.cores == 1 or seconds < WORTH:
+        if not self.is_worth(seconds):
             _fit(name, self.race)
             self.note(name)
             return
         self.collect()
-        if self.pool is None:
+        self.until = max(self.until, time.monotonic()) + seconds
+        work = _fit_there, name, self.race.texts, self.race.folder, self.race.clock.for_another_process(), self.others
+        self.pool = self.pool or workers(1, __name__)
+        try:
+            self.waiting[name] = self.pool.submit(*work)
+        except BrokenProcessPool:  # it was ended while it had nothing to do
             self.pool = workers(1, __name__)
-        clock = self.race.clock.for_another_process()
-        self.waiting[name] = self.pool.submit(_fit_there, name, self.race.texts, self.race.folder, clock, self.others)
+            self.waiting[name] = self.pool.submit(*work)
         self.share()
 
     def collect(self) -> None:
@@ -75,12 +97,16 @@ class Beside:
         torch.set_num_threads(min(self.threads, self.cores - self.others) if self.waiting else self.threads)
 
     def finish(self) -> None:
-        """Wait for what is not finished. It ends when the time does."""
+        """Wait for what is not finished. It ends when the time does, or soon after it."""
         for name, future in self.waiting.items():
             self.race.clock.progress(name, "not finished yet")
-            with contextlib.suppress(BrokenProcessPool):
-                future.result()
+            with contextlib.suppress(BrokenProcessPool, TimeoutError):
+                future.result(max(0.0, self.race.clock.left) + PATIENCE)
         self.collect()
+        for name in self.waiting:
+            self.race.leave_out(name, "It was not finished when the minutes were over.", late=True)
+        if self.waiting and self.pool is not None:
+            end_workers(self.pool)
 
 
 @contextlib.contextmanager

@@ -58,7 +58,8 @@ def _draws(group: np.ndarray) -> np.ndarray:
     """(draws, rows): how often each text counts when whole groups are drawn with replacement."""
     _, place = np.unique(group, return_inverse=True)
     many = place.max() + 1
-    return np.random.default_rng(0).multinomial(many, np.full(many, 1 / many), DRAWS)[:, place].astype(float)
+    counts = np.random.default_rng(0).multinomial(many, np.full(many, 1 / many), DRAWS)
+    return counts.astype(np.float32)[:, place]
 
 
 def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> tuple[float, float, float]:

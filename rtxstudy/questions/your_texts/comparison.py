@@ -179,7 +179,8 @@ class Comparison:
         options, spent = self.options, 0.0
         if began := os.environ.get(STARTED):
             spent = time.monotonic() - float(began) + min(REPORT_SECONDS, 60 * REPORT_SHARE * options.minutes)
-        self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, options.every, spent)
+        asked = options.every, spent, options.max_mb
+        self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, *asked)
         return self.raced
 
     @property
@@ -258,6 +259,7 @@ class Comparison:
         from rtxstudy.questions.your_texts.hand_over import Chosen, hand_over
 
         chosen, model_folder = self.chosen, None
+        (self.folder / FURTHER).unlink(missing_ok=True)  # of an earlier call
         if chosen.taken is not None:
             entry = self.entries[chosen.taken]
             row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
@@ -271,7 +273,6 @@ class Comparison:
                 self.to_label = label_next.write(self.texts, self.unlabelled, model, row["ms"], self.folder / FURTHER)
         else:
             shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
-            (self.folder / FURTHER).unlink(missing_ok=True)
         with replacing(self.folder / ANSWER) as part:
             part.write_text(json.dumps(self.answer().plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return model_folder
@@ -345,7 +346,7 @@ def require_ours(folder: Path) -> None:
     """Raise InputError when something is in the place of the folder that no comparison wrote."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; name another with --out.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+    if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()) and not (folder / MARK).is_file():
         raise InputError(f"{folder} is there and no comparison wrote it; name another folder with --out.")
 
 

@@ -85,7 +85,7 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
     least = len(order) - len(race.train) + min(len(race.train), FEWEST_EMBEDDED)
     least = len(order) if texts.cross_validated else least
     file = race.results / f"vectors-{race.key(candidate, Plan(len(order)))}.safetensors"
-    begun = time.monotonic()
+    begun, most = time.monotonic(), min(EMBEDDING_SHARE * clock.seconds, max(0.0, clock.left))
 
     def make(start: int) -> np.ndarray:
         clock.progress(candidate.name, f"{start:,} of {len(order):,} texts read")
@@ -93,7 +93,7 @@ def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> 
         return embedder.vectors(texts.texts(order[start : start + PIECE]))
 
     def enough(count: int) -> bool:
-        return count >= least and time.monotonic() - begun > EMBEDDING_SHARE * clock.seconds
+        return count >= least and time.monotonic() - begun > most
 
     width = embedder.vectors(texts.texts(order[:1])).shape[1]
     vectors = finished_candidates.vectors(file, len(order), width, make, enough)

@@ -73,8 +73,7 @@ def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
     return (
         f"On the {answer.n_judged:,} texts by which models are chosen, **{above['model']}** has a {answer.judged_by} of "
         f"{above['score']:.3f} and **{answer.take}** of {row['score']:.3f}. The difference is less than a standard error, so it "
-        f"may be chance. **{answer.take}** did best of the models that were measured on public files of about this size and "
-        "length, so it is taken."
+        f"may be chance. **{answer.take}** did best on the public files nearest in size and length, so it is taken."
     )
 
 

@@ -93,12 +93,14 @@ class Learnt:
         settings: how its network is opened: the further arguments of ``Network.load``
         answers: of each answered split the probabilities (rows, labels)
         seconds: of the training, whenever that was
+        epochs: that it took
     """
 
     run: Path
     settings: dict[str, Any]
     answers: dict[str, np.ndarray]
     seconds: float
+    epochs: float
 
 
 def training(
@@ -137,4 +139,4 @@ def train(training: Training, report: Callable[[str], None]) -> Learnt:
     with training_threads(training.spec.threads):
         for split in set(training.answered) - {"test"}:
             answers[split] = network.probabilities(data.texts(split))
-    return Learnt(run.path, settings, answers, run.metrics["train_seconds"])
+    return Learnt(run.path, settings, answers, run.metrics["train_seconds"], run.metrics["epochs"])

@@ -20,6 +20,7 @@ FEWEST = 250  # rows of a training on a part of the rows
 HALF_THE_EPOCHS, HALF_THE_ROWS, UNREAD = 0.006, 0.012, 0.05  # score that is lost by half of them, and by all tokens unread
 
 ALIKE = 0.003  # score by which two plans do not differ
+BEGUN = 1.25  # times the time that there is, that a begun training may need in all: a part of it is done
 
 
 def whole_epochs(rows: int) -> int:
@@ -90,6 +91,6 @@ def choose(
     fitting = [plan for plan in on_all_rows(candidate, rows, estimate) if estimate.seconds(candidate, plan, trainings) <= seconds]
     if not fitting and trainings == 1:
         fitting = on_fewer_rows(candidate, rows, seconds, estimate)
-    begun = [plan for plan in begun if estimate.seconds(candidate, plan, trainings) <= seconds]
+    begun = [plan for plan in begun if estimate.seconds(candidate, plan, trainings) <= BEGUN * seconds]
     both = [*begun, *fitting]
     return min(both, key=lambda plan: loss(plan, candidate, rows, estimate) - ALIKE * (plan in begun), default=None)

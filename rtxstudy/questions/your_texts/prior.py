@@ -42,12 +42,13 @@ def expected(rows: int, labels: int, tokens: float) -> dict[str, float]:
     The distance of two settings is that of the logarithms (base 2) of their rows, labels and tokens. A setting counts by
     2 to the power of minus its distance, and not at all beyond :data:`FARTHEST`. Not every model was measured in every setting,
     so what is averaged is a model's difference to fine-tuned MiniLM in the same setting. Of a model without such a setting
-    nothing is expected.
+    nothing is expected. More rows than any setting has count as the most that one has.
     """
     measured, setting = table(), ["data", "rows"]
     reference = measured[measured["model"] == FINE_TUNED].set_index(setting)["gain"]
     apart = measured["gain"] - reference.reindex(pd.MultiIndex.from_frame(measured[setting])).to_numpy()
     place = np.log2(measured[["rows", "labels", "tokens"]].to_numpy(float))
+    rows = min(rows, measured["rows"].max())
     distance = np.abs(place - [math.log2(rows), math.log2(labels), math.log2(tokens)]).sum(axis=1)
     near = measured.assign(distance=distance, apart=apart)[distance <= FARTHEST].dropna(subset=["apart"])
 
@@ -75,10 +76,10 @@ def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list
     for name in names:
         behind = best - gains.get(name, best)
         if pretrained and name in FROM_SCRATCH and name not in gains:
-            left_out[name] = "It was not measured on public files of about this size and length; --all trains it."
+            left_out[name] = "It was measured on no public file near in size and length; --all trains it."
         elif name != MAJORITY and behind > WITHIN:
             left_out[name] = (
-                f"On public files of about this size and length it was {100 * behind:.0f} points behind the best; --all trains "
+                f"On the public files nearest in size and length it was {100 * behind:.0f} points behind the best; --all trains "
                 "it anyway."
             )
         else:

@@ -2,7 +2,7 @@
 
 Cheap candidates come first. The networks follow; those that did best on public files of about this size come first (``prior``).
 The first network, the favourite, gets 60 % of the minutes if it can learn nearly as well in them as with more, and the next gets
-what is left. Otherwise the favourite gets all that is left, and nothing is computed beside it that takes a core from it.
+what is left. Otherwise the favourite gets all that is left. What is computed beside it is counted off its time.
 Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command
 with more minutes goes on from there.
 """
@@ -38,7 +38,7 @@ from rtxstudy.questions.your_texts.candidates import (
     Plan,
 )
 from rtxstudy.questions.your_texts.clock import Clock, OutOfTime, Say, silent
-from rtxstudy.questions.your_texts.fitted import FIT
+from rtxstudy.questions.your_texts.fitted import FEWEST_EMBEDDED, FIT
 from rtxstudy.questions.your_texts.networks import Learnt, Training
 from rtxstudy.questions.your_texts.on_ray import Cluster, connected
 from rtxstudy.questions.your_texts.state import Outlook, Race
@@ -47,9 +47,10 @@ from rtxstudy.questions.your_texts.training_time import SHORTEST, START_SECONDS,
 from rtxstudy.questions.your_texts.tuned import unfit, with_pairs
 
 FAVOURITE_SHARE = 0.6  # of the minutes
-NEXT_SHARE = 0.95  # of what is left, because a time is estimated
+NEXT_SHARE = 0.9  # of what is left, because a time is estimated
 NEARLY = 0.01  # score that the favourite may be expected to lose in its share; where it is more, it gets all that is left
-WORD_SECONDS = 3e-5  # of counting a word of a text, of one of so many fits
+WORD_SECONDS = 3e-5  # of counting a word of a text, of one of so many fits with two labels
+MORE_LABELS = 0.5  # of that time, for each further label
 VECTOR_SECONDS = 1e-3  # of averaging the vectors of a text
 Fold = int | None  # the fold that is held out of a training; None: none is, and it learns from the plan's rows
 
@@ -62,6 +63,7 @@ def run(
     executor: str = "local",
     every: bool = False,
     spent: float = 0.0,
+    max_mb: float | None = None,
 ) -> Race:
     """Train what the time allows. An interrupt or the end of the time leaves what is finished.
 
@@ -73,6 +75,7 @@ def run(
         executor: what trains the networks, this process ("local") or a Ray cluster ("ray"); all else is done here
         every: whether candidates are trained, too, that did badly on public files of about this size
         spent: seconds of the minutes that are gone, or kept for what follows
+        max_mb: megabytes of a model that may be taken; larger networks are trained with ``every`` alone
 
     Raises InputError when there is no cluster.
     """
@@ -83,7 +86,7 @@ def run(
         turns = Turns(race, other, cluster)
         try:
             turns.cheap()
-            turns.networks(every)
+            turns.networks(every, max_mb)
         except OutOfTime:
             pass
         except KeyboardInterrupt:  # in JupyterLab
@@ -101,7 +104,7 @@ def run(
     race.outlook = turns.outlook()
     known = prior.expected(*turns.setting)
     best = max(race.entries.keys() & known.keys(), key=lambda name: (known[name], name), default="")
-    race.favourite = best if best == turns.favourite and best not in race.needed else ""
+    race.favourite = best if best == turns.favourite and best not in race.needed and not texts.pairs else ""
     return race
 
 
@@ -114,6 +117,7 @@ class Turns:
         self.trained: dict[tuple[str, Fold, Plan], Learnt | InputError] = {}  # by the cluster
         self.favourite = ""  # the network that is expected to win
         self.revived: set[str] = set()  # networks from scratch that got their turn because MiniLM failed; each gets one
+        self.later: list[tuple[str, float]] = []  # cheap candidates for the other process, and their seconds
 
     @property
     def setting(self) -> tuple[int, int, float]:
@@ -123,21 +127,28 @@ class Turns:
     # ------------------------------------------------------------------------------------------------------------ cheap ones
 
     def cheap(self) -> None:
-        """The majority class, counting words, and static word vectors."""
+        """The majority class, counting words, and static word vectors: here, or after :meth:`networks` has measured this machine.
+
+        The speed would be measured too low while another process works.
+        """
         FIT[MAJORITY](self.race)
         fits = 2 + len(self.race.folds)  # with the learning curve
-        self.other.fit(WORDS, WORD_SECONDS * int(self.texts.words.sum()) * fits)
+        labels = 1 + MORE_LABELS * (len(self.texts.label_names) - 2)
+        costs = {WORDS: WORD_SECONDS * int(self.texts.words.sum()) * fits * labels}
         if why := checkpoints.out_of_reach(MINILM):
             for candidate in CANDIDATES:
                 if candidate.pretrained:
                     self.race.leave_out(candidate.name, f"{fact(why)}.")
         else:
-            self.other.fit(STATIC, VECTOR_SECONDS * len(self.texts.table))
+            costs[STATIC] = VECTOR_SECONDS * len(self.texts.table)
+        self.later = [(name, seconds) for name, seconds in costs.items() if self.other.is_worth(seconds)]
+        for name in costs.keys() - dict(self.later).keys():
+            self.other.fit(name, costs[name])
 
     # ------------------------------------------------------------------------------------------------------------ networks
 
-    def networks(self, every: bool) -> None:
-        """All others, in their order."""
+    def networks(self, every: bool, max_mb: float | None = None) -> None:
+        """All others, in their order; without ``every`` neither those that public files speak against nor too large ones."""
         race, rows = self.race, len(self.race.train)
         waiting = [c.name for c in CANDIDATES if c.kind in ("tuned", "network", "vectors") and c.name != STATIC]
         waiting = [name for name in waiting if name not in race.left_out]
@@ -148,17 +159,25 @@ class Turns:
         if not every:
             race.left_out |= left_out
         waiting = [*may, *left_out] if every else may
-        race.clock.check()
-        if any(NAMED[name].pretrained for name in waiting):
-            race.clock.progress("MiniLM", "measuring the speed of this machine")
-            cores = self.other.cores
-            self.other.threads = self.estimate.measure(race.train, {cores, max(1, cores // 2)}, race.clock.check)
-            self.other.collect()
+        if max_mb is not None and not every:
+            for name in [name for name in waiting if self.estimate.megabytes(NAMED[name]) > max_mb]:
+                race.leave_out(name, f"It has more than {max_mb:g} megabytes, which --max-mb excludes; --all trains it.")
+                waiting.remove(name)
+        try:
+            race.clock.check()
+            if any(NAMED[name].pretrained for name in waiting):
+                race.clock.progress("MiniLM", "measuring the speed of this machine")
+                cores = self.other.cores
+                self.other.threads = self.estimate.measure(race.train, {cores, max(1, cores // 2)}, race.clock.check)
+        finally:  # also without a minute
+            for name, seconds in self.later:
+                self.other.fit(name, seconds)
         frozen = FROZEN in waiting
         waiting = [name for name in waiting if name != FROZEN]
         self.favourite = waiting[0] if waiting else ""
         embedding = self.estimate.seconds(NAMED[FROZEN], Plan(rows)) if frozen else 0.0
-        if frozen and (self.cluster is not None or not waiting or self.has_time(NAMED[self.favourite])):
+        lost = self.other.slowed(embedding)
+        if frozen and (self.cluster is not None or not waiting or self.has_time(NAMED[self.favourite], lost)):
             self.other.fit(FROZEN, embedding)  # beside the networks
             frozen = False
         if self.cluster is not None:
@@ -170,19 +189,22 @@ class Turns:
             race.clock.check()
             candidate = NAMED[waiting.pop(0)]
             most = self.share if favourite and self.has_time(candidate) else NEXT_SHARE * race.clock.left
-            favourite = self.turn(candidate, most) is None and favourite
+            favourite = self.turn(candidate, most - self.other.slowed(self.other.left)) is None and favourite
             waiting += self.refuted(waiting)
-        if frozen and embedding < NEXT_SHARE * race.clock.left:
-            self.other.fit(FROZEN, 0.0)  # here and now, with all threads
+        if frozen and self.estimate.seconds(NAMED[FROZEN], Plan(min(rows, FEWEST_EMBEDDED))) < NEXT_SHARE * race.clock.left:
+            self.other.fit(FROZEN, 0.0)  # here and now, with all threads; the time may leave rows out
 
     @property
     def share(self) -> float:
         """Seconds that the favourite may use where they are enough for it (:meth:`has_time`)."""
         return min(FAVOURITE_SHARE * self.race.clock.seconds, self.race.clock.left)
 
-    def has_time(self, candidate: Candidate) -> bool:
-        """Whether the favourite's share of the minutes is enough for it: a longer training is expected to gain little."""
-        plan = self.fitting(candidate, self.share)
+    def has_time(self, candidate: Candidate, lost: float = 0.0) -> bool:
+        """Whether the favourite's share of the minutes is enough for it: a longer training is expected to gain little.
+
+        lost: seconds that it would lose to what is not begun yet.
+        """
+        plan = self.fitting(candidate, self.share - self.other.slowed(self.other.left) - lost)
         return plan is not None and self.loss(candidate, plan) <= NEARLY
 
     def turn(self, candidate: Candidate, seconds: float) -> Plan | None:
@@ -212,25 +234,35 @@ class Turns:
             return None
         if name in race.entries:
             plan, slope = race.entries[name].plan, race.gain_of_a_doubling()
-            if slope is not None and plan.rows < rows:
+            scores = {one: race.score(entry.judged, self.texts.judged) for one, entry in race.entries.items()}
+            expected = scores[name] + plans.loss(plan, NAMED[name], rows, self.estimate)
+            if slope is not None and plan.rows < rows:  # the curve is of cheap models, and is believed of the next doubling alone
                 source = "The learning curve suggests"
-            gain = plans.loss(plan, NAMED[name], rows, self.estimate, plans.HALF_THE_ROWS if slope is None else slope)
+                expected += (slope - plans.HALF_THE_ROWS) * min(1.0, math.log2(rows / plan.rows))
+            gain = max(0.0, expected - max(scores.values()))
         else:
-            gains = prior.expected(*self.setting)
-            best = max(race.score(entry.judged, self.texts.judged) for entry in race.entries.values())
-            words = race.entries.get(WORDS)
-            behind = best - race.score(words.judged, self.texts.judged) if words else None
-            gain = max(0.0, gains[name] - behind) if name in gains and behind is not None else None
+            gains, right = prior.expected(*self.setting), {one: self.right(one) for one in race.entries}
+            gain = max(0.0, gains[name] + right[WORDS] - max(right.values())) if name in gains and WORDS in right else None
         least = math.floor(race.clock.seconds / 60) + 1  # what is known to be too little is never advised
         minutes = max(least, math.ceil(race.needed[name] / FAVOURITE_SHARE / 60))
         return Outlook(name, minutes, gain, source, rows)
 
+    def right(self, name: str) -> float:
+        """The accuracy of a finished candidate on the judged rows; public files are compared by it."""
+        return float((self.race.entries[name].judged.argmax(axis=1) == self.texts.numbers(self.texts.judged)).mean())
+
     def refuted(self, waiting: list[str]) -> list[str]:
-        """The networks from scratch that may win after all, because MiniLM is below counting words, as on another language."""
+        """The networks from scratch that may win after all, because MiniLM is below counting words, as on another language.
+
+        Where MiniLM learned from a part of the rows, it is compared with counting words on no more of them.
+        """
         race = self.race
         if not {FINE_TUNED, WORDS} <= race.entries.keys():
             return []
         minilm, words = (race.score(race.entries[name].judged, self.texts.judged) for name in (FINE_TUNED, WORDS))
+        if FINE_TUNED in race.partial:
+            points = [(rows, score) for name, rows, score, _ in race.points if name == WORDS and rows <= race.partial[FINE_TUNED]]
+            words = max(points, default=(0, 0.0))[1]
         scratch = [c.name for c in CANDIDATES if c.kind == "network" and not c.pretrained and c.name in race.left_out]
         again = [name for name in scratch if name not in self.revived]
         if minilm >= words or set(again) & (set(waiting) | race.late):
@@ -357,7 +389,8 @@ class Turns:
         learnt = networks.train(self.training(candidate, fold, plan), report)
         spent = time.monotonic() - begun
         if spent > SHORTEST + START_SECONDS:  # it was trained; where it went on, the time before counts, too
-            self.estimate.learn(candidate, plan, max(spent, learnt.seconds))
+            whole = candidate.recipe(plan).epochs / learnt.epochs  # more than one where it stopped on a plateau
+            self.estimate.learn(candidate, plan, whole * max(spent, learnt.seconds))
         return learnt
 
     # ------------------------------------------------------------------------------------------------------------ on a cluster

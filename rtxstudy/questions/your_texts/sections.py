@@ -17,7 +17,7 @@ from rtxstudy.questions.your_texts.hand_over import how_to_predict
 MOST_BARS, MOST_CELLS = 8, 10  # labels that a figure of shares, and a confusion matrix, can hold
 MOST_ROWS, MOST_PAIRS = 40, 15  # of the tables that stand in their place
 LOOPS = (LOOP, "recurrent-3x2x256")
-FOLLOWED = 1000  # test texts of which each pass is read
+FOLLOWED, FOLLOWED_SECONDS = 1000, 5.0  # test texts of which each pass is read, and about how long that may take
 
 
 def setting(comparison: Comparison) -> Markdown:
@@ -187,9 +187,11 @@ def telling_words(comparison: Comparison) -> Styler | Markdown:
 def passes(comparison: Comparison) -> Markdown:
     """What each pass of a loop changes, for each loop that was trained."""
     texts = comparison.texts
-    rows = texts.rows("test")[:FOLLOWED]
+    rows, ms = texts.rows("test")[:FOLLOWED], comparison.chosen.table.set_index("model")["ms"]
     sentences = [
-        model_sentences.passes(further.passes(texts, comparison.open_model(name), rows), name)
+        model_sentences.passes(
+            further.passes(texts, comparison.open_model(name), rows[: int(1000 * FOLLOWED_SECONDS / ms[name])]), name
+        )
         for name in LOOPS
         if name in comparison.raced.entries
     ]

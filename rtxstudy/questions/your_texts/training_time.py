@@ -13,9 +13,10 @@ from rtx.classifiers.words import UNSPACED
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
 from rtxlib.models import pretrained
+from rtxlib.models.config import ModelConfig
 from rtxlib.models.convert import loop_config
 from rtxlib.models.presets import preset
-from rtxlib.models.size import forward_flops
+from rtxlib.models.size import forward_flops, parameter_count
 from rtxlib.training.device import pick_device, training_threads
 from rtxlib.training.trainer import Trainer
 from rtxstudy import checkpoints
@@ -98,12 +99,19 @@ class Estimate:
 
     def row_flops(self, candidate: Candidate, max_length: int) -> float:
         """Floating-point operations of one pass of one text through a candidate's network, on average."""
+        return forward_flops(self._config(candidate), max(1, round(self.tokens(max_length))))
+
+    def megabytes(self, candidate: Candidate) -> float:
+        """Megabytes of the weights of a candidate's network. One from scratch has at least these: its vocabulary comes later."""
         if not candidate.pretrained:
-            config = preset(candidate.model)
-        else:
-            config = pretrained.read_config(candidate.model or MINILM)
-            config = loop_config(config, **candidate.conversion) if candidate.conversion else config
-        return forward_flops(config, max(1, round(self.tokens(max_length))))
+            return 4e-6 * parameter_count(preset(candidate.model))["non_embedding"]
+        return 4e-6 * parameter_count(self._config(candidate))["total"]
+
+    def _config(self, candidate: Candidate) -> ModelConfig:
+        if not candidate.pretrained:
+            return preset(candidate.model)
+        config = pretrained.read_config(candidate.model or MINILM)
+        return loop_config(config, **candidate.conversion) if candidate.conversion else config
 
     def seconds(self, candidate: Candidate, plan: Plan, trainings: int = 1) -> float:
         """Estimated seconds of the trainings of a candidate, of which all but one are for the folds of a cross-validation.
