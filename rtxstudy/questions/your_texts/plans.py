@@ -33,14 +33,9 @@ def whole(candidate: Candidate, rows: int) -> Plan:
     return Plan(rows, MAX_LENGTH, float(whole_epochs(rows)) if candidate.pretrained and candidate.kind == "network" else 1.0)
 
 
-def loss(
-    plan: Plan, candidate: Candidate, rows: int, estimate: Estimate, half_the_rows: float = HALF_THE_ROWS
-) -> float:
-    """The score that a plan is expected to lose against the whole training on all ``rows``.
-
-    half_the_rows: what a model loses that learns from half of the rows.
-    """
-    lost = UNREAD * estimate.cut(plan.max_length) + half_the_rows * math.log2(rows / plan.rows)
+def loss(plan: Plan, candidate: Candidate, rows: int, estimate: Estimate) -> float:
+    """The score that a plan is expected to lose against the whole training on all ``rows``."""
+    lost = UNREAD * estimate.cut(plan.max_length) + HALF_THE_ROWS * math.log2(rows / plan.rows)
     if candidate.pretrained and candidate.kind == "network":
         lost += HALF_THE_EPOCHS * math.log2(max(1.0, whole_epochs(plan.rows) / plan.epochs))
     return lost

@@ -141,9 +141,11 @@ class Turns:
                     self.race.leave_out(candidate.name, f"{fact(why)}.")
         else:
             costs[STATIC] = VECTOR_SECONDS * len(self.texts.table)
-        self.later = [(name, seconds) for name, seconds in costs.items() if self.other.is_worth(seconds)]
-        for name in costs.keys() - dict(self.later).keys():
-            self.other.fit(name, costs[name])
+        for name, seconds in costs.items():
+            if self.other.is_worth(seconds):
+                self.later.append((name, seconds))
+            else:
+                self.other.fit(name, seconds)
 
     # ------------------------------------------------------------------------------------------------------------ networks
 
@@ -191,7 +193,8 @@ class Turns:
             most = self.share if favourite and self.has_time(candidate) else NEXT_SHARE * race.clock.left
             favourite = self.turn(candidate, most - self.other.slowed(self.other.left)) is None and favourite
             waiting += self.refuted(waiting)
-        if frozen and self.estimate.seconds(NAMED[FROZEN], Plan(min(rows, FEWEST_EMBEDDED))) < NEXT_SHARE * race.clock.left:
+        fewest = Plan(rows if self.texts.cross_validated else min(rows, FEWEST_EMBEDDED))
+        if frozen and self.estimate.seconds(NAMED[FROZEN], fewest) < NEXT_SHARE * race.clock.left:
             self.other.fit(FROZEN, 0.0)  # here and now, with all threads; the time may leave rows out
 
     @property
