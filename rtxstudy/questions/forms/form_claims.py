@@ -40,8 +40,7 @@ def summary(rows: pd.DataFrame) -> list[Claim]:
             or None,
         ),
         claim(
-            "*{named}* is the only form whose interval lies below zero on SST-2, too. There it has two seeds, which are too few "
-            "to decide.",
+            "Only *{named}* has an interval below zero on SST-2, too. There it has two seeds, which are too few to decide.",
             holds=len(both) == 1 and len(few) > 0,
             named=short(both[0]) if both else None,
         ),
