@@ -82,8 +82,8 @@ def leaving(exits: pd.DataFrame) -> list[Claim]:
             speed=sure.throughput,
         ),
         claim(
-            "With {passes:word} {noun} for every text it reads {speed:.1f} times as many, at an accuracy that differs by {gain} points "
-            "from that of all four. So the exit is not needed there.",
+            "With {passes:word} {noun} for every text it reads {speed:.1f} times as many, at an accuracy that differs by {gain} "
+            "points from that of all four. So the exit is not needed there.",
             holds=sure.fixed_throughput > sure.throughput and sure.fixed_difference > -0.005,
             passes=int(sure.fixed_passes) if sure else None,
             noun="pass" if sure.fixed_passes == 1 else "passes",
