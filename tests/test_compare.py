@@ -738,11 +738,15 @@ class Slow(Tokens):
 
 
 @pytest.mark.parametrize(
-    ("minutes", "turns_of", "seconds"),
-    [(10, [FROZEN, FINE_TUNED, candidates.LOOP], 360), (1, [FINE_TUNED, candidates.LOOP, FROZEN], 54)],
+    ("minutes", "within", "turns_of", "seconds"),
+    [
+        (10, 0.02, [FROZEN, FINE_TUNED, candidates.LOOP], 360),
+        (4, 0.005, [FROZEN, FINE_TUNED, candidates.LOOP], 216),  # one epoch fits into its share, and nothing into the rest
+        (1, 0.02, [FINE_TUNED, candidates.LOOP, FROZEN], 54),
+    ],
 )
 def test_a_favourite_that_is_short_of_time_gets_all_of_it(
-    csv, tmp_path: Path, monkeypatch, minutes: int, turns_of: list[str], seconds: float
+    csv, tmp_path: Path, monkeypatch, minutes: int, within: float, turns_of: list[str], seconds: float
 ) -> None:
     """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and they come last."""
     raced, given, done = race.Race(opened(csv, told(3000)), tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
@@ -754,6 +758,7 @@ def test_a_favourite_that_is_short_of_time_gets_all_of_it(
     turns.estimate = Slow()
     monkeypatch.setattr(raced, "train", raced.train[:2400])
     monkeypatch.setattr(prior, "order", lambda names, *_: (names, {}))
+    monkeypatch.setattr(prior, "WITHIN", within)
 
     def turn(candidate: Candidate, most: float) -> Plan:
         done.append(candidate.name)

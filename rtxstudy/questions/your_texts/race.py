@@ -1,8 +1,8 @@
 """Which candidates are trained in the time given, in which order, and how long each.
 
 Cheap candidates come first. The networks follow; those that did best on public files of about this size come first (``prior``).
-The first network, the favourite, gets 60 % of the minutes if it can learn nearly as well in them as with more, and the next gets
-what is left. Otherwise the favourite gets all that is left. What is computed beside it is counted off its time.
+The first network, the favourite, gets 60 % of the minutes if it can learn nearly as well in them as with more, and another one
+can learn in the rest. Otherwise the favourite gets all that is left. What is computed beside it is counted off its time.
 Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command
 with more minutes goes on from there.
 """
@@ -190,7 +190,8 @@ class Turns:
             self.other.collect()
             race.clock.check()
             candidate = NAMED[waiting.pop(0)]
-            most = self.share if favourite and self.has_time(candidate) else NEXT_SHARE * race.clock.left
+            shares = favourite and self.has_time(candidate) and self.another_fits(waiting)
+            most = self.share if shares else NEXT_SHARE * race.clock.left
             favourite = self.turn(candidate, most - self.other.slowed(self.other.left)) is None and favourite
             waiting += self.refuted(waiting)
         fewest = Plan(rows if self.texts.cross_validated else min(rows, FEWEST_EMBEDDED))
@@ -209,6 +210,13 @@ class Turns:
         """
         plan = self.fitting(candidate, self.share - self.other.slowed(self.other.left) - lost)
         return plan is not None and self.loss(candidate, plan) <= NEARLY
+
+    def another_fits(self, names: list[str]) -> bool:
+        """Whether one of these networks can be trained well enough in what the favourite leaves; else nobody would use it."""
+        race, rows = self.race, len(self.race.train)
+        seconds = NEXT_SHARE * (race.clock.left - self.share)
+        found = [(NAMED[name], plans.choose(NAMED[name], rows, seconds, self.trainings, self.estimate)) for name in names]
+        return any(plan is not None and self.loss(candidate, plan) <= prior.WITHIN for candidate, plan in found)
 
     def turn(self, candidate: Candidate, seconds: float) -> Plan | None:
         """Train a candidate if it fits into so many seconds. Returns its plan; None where it does not fit."""
