@@ -41,7 +41,8 @@ def test_a_notebook_runs_under_plain_papermill(tmp_path: Path) -> None:
     """No rtx and another working directory: papermill, the notebook and a parameter. All notebooks open in the same way."""
     notebook, out = CHECKOUT / "notebooks/02_baseline.ipynb", tmp_path / "out.ipynb"
     command = [sys.executable, "-m", "papermill", notebook, out, "-p", "profile", "full", "-k", "python3"]
-    done = subprocess.run(command, env=with_the_tables_alone(tmp_path), cwd=tmp_path, capture_output=True, text=True)
+    environment = with_the_tables_alone(tmp_path) | {"RTX_NO_TRAINING": "1"}  # what `rtx` sets for --no-training
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     code = [cell for cell in nbformat.read(out, as_version=4).cells if cell.cell_type == "code"]
     assert code and all(cell.execution_count for cell in code)

@@ -123,13 +123,11 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
                 named=listed(tasks(replaced)),
             ),
             claim(
-                "There **a loop keeps** {least:share} to {most:share} of the gain (intervals: {low:share} to {high:share}), is "
-                "nowhere shown to replace depth, and is less accurate on {below:word} tasks.",
+                "There **a loop keeps** about {least:share} to {most:share} of the gain, is nowhere shown to replace depth, and "
+                "is less accurate on {below:word} tasks.",
                 holds=replaced.empty and len(below) > 0,
                 least=least,
                 most=most,
-                low=pays["kept_low"].min(),
-                high=pays["kept_high"].max(),
                 below=len(tasks(below)),
             ),
             claim(
