@@ -164,7 +164,7 @@ def test_few_steps_are_excluded_only_where_the_part_has_as_many_as_all_texts() -
         table = pd.DataFrame({"data": ["sst2", "sst2 10%"], "train_rows": [63_000, 6_300], "steps": [494, tenth]})
         return " ".join(sentences(size_claims.few_steps(table)))
 
-    assert "does not have fewer steps" in said(1000) and "all texts get 494" in said(494)
+    assert "does not have fewer steps" in said(1000) and "on all texts take 494" in said(494)
     assert "as much about few steps" in said(50)
     assert said(300) == ""
 
