@@ -123,7 +123,7 @@ def verdict(gains: pd.DataFrame) -> list[Claim]:
                 named=listed(tasks(replaced)),
             ),
             claim(
-                "There **a loop keeps** about {least:share} to {most:share} of the gain, is nowhere shown to replace depth, and "
+                "There **a loop keeps** {least:share} to {most:share} of the gain, is nowhere shown to replace depth, and "
                 "is less accurate on {below:word} tasks.",
                 holds=replaced.empty and len(below) > 0,
                 least=least,
