@@ -47,16 +47,16 @@ def _answer(repo: str, kind: str) -> Any:
     return answer
 
 
-def require_intact(repo: str, kind: str = "dataset", damaged: Callable[[], object] = lambda: None) -> None:
+def require_intact(repo: str, kind: str = "dataset", damaged: Callable[[], object] = lambda: None, only: str = "") -> None:
     """Compare the files of a repo that are in the cache with the checksums that the Hub names; a Hub without any names none.
 
     Raises InputError for files that were changed on their way. They are removed from the cache, so that the same command fetches
-    them again. damaged: what else is then to be done.
+    them again. damaged: what else is then to be done. only: the one file that is compared; "": all.
     """
     from huggingface_hub import try_to_load_from_cache
 
     answer, changed = _answer(repo, kind), []
-    for file in (answer and answer.siblings) or ():
+    for file in filter(lambda file: only in ("", file.rfilename), (answer and answer.siblings) or ()):
         cached = try_to_load_from_cache(repo, file.rfilename, repo_type=kind, revision=answer.sha)
         if isinstance(cached, str) and not _intact(Path(cached), file.blob_id, file.lfs and file.lfs.sha256):
             changed.append(file.rfilename)

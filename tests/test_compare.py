@@ -752,7 +752,7 @@ def test_a_favourite_that_is_short_of_time_gets_all_of_it(
     raced, given, done = race.Race(opened(csv, told(3000)), tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
     raced.left_out = dict.fromkeys(candidates.FROM_SCRATCH, "")
     other = SimpleNamespace(
-        cores=1, threads=1, left=0, collect=lambda: None, slowed=lambda _: 0, fit=lambda name, seconds: done.append(name)
+        cores=1, threads=1, borrowed=0, collect=lambda: None, slowed=lambda _: 0, fit=lambda name, seconds: done.append(name)
     )
     turns = race.Turns(raced, other)
     turns.estimate = Slow()
@@ -876,7 +876,7 @@ def test_what_another_process_does_not_finish_is_said(csv, tmp_path: Path, no_hu
     with training_threads(2):
         other = beside.Beside(raced)
         other.fit(WORDS, 100.0)
-        assert 99 < other.left <= 100 and other.slowed(100.0) == 50.0  # half of the two threads
+        assert 49 < other.borrowed <= 50 == other.slowed(100.0)  # half of the two threads
         other.finish()
     assert ended == [pool] and WORDS in raced.late and "not finished" in raced.left_out[WORDS]
 
@@ -1337,7 +1337,7 @@ def test_the_minutes_count_from_the_call_and_leave_time_for_the_report(
 ) -> None:
     made = Comparison.open(Options(str(csv(told(200))), minutes=minutes, out=str(tmp_path / "out")))
     given: list[float] = []
-    monkeypatch.setattr(race, "run", lambda *arguments: given.append(arguments[-2]))
+    monkeypatch.setattr(race, "run", lambda *_, spent, **__: given.append(spent))
     monkeypatch.delenv("RTX_STARTED", raising=False)  # a command of another test may have left it
     made.race()
     monkeypatch.setenv("RTX_STARTED", str(time.monotonic() - 5))

@@ -39,10 +39,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     hub._answer.cache_clear()
 
 
-def find(address: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+def ask(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take this Hub from now on."""
     monkeypatch.setattr(constants, "ENDPOINT", address)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
     hub._answer.cache_clear()
+
+
+def find(address: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    ask(address, monkeypatch)
     return pretrained.find(REPO)
 
 
@@ -62,17 +67,13 @@ def test_a_faulty_hub_is_told_and_the_next_command_gets_the_model(
 
 def test_a_tokenizer_that_was_changed_on_its_way_is_not_used(tiny: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tokenizer of prepared data is fetched alone."""
-
-    def fetch(address: str) -> tokenization.TokenizerFile | None:
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
-        hub._answer.cache_clear()
-        return tokenization.fetch(REPO)
-
-    with faulty.serving({REPO: tiny}, "changed words") as address, pytest.raises(InputError, match="another checksum"):
-        fetch(address)
+    with faulty.serving({REPO: tiny}, "changed words") as address:
+        ask(address, monkeypatch)
+        with pytest.raises(InputError, match="another checksum"):
+            tokenization.fetch(REPO)
     with faulty.serving({REPO: tiny}) as address:
-        assert fetch(address).path.read_bytes() == (tiny / "tokenizer.json").read_bytes()
+        ask(address, monkeypatch)
+        assert tokenization.fetch(REPO).path.read_bytes() == (tiny / "tokenizer.json").read_bytes()
 
 
 def test_a_hub_that_hands_out_no_files_is_asked_once(tiny: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The study's own notebooks: their form, the report that they make, and a page that opens without a network."""
+"""The study's own notebooks: whole through rtx and under plain papermill, and a page that opens without a network."""
 
 from __future__ import annotations
 
@@ -215,6 +215,20 @@ def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(repo
     assert not (tmp_path / "figures/smoke/07_similarity.svg").exists()
 
 
+def test_a_published_run_counts_as_done(report: Path, tmp_path: Path) -> None:
+    shutil.copytree(report / "data" / "results", tmp_path / "data" / "results")
+    done = subprocess.run(
+        [sys.executable, "-m", "rtx", "notebook", "02", "--profile", "smoke"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "to train" not in done.stderr and not list((tmp_path / "data").glob("runs/*/complete.json"))
+    both = [pd.read_parquet(home / "data/results/smoke/runs.parquet") for home in (report, tmp_path)]
+    pd.testing.assert_frame_equal(*both)
+
+
 def test_a_variant_is_a_notebook_parameter() -> None:
     written = "{residual: gated, residual_scale: 0.3, loop_norm: true}"
     given = notebooks.check(FOLDER / "03_recurrent.ipynb", {"variant": written}, text=True)
@@ -223,11 +237,60 @@ def test_a_variant_is_a_notebook_parameter() -> None:
     assert "recurrent-1x2x32 gated residual_scale=0.3 loop_norm=True" in names
 
 
-def test_nothing_is_left_to_train_where_the_report_was_made(report: Path) -> None:
-    command = [sys.executable, "-m", "rtx", "report", "--profile", "smoke", "--dry-run"]
-    done = subprocess.run(command, env=environment(report), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "\n0 runs to train" in done.stdout
+def test_training_is_refused_in_an_empty_store(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rtx", "notebook", "02", "--profile", "smoke", "--no-training"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "training is switched off" in done.stderr
+
+
+def test_dry_run_counts_the_runs_and_trains_none(report: Path, tmp_path: Path) -> None:
+    for home, in_store in ((report, True), (tmp_path, False)):
+        done = subprocess.run(
+            [sys.executable, "-m", "rtx", "report", "--profile", "smoke", "--dry-run"],
+            env=environment(home),
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("\n0 runs to train" in done.stdout) == in_store and "minutes of training" in done.stdout
+    assert not (tmp_path / "data/runs").exists() or not list((tmp_path / "data/runs").glob("*/complete.json"))
+
+
+@pytest.mark.parametrize("stem", ["02_baseline", "99_report"])
+def test_notebook_runs_under_plain_papermill(stem: str, report: Path, tmp_path: Path) -> None:
+    """No rtx, another working directory: only papermill, the notebook, and a parameter. All notebooks open in the same way."""
+    out = tmp_path / "out.ipynb"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "papermill",
+            str(FOLDER / f"{stem}.ipynb"),
+            str(out),
+            "-p",
+            "profile",
+            "smoke",
+            "-k",
+            "python3",
+        ],
+        env=environment(report),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    errors = [
+        output
+        for cell in nbformat.read(out, as_version=4).cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]
+    assert errors == []
 
 
 def test_the_report_opens_offline_and_draws_everything(report: Path, browser) -> None:

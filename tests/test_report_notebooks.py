@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -49,26 +48,6 @@ def write(folder: Path, stem: str, *sources: str, parameters: str = PARAMETERS) 
     notebook.metadata.kernelspec = {"name": "some-other-kernel", "display_name": "x", "language": "python"}
     nbformat.write(notebook, path)
     return path
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> dict[str, str]:
-    """The environment of a command whose home holds no run and no table."""
-    return {**os.environ, "RTX_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
-
-
-def test_training_is_refused_in_an_empty_store(empty: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "rtx", "notebook", "02", "--profile", "smoke", "--no-training"]
-    done = subprocess.run(command, env=empty, capture_output=True, text=True)
-    assert done.returncode == 1 and "training is switched off" in done.stderr
-
-
-def test_dry_run_counts_the_runs_and_trains_none(empty: dict[str, str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rtx", "report", "--profile", "smoke", "--dry-run"]
-    done = subprocess.run(command, env=empty, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^[1-9]\d* runs to train, 0 in the store; about .* of training", done.stdout, re.MULTILINE)
-    assert not list((tmp_path / "data").glob("runs/*/complete.json"))
 
 
 # ---------------------------------------------------------------------------------------------------------- parameters

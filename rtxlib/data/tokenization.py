@@ -74,7 +74,7 @@ def fetch(model: str) -> TokenizerFile | None:
         if disk_full(error):
             raise unreachable(model, error, INSTEAD) from error
         return None
-    require_intact(model, "model")
+    require_intact(model, "model", only=path.name)  # not the weights, which may lie beside it and are large
     return TokenizerFile(model, path, path.parent.name)  # the cache names the folder by the commit
 
 

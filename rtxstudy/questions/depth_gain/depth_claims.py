@@ -8,7 +8,7 @@ from rtx.baselines.counting_words import NAME
 from rtxstudy import names
 from rtxstudy.claims import Claim, claim, first, listed, row
 from rtxstudy.numbers import aside, ends, percent
-from rtxstudy.questions.depth_gain.verdicts import MARGIN, counted, judged
+from rtxstudy.questions.depth_gain.verdicts import LESS_ACCURATE, MARGIN, counted, judged
 
 WAYS = {  # way of training in the tables → its short name
     "from scratch": "from scratch",
@@ -418,7 +418,7 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     beaten = judged_rows["deep_words_low"] > 0  # the deep encoder is shown to beat counting words
     rest = judged_rows[beaten]
     flat = rest[rest["verdict"] == "no gain"]
-    below = rest[rest["verdict"].isin(["loses", "below"])]
+    below = rest[rest["verdict"].isin(LESS_ACCURATE)]
     groups = (
         ("- **TF-IDF may be enough:** {named}. The deep encoder is not shown to beat it.", judged_rows[~beaten]),
         ("- **Take the loop, if memory counts:** {named}.", rest[rest["verdict"] == "replaces"]),

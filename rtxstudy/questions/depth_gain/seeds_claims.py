@@ -7,8 +7,7 @@ import pandas as pd
 from rtxstudy.claims import Claim, claim, listed
 from rtxstudy.questions.depth_gain.depth_claims import tasks, with_ways
 from rtxstudy.questions.depth_gain.pooled_seeds import Pooled, pool
-
-BELOW = ("below", "loses")  # the verdicts by which a loop is less accurate
+from rtxstudy.questions.depth_gain.verdicts import LESS_ACCURATE
 
 
 def verdicts(found: Pooled) -> list[Claim]:
@@ -16,7 +15,7 @@ def verdicts(found: Pooled) -> list[Claim]:
     rows = found.rows
     flat, now_flat = rows["before"] == "no gain", rows["verdict"] == "no gain"
     replaces = rows["verdict"] == "replaces"
-    was_below, is_below = rows["before"].isin(BELOW), rows["verdict"].isin(BELOW)
+    was_below, is_below = (rows[column].isin(LESS_ACCURATE) for column in ("before", "verdict"))
     return [
         claim(
             "Three seeds tell little about how far seeds vary. Over the {n} comparisons made of MiniLM, the mean square of seeds "

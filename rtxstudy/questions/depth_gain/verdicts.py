@@ -34,6 +34,8 @@ VERDICTS = {  # verdict → how a table writes it
     "not learned": "no encoder learned",
 }
 
+LESS_ACCURATE = ("below", "loses")  # the verdicts by which the loop is less accurate
+
 
 def judged(gains: pd.DataFrame, margin: float = MARGIN) -> pd.DataFrame:
     """The rows with three further columns.

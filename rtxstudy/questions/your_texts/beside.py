@@ -51,9 +51,9 @@ class Beside:
         return seconds * (1 - min(self.threads, self.cores - self.others) / self.threads)
 
     @property
-    def left(self) -> float:
-        """Seconds that the other process is expected to work."""
-        return max(0.0, self.until - time.monotonic()) if self.waiting else 0.0
+    def borrowed(self) -> float:
+        """The seconds that networks are expected to lose to what the other process has still to do."""
+        return self.slowed(max(0.0, self.until - time.monotonic())) if self.waiting else 0.0
 
     def fit(self, name: str, seconds: float) -> None:
         """Fit a candidate of about so many seconds: here and now, or in the other process if that is worth it."""

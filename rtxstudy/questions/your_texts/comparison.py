@@ -179,8 +179,8 @@ class Comparison:
         options, spent = self.options, 0.0
         if began := os.environ.get(STARTED):
             spent = time.monotonic() - float(began) + min(REPORT_SECONDS, 60 * REPORT_SHARE * options.minutes)
-        asked = options.every, spent, options.max_mb
-        self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, *asked)
+        asked = {"every": options.every, "spent": spent, "max_mb": options.max_mb}
+        self.raced = race.run(self.texts, self.folder / KEPT, options.minutes, report, self.executor, **asked)
         return self.raced
 
     @property

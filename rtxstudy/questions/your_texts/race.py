@@ -166,11 +166,7 @@ class Turns:
                 race.leave_out(name, f"It has more than {max_mb:g} megabytes, which --max-mb excludes; --all trains it.")
                 waiting.remove(name)
         try:
-            race.clock.check()
-            if any(NAMED[name].pretrained for name in waiting):
-                race.clock.progress("MiniLM", "measuring the speed of this machine")
-                cores = self.other.cores
-                self.other.threads = self.estimate.measure(race.train, {cores, max(1, cores // 2)}, race.clock.check)
+            self.measure(waiting)
         finally:  # also without a minute
             for name, seconds in self.later:
                 self.other.fit(name, seconds)
@@ -192,11 +188,19 @@ class Turns:
             candidate = NAMED[waiting.pop(0)]
             shares = favourite and self.has_time(candidate) and self.another_fits(waiting)
             most = self.share if shares else NEXT_SHARE * race.clock.left
-            favourite = self.turn(candidate, most - self.other.slowed(self.other.left)) is None and favourite
+            favourite = self.turn(candidate, most - self.other.borrowed) is None and favourite
             waiting += self.refuted(waiting)
         fewest = Plan(rows if self.texts.cross_validated else min(rows, FEWEST_EMBEDDED))
         if frozen and self.estimate.seconds(NAMED[FROZEN], fewest) < NEXT_SHARE * race.clock.left:
             self.other.fit(FROZEN, 0.0)  # here and now, with all threads; the time may leave rows out
+
+    def measure(self, names: list[str]) -> None:
+        """Measure the speed of this machine, and with how many threads it is highest, where one of the networks is MiniLM's."""
+        clock, cores = self.race.clock, self.other.cores
+        clock.check()
+        if any(NAMED[name].pretrained for name in names):
+            clock.progress("MiniLM", "measuring the speed of this machine")
+            self.other.threads = self.estimate.measure(self.race.train, {cores, max(1, cores // 2)}, clock.check)
 
     @property
     def share(self) -> float:
@@ -208,7 +212,7 @@ class Turns:
 
         lost: seconds that it would lose to what is not begun yet.
         """
-        plan = self.fitting(candidate, self.share - self.other.slowed(self.other.left) - lost)
+        plan = self.fitting(candidate, self.share - self.other.borrowed - lost)
         return plan is not None and self.loss(candidate, plan) <= NEARLY
 
     def another_fits(self, names: list[str]) -> bool:

@@ -103,9 +103,8 @@ class Estimate:
 
     def megabytes(self, candidate: Candidate) -> float:
         """Megabytes of the weights of a candidate's network. One from scratch has at least these: its vocabulary comes later."""
-        if not candidate.pretrained:
-            return 4e-6 * parameter_count(preset(candidate.model))["non_embedding"]
-        return 4e-6 * parameter_count(self._config(candidate))["total"]
+        counts = parameter_count(self._config(candidate))
+        return 4e-6 * counts["total" if candidate.pretrained else "non_embedding"]
 
     def _config(self, candidate: Candidate) -> ModelConfig:
         if not candidate.pretrained:
