@@ -170,7 +170,10 @@ def sentences(folder: Path, texts: list[str], size: int) -> tuple[float, np.ndar
 def runtime(
     kind: str, folder: Path, precision: str, threads: int, texts: list[str], size: int, length: int
 ) -> tuple[float, np.ndarray]:
-    """Seconds and logits of the graph ``model.onnx`` in ONNX Runtime or OpenVINO, in batches of texts of like length."""
+    """Seconds and logits of the graph in ONNX Runtime or OpenVINO, in batches of texts of like length.
+
+    kind: as in :func:`_session`.
+    """
     run, tokenizer = _session(kind, folder, precision, threads, length)
     begun = _now()
     encoded = tokenizer(texts, truncation=True, max_length=length)["input_ids"]
@@ -200,17 +203,27 @@ def runtime_alone(
 
 @cache
 def _session(kind: str, folder: Path, precision: str, threads: int, length: int) -> tuple[Callable[..., np.ndarray], Any]:
-    """A function (ids, mask) -> logits, and the tokenizer."""
+    """A function (ids, mask) -> logits, and the tokenizer.
+
+    kind: "onnxruntime" or "openvino" of the folder's ``model.onnx``, or "optimum": ONNX Runtime of ``optimum/model.onnx``.
+    """
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    if kind == "onnxruntime":
+    if kind in ("onnxruntime", "optimum"):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        session = onnxruntime.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
-        return lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0], tokenizer
+        graph = folder / {"onnxruntime": "model.onnx", "optimum": "optimum/model.onnx"}[kind]
+        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        names = {given.name for given in session.get_inputs()}  # optimum's graph also takes token types
+
+        def run(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            return session.run(None, {name: given[name] for name in names})[0]
+
+        return run, tokenizer
     import openvino
 
     hints = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}

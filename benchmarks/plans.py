@@ -3,14 +3,16 @@
     python -m benchmarks.plans [--data sst2-3000 yelp-1200 …]
 
 On each setting of :mod:`benchmarks.prior` MiniLM is fine-tuned whole, and with fewer epochs, fewer rows or shorter texts. Each is
-scored on the same test rows. What is lost goes to ``reports/benchmark_plans.json``, and the means are printed: those in
-:mod:`rtxstudy.questions.your_texts.plans` are taken from them by hand. One processor thread is used.
+scored on the same test rows. What is lost goes to ``reports/benchmark_plans.json``; a call keeps the data that it does not
+measure again. The means are printed: those in :mod:`rtxstudy.questions.your_texts.plans` are taken from them by hand. One
+processor thread is used.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import math
 import sys
 from typing import Any
@@ -73,10 +75,11 @@ def main() -> None:
     names = parser.parse_args().data
     require_known(names, SETTINGS)
     torch.set_num_threads(1)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = json.loads(FILE.read_text())["rows"] if FILE.is_file() else []
+    where = {"machine": f"{machine()}, 1 thread", "torch": torch.__version__}
     for name in names:
-        rows += measured(name)
-        store.write_json(FILE, {"machine": f"{machine()}, 1 thread", "torch": torch.__version__, "rows": rows})
+        rows = [row for row in rows if row["data"] != name] + [row | where for row in measured(name)]
+        store.write_json(FILE, {"rows": rows})
     print(means(rows).to_string())
 
 

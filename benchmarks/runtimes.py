@@ -2,11 +2,18 @@
 
 A user with a CPU would take these two. One text by torch has no aim: products are less than half of its time there, and
 about 900 small operations are the rest. `rtx predict RUN` answers few texts by the graph instead.
+
+The graph of `rtx export` also stands beside the one that `optimum` exports of the same model, both in ONNX Runtime. optimum
+needs an older transformers, so it lives in an environment of its own, whose programs are on the PATH:
+
+    python -m venv E && E/bin/pip install "optimum-onnx[onnxruntime]"     # PATH=$PATH:E/bin make bench
 """
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,7 +24,7 @@ import numpy as np
 import torch
 
 from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
-from benchmarks.peers import Peer
+from benchmarks.peers import Peer, untouched
 from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, one_by_one, predicted, same_models
 from benchmarks.texts import prepared, texts
 from rtx.export import folder
@@ -45,13 +52,16 @@ def rows(rounds: int, short: bool) -> Iterator[Row]:
             for precision in (each for each in formats if each in precisions):
                 for source, count in (("sst2", 400), ("yelp_polarity", 60)):
                     kind_of_text, some = texts(source, count // 8 if short else count)
-                    yield _throughput(f"{len(some)} {kind_of_text}", some, same, (kind, name), precision, rounds)
+                    named = f"prediction, {len(some)} {kind_of_text}, {precision}, beside {name}"
+                    by_torch = partial(predicted, some, same, precision)
+                    yield _batches(named, some, same, by_torch, (kind, kind, precision), rounds)
                 kind_of_text, some = texts("sst2", SINGLE)
                 theirs = partial(peer, "runtime_alone", kind, same.folder, precision, torch.get_num_threads(), some, LENGTH)
                 beside = f"{kind_of_text}, {precision}, beside {name}"
                 how = ", by torch and as the graph of `rtx export`"
                 yield alone(beside, some, same, precision, rounds, partial(theirs, False), None, kind, how)
                 yield _by_graph(beside, some, graph, rounds, partial(theirs, True), peer.pid, kind)
+        yield from _beside_optimum(same, graph, rounds, short)
 
 
 def _exported(same: Same, out: Path) -> Opened:
@@ -73,24 +83,44 @@ def _by_graph(
     return one_by_one(name, ours, lambda: median(theirs()), rounds, peer, ALONE, package, how)
 
 
-def _throughput(kind_of_text: str, some: list[str], same: Same, runtime: tuple[str, str], precision: str, rounds: int) -> Row:
-    (kind, name), threads = runtime, torch.get_num_threads()
-    ours = partial(predicted, some, same, precision)
+def _beside_optimum(same: Same, graph: Opened, rounds: int, short: bool) -> Iterator[Row]:
+    """Our graph as `rtx predict FOLDER` uses it, beside optimum's graph in ONNX Runtime."""
+    beside, program = "beside the graph that optimum exports", shutil.which("optimum-cli")
+    if program is None:
+        yield not_measured(f"prediction by the exported graph {beside}", "texts/s", LEVEL, "optimum-cli is not on the PATH")
+        return
+    command = [program, "export", "onnx", "--task", "text-classification", "--model", str(same.folder)]
+    subprocess.run([*command, str(same.folder / "optimum")], env=untouched(), check=True, capture_output=True)
+    for source, count in (("sst2", 400), ("yelp_polarity", 60)):
+        kind_of_text, some = texts(source, count // 8 if short else count)
+        name = f"prediction by the exported graph, {len(some)} {kind_of_text}, fp32, {beside}"
+        yield _batches(name, some, same, partial(graph.answers, some), ("optimum", "onnxruntime", "fp32"), rounds)
+    kind_of_text, some = texts("sst2", SINGLE)
+    theirs = partial(
+        same.peer, "runtime_alone", "optimum", same.folder, "fp32", torch.get_num_threads(), some, LENGTH, True
+    )
+    yield _by_graph(f"{kind_of_text}, fp32, {beside}", some, graph, rounds, theirs, same.peer.pid, "onnxruntime")
+
+
+def _batches(
+    name: str,
+    some: list[str],
+    same: Same,
+    ours: Callable[[], np.ndarray],
+    runtime: tuple[str, str, str],
+    rounds: int,
+) -> Row:
+    """Texts a second of ours beside those of a runtime: its kind (of ``peers._session``), its package and its number format."""
+    (kind, package, precision), threads = runtime, torch.get_num_threads()
 
     def run(size: int) -> tuple[float, np.ndarray]:
         return same.peer("runtime", kind, same.folder, precision, threads, some, size, LENGTH)
 
-    size = fastest(run, SIZES, ours(), 1e-4 if precision == "fp32" else 0.2, name)
+    size = fastest(run, SIZES, ours(), 1e-4 if precision == "fp32" else 0.2, kind)
     ways = {"ours": lambda: len(some) / seconds(ours), "peer": lambda: len(some) / run(size)[0]}
     rates = take_turns(ways, rounds, same.peer.pid)
-    return row(
-        f"prediction, {kind_of_text}, {precision}, beside {name}",
-        rates["ours"],
-        rates["peer"],
-        "texts/s",
-        LEVEL,
-        (kind,),
-        f"BERT 6×384 with the same weights and outputs, by torch and as the graph of `rtx export`, tokenising included, both in "
-        f"batches of like length, at most {LENGTH} tokens; the peer in its fastest batches of {SIZES[0]} to {SIZES[-1]} "
-        f"({size}); {threads} threads",
+    how = (
+        f"BERT 6×384 with the same weights and outputs, tokenising included, both in batches of like length, at most {LENGTH} "
+        f"tokens; the peer's graph in its fastest batches of {SIZES[0]} to {SIZES[-1]} ({size}); {threads} threads"
     )
+    return row(name, rates["ours"], rates["peer"], "texts/s", LEVEL, (package,), how)
