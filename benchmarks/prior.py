@@ -3,9 +3,10 @@
     python -m benchmarks.prior [--data sst2-1000 sms-600 …]
 
 For each setting every candidate is trained whole (networks at most at 128 word pieces, which cost a quarter of the time of 256)
-on the first rows of a public file, a fifth of them to watch the training by, and scored on other rows. The rows go to
+on some rows of a public file, a fifth of them to watch the training by, and scored on other rows. Where they are few, what wins
+depends on which they are, so there the scores are means over five draws. The rows go to
 ``rtxstudy/questions/your_texts/prior.json``; a call keeps those that it does not measure again. One processor thread is used.
-The answers to the test texts go to ``reports/prior/``, where ``benchmarks.choice`` reads them.
+The answers of the first draw to its test texts go to ``reports/prior/``, where ``benchmarks.choice`` reads them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from statistics import mean
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -50,15 +52,20 @@ from rtxstudy.questions.your_texts.tuned import unfit
 
 ANSWERS = paths.root() / "reports" / "prior"  # one file for each setting: model → (test rows, labels), and the true labels
 MOST_TEST = 1000
+FEW, DRAWS = 150, 5  # up to so many rows, so many draws
 HOURS = 100.0  # of a clock that never ends
 
 
 class Setting(NamedTuple):
-    """``rows``: of all labels together; a fifth validates. ``scratch``: whether encoders from scratch are trained."""
+    """``rows``: of all labels together; a fifth validates. ``scratch``: whether encoders from scratch are trained, in draw 0."""
 
     source: Source
     rows: int
     scratch: bool = True
+
+    @property
+    def draws(self) -> int:
+        return DRAWS if self.rows <= FEW else 1
 
 
 def _settings(name: str, source: Source, *rows: int, scratch: int = 3000) -> dict[str, Setting]:
@@ -66,39 +73,51 @@ def _settings(name: str, source: Source, *rows: int, scratch: int = 3000) -> dic
 
 
 SETTINGS: dict[str, Setting] = {
-    **_settings("sst2", SST2, 50, 150, 300, 1000, 3000, 10_000),
+    **_settings("sst2", SST2, 20, 50, 100, 150, 300, 1000, 3000, 10_000),
     **_settings("sms", SMS, 150, 600, 2500),
-    **_settings("cola", COLA, 600, 3000),
+    **_settings("cola", COLA, 150, 600, 3000),
     **_settings("yelp", YELP, 80, 300, 1200),
     **_settings("yelp-stars", Source("Yelp/yelp_review_full", "train", "text", "label"), 150, 600, 2500, scratch=0),
-    **_settings("amazon", AMAZON, 200, 1000),
+    **_settings("amazon", AMAZON, 80, 200, 1000),
     **_settings("amazon-stars", AMAZON_STARS, 300, 1200),
 }
 
 
 @contextlib.contextmanager
-def opened(setting: Setting) -> Iterator[Turns]:
+def opened(setting: Setting, draw: int = 0) -> Iterator[Turns]:
     """A race that never ends, on rows to learn from, a fifth of them to watch the training by, and other rows to score on."""
     with tempfile.TemporaryDirectory() as folder:
-        texts = _texts(setting, Path(folder))
+        texts = _texts(setting, draw, Path(folder))
         race = Race(texts, Path(folder) / "kept", Clock(60 * HOURS, Path(folder) / "stop"))
         yield Turns(race, Beside(race))
 
 
-def _texts(setting: Setting, folder: Path) -> Texts:
+def _texts(setting: Setting, draw: int, folder: Path) -> Texts:
     table = table_of(setting.source).drop_duplicates("text")
-    table = table.sample(frac=1, random_state=0).head(setting.rows + MOST_TEST).reset_index(drop=True)
+    table = table.sample(frac=1, random_state=draw).head(setting.rows + MOST_TEST).reset_index(drop=True)
     split = ["test"] * len(table)
     split[: setting.rows] = ["validation" if row % 5 == 0 else "train" for row in range(setting.rows)]
     table.assign(split=split).to_csv(folder / "rows.csv", index=False)
     return open_texts(folder / "rows.csv", "text", "label", split_column="split")
 
 
-def measured(name: str, setting: Setting) -> list[dict]:
-    """A row for each candidate."""
-    with opened(setting) as turns:
-        texts, race, rows, seconds = turns.texts, turns.race, len(turns.race.train), {}
-        left_out = ({TUNED} if unfit(race) else set()) | (set() if setting.scratch else set(FROM_SCRATCH))
+def measured(name: str, setting: Setting) -> list[dict[str, Any]]:
+    """A row for each candidate: means over the draws. What stands in it besides is of the first draw."""
+    every = [drawn(name, setting, draw) for draw in range(setting.draws)]
+    rows = []
+    for row in every[0]:
+        same = [one for draw in every for one in draw if one["model"] == row["model"]]
+        means = {"accuracy": round(mean(one["accuracy"] for one in same), 4)}
+        rows.append(row | means | {"cpu_seconds": round(mean(one["cpu_seconds"] for one in same)), "draws": len(same)})
+    return rows
+
+
+def drawn(name: str, setting: Setting, draw: int) -> list[dict[str, Any]]:
+    """A row for each candidate, of one draw."""
+    with opened(setting, draw) as turns:
+        texts, race, seconds = turns.texts, turns.race, {}
+        rows, scratch = len(race.train), setting.scratch and draw == 0
+        left_out = ({TUNED} if unfit(race) else set()) | (set() if scratch else set(FROM_SCRATCH))
         for candidate in CANDIDATES:
             if candidate.name in left_out:
                 continue
@@ -110,7 +129,7 @@ def measured(name: str, setting: Setting) -> list[dict]:
                 turns.train_by(candidate, Plan(rows, prior.MAX_LENGTH, epochs, threads=1))
             seconds[candidate.name] = time.process_time() - begun
             reached = accuracy(texts, race.entries[candidate.name].test)
-            print(f"{name:18} {candidate.name:24} {reached:.3f} {seconds[candidate.name]:7.0f} s", flush=True)
+            print(f"{name:18} {draw} {candidate.name:24} {reached:.3f} {seconds[candidate.name]:7.0f} s", flush=True)
         common = {
             "data": name.rsplit("-", 1)[0],
             "rows": rows,
@@ -118,14 +137,13 @@ def measured(name: str, setting: Setting) -> list[dict]:
             "tokens": round(turns.estimate.tokens(prior.MAX_LENGTH), 1),
             "n_test": len(texts.rows("test")),
         }
-        answers = {model: race.entries[model].test.astype(np.float32) for model in seconds}
-        ANSWERS.mkdir(parents=True, exist_ok=True)
-        save_file(answers | {"labels": texts.numbers(texts.rows("test"))}, ANSWERS / f"{name}.safetensors")
-        results = []
-        for model, spent in seconds.items():
-            reached = accuracy(texts, race.entries[model].test)
-            results.append({**common, "model": model, "accuracy": round(reached, 4), "cpu_seconds": round(spent)})
-        return results
+        if draw == 0:
+            answers = {model: race.entries[model].test.astype(np.float32) for model in seconds}
+            ANSWERS.mkdir(parents=True, exist_ok=True)
+            file = ANSWERS / f"{common['data']}-{rows}.safetensors"
+            save_file(answers | {"labels": texts.numbers(texts.rows("test"))}, file)
+        scores = {model: accuracy(texts, race.entries[model].test) for model in seconds}
+        return [{**common, "model": model, "accuracy": scores[model], "cpu_seconds": seconds[model]} for model in seconds]
 
 
 def accuracy(texts: Texts, p: np.ndarray) -> float:
@@ -140,18 +158,13 @@ def main() -> None:
     arguments = parser.parse_args()
     require_known(arguments.data, SETTINGS)
     torch.set_num_threads(1)
+    where = {"machine": f"{machine()}, 1 thread", "torch": torch.__version__, "measured": f"{datetime.date.today()}"}
+    head = {"by": "python -m benchmarks.prior", "n": "one seed; accuracies are means over so many draws; n_test rows score"}
     for name in arguments.data:
-        added = measured(name, SETTINGS[name])
+        added = [row | where for row in measured(name, SETTINGS[name])]
         old = json.loads(prior.FILE.read_text(encoding="utf-8"))["rows"]
         same = (added[0]["data"], added[0]["rows"])
         rows = [row for row in old if (row["data"], row["rows"]) != same] + added
-        head = {
-            "by": "python -m benchmarks.prior",
-            "machine": f"{machine()}, 1 thread",
-            "torch": torch.__version__,
-            "last": f"{datetime.date.today()}",
-            "n": "one seed and one split each; n_test rows score",
-        }
         with replacing(prior.FILE) as part:
             lines = ",\n  ".join(json.dumps(row) for row in rows)
             part.write_text(f'{{"measured": {json.dumps(head)},\n "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
