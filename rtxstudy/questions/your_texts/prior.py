@@ -1,8 +1,8 @@
 """What won on public files: which candidates may win on a file of so many rows, labels and tokens, and in which order.
 
 The table ``prior.json`` was measured by ``python -m benchmarks.prior``. Each row says on which machine, with how many draws of
-the training rows, and on how many test texts. Scores are read as the difference to counting words on the same rows, so that easy and
-hard files can be averaged.
+the training rows, and on how many test texts. Scores are read as the difference to counting words on the same rows, so that easy
+and hard files can be averaged.
 """
 
 from __future__ import annotations
