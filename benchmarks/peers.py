@@ -215,7 +215,7 @@ def _session(kind: str, folder: Path, precision: str, threads: int, length: int)
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        graph = folder / {"onnxruntime": "model.onnx", "optimum": "optimum/model.onnx"}[kind]
+        graph = (folder / "optimum" if kind == "optimum" else folder) / "model.onnx"
         session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         names = {given.name for given in session.get_inputs()}  # optimum's graph also takes token types
 

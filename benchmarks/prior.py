@@ -115,7 +115,7 @@ def measured(name: str, setting: Setting) -> list[dict[str, Any]]:
 def drawn(name: str, setting: Setting, draw: int) -> list[dict[str, Any]]:
     """A row for each candidate, of one draw."""
     with opened(setting, draw) as turns:
-        texts, race, seconds = turns.texts, turns.race, {}
+        texts, race, scores, seconds = turns.texts, turns.race, {}, {}
         rows, scratch = len(race.train), setting.scratch and draw == 0
         left_out = ({TUNED} if unfit(race) else set()) | (set() if scratch else set(FROM_SCRATCH))
         for candidate in CANDIDATES:
@@ -128,8 +128,9 @@ def drawn(name: str, setting: Setting, draw: int) -> list[dict[str, Any]]:
                 epochs = plans.whole(candidate, rows).epochs
                 turns.train_by(candidate, Plan(rows, prior.MAX_LENGTH, epochs, threads=1))
             seconds[candidate.name] = time.process_time() - begun
-            reached = accuracy(texts, race.entries[candidate.name].test)
-            print(f"{name:18} {draw} {candidate.name:24} {reached:.3f} {seconds[candidate.name]:7.0f} s", flush=True)
+            scores[candidate.name] = accuracy(texts, race.entries[candidate.name].test)
+            reached = f"{scores[candidate.name]:.3f} {seconds[candidate.name]:7.0f} s"
+            print(f"{name:18} {draw} {candidate.name:24} {reached}", flush=True)
         common = {
             "data": name.rsplit("-", 1)[0],
             "rows": rows,
@@ -142,7 +143,6 @@ def drawn(name: str, setting: Setting, draw: int) -> list[dict[str, Any]]:
             ANSWERS.mkdir(parents=True, exist_ok=True)
             file = ANSWERS / f"{common['data']}-{rows}.safetensors"
             save_file(answers | {"labels": texts.numbers(texts.rows("test"))}, file)
-        scores = {model: accuracy(texts, race.entries[model].test) for model in seconds}
         return [{**common, "model": model, "accuracy": scores[model], "cpu_seconds": seconds[model]} for model in seconds]
 
 
