@@ -91,27 +91,39 @@ def _throughput(
         "pipeline": ("text_pipeline", softmax(logits, axis=1)),
     }
     for what, (function, expected) in loops.items():
-        tolerance = 1e-4 if precision == "fp32" else 0.2
 
         def run(size: int, function: str = function) -> tuple[float, np.ndarray]:
             return same.peer(function, same.folder, DTYPES[precision], some, size, LENGTH)
 
-        size = fastest(run, SIZES, expected, tolerance, what)
-        ways = {
-            "ours": lambda: len(some) / seconds(predict),
-            "peer": lambda run=run, size=size: len(some) / run(size)[0],
-        }
-        rates = take_turns(ways, rounds, same.peer.pid)
-        yield row(
-            f"prediction, {len(some)} {name}, {precision}, beside {what}",
-            rates["ours"],
-            rates["peer"],
-            "texts/s",
-            aim,
-            ("transformers", "tokenizers"),
-            f"BERT 6×384 with the same weights and outputs, tokenising included, at most {LENGTH} tokens; the peer in its "
-            f"fastest batches of {SIZES[0]} to {SIZES[-1]} ({size}); {torch.get_num_threads()} threads",
-        )
+        named = f"prediction, {len(some)} {name}, {precision}, beside {what}"
+        yield in_batches(named, predict, run, expected, precision, rounds, same.peer, aim, ("transformers", "tokenizers"))
+
+
+def in_batches(
+    name: str,
+    ours: Callable[[], np.ndarray],
+    theirs: Callable[[int], tuple[float, np.ndarray]],
+    expected: np.ndarray,
+    precision: str,
+    rounds: int,
+    peer: Peer,
+    aim: float | None,
+    packages: tuple[str, ...],
+    how: str = "",
+) -> Row:
+    """A row of texts a second. The peer reads in its fastest batches.
+
+    theirs: batch size -> seconds and outputs. expected: what the peer's outputs must be, one row a text. how: more words on what
+    is compared.
+    """
+    size = fastest(theirs, SIZES, expected, 1e-4 if precision == "fp32" else 0.2, name)
+    ways = {"ours": lambda: len(expected) / seconds(ours), "peer": lambda: len(expected) / theirs(size)[0]}
+    rates = take_turns(ways, rounds, peer.pid)
+    settings = (
+        f"BERT 6×384 with the same weights and outputs, tokenising included, {how}at most {LENGTH} tokens; the peer in its "
+        f"fastest batches of {SIZES[0]} to {SIZES[-1]} ({size}); {torch.get_num_threads()} threads"
+    )
+    return row(name, rates["ours"], rates["peer"], "texts/s", aim, packages, settings)
 
 
 def alone(

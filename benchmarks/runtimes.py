@@ -23,9 +23,9 @@ from statistics import median
 import numpy as np
 import torch
 
-from benchmarks.measure import Row, fastest, not_measured, row, seconds, take_turns
+from benchmarks.measure import Row, not_measured, seconds
 from benchmarks.peers import Peer, untouched
-from benchmarks.prediction import LENGTH, SINGLE, SIZES, Same, alone, one_by_one, predicted, same_models
+from benchmarks.prediction import LENGTH, SINGLE, Same, alone, in_batches, one_by_one, predicted, same_models
 from benchmarks.texts import prepared, texts
 from rtx.export import folder
 from rtx.export.held_out import HeldOut
@@ -111,16 +111,10 @@ def _batches(
     rounds: int,
 ) -> Row:
     """Texts a second of ours beside those of a runtime: its kind (of ``peers._session``), its package and its number format."""
-    (kind, package, precision), threads = runtime, torch.get_num_threads()
+    kind, package, precision = runtime
 
     def run(size: int) -> tuple[float, np.ndarray]:
-        return same.peer("runtime", kind, same.folder, precision, threads, some, size, LENGTH)
+        return same.peer("runtime", kind, same.folder, precision, torch.get_num_threads(), some, size, LENGTH)
 
-    size = fastest(run, SIZES, ours(), 1e-4 if precision == "fp32" else 0.2, kind)
-    ways = {"ours": lambda: len(some) / seconds(ours), "peer": lambda: len(some) / run(size)[0]}
-    rates = take_turns(ways, rounds, same.peer.pid)
-    how = (
-        f"BERT 6×384 with the same weights and outputs, tokenising included, both in batches of like length, at most {LENGTH} "
-        f"tokens; the peer's graph in its fastest batches of {SIZES[0]} to {SIZES[-1]} ({size}); {threads} threads"
-    )
-    return row(name, rates["ours"], rates["peer"], "texts/s", LEVEL, (package,), how)
+    how = "both in batches of like length, "
+    return in_batches(name, ours, run, ours(), precision, rounds, same.peer, LEVEL, (package,), how)

@@ -232,6 +232,8 @@ for step in range(3):
 print()
 time.sleep(0.8)
 """
+# What a kernel's process writes to its own stderr, which is not the stderr of its cells.
+BESIDE = "import os, sys; print('{}', file=sys.__stderr__, flush=True)"
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +243,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, decoy: Path) -> tuple[dict[str
     write(folder, "01_fine", OK)
     write(folder, "02_baseline", "fine = 1", "1 / 0", "never = 1")
     write(folder, "03_exit", "import sys; sys.exit(0)", "never = 1")
-    write(folder, "04_death", "import os; os._exit(1)", "never = 1")
+    write(folder, "04_death", f"{BESIDE.format('as it died')}; os._exit(1)", "never = 1")
     write(folder, "05_endless", "while True: pass", "never = 1")
     write(folder, "99_report", "1")
     out, stream = tmp_path_factory.mktemp("reports"), Clocked()
@@ -303,6 +305,10 @@ def test_a_failed_notebook_keeps_what_had_run(ran: tuple) -> None:
     assert [cell.execution_count for cell in cells] == [1, 2, 3, 4, None]
     assert cells[3].outputs[-1].ename == "ZeroDivisionError"
     assert not any("papermill-error-cell-tag" in cell.metadata.get("tags", []) for cell in cells)
+
+
+def test_what_a_kernel_wrote_as_it_died_is_shown(ran: tuple) -> None:
+    assert "as it died" in ran[2].getvalue()
 
 
 def test_the_kernel_is_this_very_interpreter(ran: tuple, decoy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +447,7 @@ def test_damaged_outcomes_are_told_in_a_sentence(tmp_path: Path) -> None:
 def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(
     tmp_path: Path, sent: signal.Signals, training: bool
 ) -> None:
-    write(tmp_path, "01_data_preparation", "1")
+    write(tmp_path, "01_data_preparation", BESIDE.format("Traceback"))
     slow = "import os, pathlib, time\npathlib.Path('pid').write_text(str(os.getpid()))\ntime.sleep(60)"
     write(tmp_path, "02_baseline", slow, "1")
     code = (

@@ -11,13 +11,14 @@ import logging
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 from weakref import WeakSet, finalize
 
 from jupyter_client import AsyncKernelManager
@@ -58,6 +59,7 @@ class Kernel(AsyncKernelManager):
     """
 
     known: ClassVar[WeakSet[Kernel]] = WeakSet()
+    errors: ClassVar[IO[bytes] | int] = subprocess.DEVNULL  # where its process writes what no cell wrote
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -66,6 +68,11 @@ class Kernel(AsyncKernelManager):
         finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.connection_file = os.path.join(folder, "kernel.json")
         self.known.add(self)
+
+    async def _async_pre_start_kernel(self, **settings: Any) -> tuple[list[str], dict[str, Any]]:
+        return await super()._async_pre_start_kernel(**settings, stderr=self.errors)
+
+    pre_start_kernel = _async_pre_start_kernel
 
     @classmethod
     def kill_all(cls) -> None:
@@ -96,9 +103,13 @@ def execute(
     """
     partial = (out / "notebooks" / f".{name}.{mark()}.part.ipynb").resolve()  # two reports may share a folder
     started = time.monotonic()
-    status, error = "done", _run(source, partial, parameters, timeout, watch)
-    if error and watch.cell == 0 and not stopping.is_set():  # before its first cell, as when another process takes its port
-        error = _run(source, partial, parameters, timeout, watch)
+    with tempfile.TemporaryFile() as errors:
+        status, error = "done", _run(source, partial, parameters, timeout, watch, errors)
+        if error and watch.cell == 0 and not stopping.is_set():  # before its first cell, as when another process takes its port
+            error = _run(source, partial, parameters, timeout, watch, errors)
+        errors.seek(0)
+        if error and not stopping.is_set():
+            watch.messages.write(errors.read().decode(errors="replace"))
     if error:
         status, error = ("interrupted", f"cell {watch.cell}") if stopping.is_set() else ("failed", error)
     seconds = round(time.monotonic() - started, 3)
@@ -117,8 +128,14 @@ def execute(
     return Outcome(name, status, seconds, error, final)
 
 
-def _run(source: Path, partial: Path, parameters: dict[str, Any], timeout: int | None, watch: Watch) -> str | None:
-    """Execute ``source`` into ``partial``; returns what went wrong, or None."""
+def _run(
+    source: Path, partial: Path, parameters: dict[str, Any], timeout: int | None, watch: Watch, errors: IO[bytes]
+) -> str | None:
+    """Execute ``source`` into ``partial``; returns what went wrong, or None.
+
+    errors: takes what the kernel's process writes to its stderr beside the cells. That is of use where the kernel died, and
+    noise where it did not: sometimes ipykernel ends with a traceback of its own.
+    """
     import papermill  # here, so that a mistyped parameter is refused at once
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
@@ -129,7 +146,7 @@ def _run(source: Path, partial: Path, parameters: dict[str, Any], timeout: int |
             parameters,
             kernel_name="python3",
             language="python",
-            kernel_manager_class=Kernel,
+            kernel_manager_class=type("Kernel", (Kernel,), {"errors": errors}),
             # The kernel starts in the notebook's folder, as in JupyterLab. papermill's own ``cwd`` would change the folder of
             # this whole process, which the notebooks beside this one share.
             resources={"metadata": {"path": str(source.resolve().parent)}},
