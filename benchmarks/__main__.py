@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 
 from benchmarks import growth
 from benchmarks.measure import Row, verdict
 from rtxlib import paths
 from rtxlib.errors import InputError, nearest
 from rtxlib.runs import store
-from rtxlib.training.device import device_name, pick_device
+from rtxlib.training.device import device_name, pick_device, pick_precision
 from rtxstudy import folders, provenance
 from rtxstudy.figures.save import save
 from rtxstudy.questions.deployment import growth_figures
@@ -114,10 +115,11 @@ def write(file: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def machine() -> str:
-    """The machine that the numbers come from."""
-    device = pick_device()
+    """The machine that the numbers come from: processors of one name may differ in their instructions."""
+    device, cpu = pick_device(), torch.device("cpu")
     gpu = f"{device_name(device)}, " if device.type == "cuda" else ""
-    return f"{gpu}{provenance.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
+    processor = f"{provenance.processor()} ({torch.backends.cpu.get_cpu_capability()}, {pick_precision('auto', cpu)})"
+    return f"{gpu}{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
 
 
 if __name__ == "__main__":
