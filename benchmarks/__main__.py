@@ -94,7 +94,7 @@ def main() -> None:
     print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")
     (room,), measured = rooms, set()
     for row in rows_of(room, arguments.rounds, arguments.short):
-        record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}"}
+        record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}", "machine": machine()}
         print(line(record), flush=True)
         print(f"    {record['settings']}", flush=True)
         earlier[row.name] = record
@@ -111,7 +111,7 @@ def write(file: Path, rows: list[dict[str, Any]]) -> None:
     """Write the file atomically, rooms in their order."""
     file.parent.mkdir(parents=True, exist_ok=True)
     ordered = sorted(rows, key=lambda row: ROOMS.index(row["room"]))
-    store.write_json(file, {"machine": machine(), "rows": ordered})
+    store.write_json(file, {"rows": ordered})
 
 
 def machine() -> str:

@@ -97,7 +97,8 @@ def comparisons(device: str = "cpu") -> str:
         "| what | ours | peer | unit | ratio (lowest to highest, n) | aim | | memory, MB: ours, peer |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for row in benchmarks(device)["rows"]:
+    rows = benchmarks(device)["rows"]
+    for row in rows:
         aim = "–" if row["aim"] is None else f"{row['aim']:.3g}"
         if row["ratio"] is None:
             lines.append(f"| {row['name']} | – | – | {row['unit']} | – | {aim} | {row['settings']} | – |")
@@ -112,7 +113,7 @@ def comparisons(device: str = "cpu") -> str:
             f"| {row['name']} | {ours} | {peer} | {row['unit']} | {row['ratio']:.{digits}f} "
             f"({spread}n = {row['n']}) | {aim} | {outcome} | {memory} |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_places(rows, "room")])
 
 
 def _megabytes(row: dict[str, Any]) -> str:
@@ -143,14 +144,14 @@ def instead() -> str:
             )
     aims = [f"| {' | '.join(compare.VERDICT)} |", "| --- " * len(compare.VERDICT) + "|"]
     aims += [f"| {' | '.join(one).replace('missed', '**missed**')} |" for one in compare.verdicts(rows)]
-    return "\n".join([*lines, "", *_places(rows), "", *aims])
+    return "\n".join([*lines, "", *_places(rows, "data"), "", *aims])
 
 
-def _places(rows: list[dict[str, Any]]) -> list[str]:
-    """A line for each kind of machine: the data sets that were measured there."""
+def _places(rows: list[dict[str, Any]], kind: str) -> list[str]:
+    """A line for each machine: the kinds of rows that were measured there."""
     places: dict[str, dict[str, None]] = {}
     for row in rows:
-        places.setdefault(row["machine"], {})[row["data"]] = None
+        places.setdefault(row["machine"], {})[row[kind]] = None
     return [f"- {place}: {', '.join(names)}" for place, names in places.items()]
 
 

@@ -222,7 +222,7 @@ def test_a_run_answers_a_few_texts_by_the_graph_beside_it_without_torch(home: Pa
     )
     *lines, imported = answered.stdout.splitlines()
     assert [json.loads(line)["label"] for line in lines] == by_torch and imported == "False" and answered.stderr == ""
-    (tmp_path / "many.txt").write_text("a fine film\n" * (beside.MOST + 1))
+    (tmp_path / "many.txt").write_text("a fine film\n" * (beside.MOST // 11 + 1))
     with mock.patch.object(opened, "Opened", side_effect=AssertionError):  # more texts, or another way, are torch's
         assert rtx("predict", run, "--file", tmp_path / "many.txt").returncode == 0
         assert rtx("predict", run, *TEXTS, "--passes", "1").returncode == 0

@@ -27,7 +27,7 @@ _GENERATED = 2000  # texts that check a model when no data are named
     "--out",
     type=click.Path(path_type=Path),
     help="The folder to write; it must not exist. Without it the float32 graph of a RUN is written beside the run. There "
-    "`rtx predict RUN` finds it and answers up to 64 texts by it, without torch.",
+    "`rtx predict RUN` finds it and answers texts of up to 50,000 characters together by it, without torch.",
 )
 @click.option("--int8", "eight", is_flag=True, help="Eight-bit weights; the card says what they cost on the test split.")
 @click.option(
