@@ -176,8 +176,8 @@ def _answers(run: Run | Opened, texts: list[Text], how: Mapping[str, Any]) -> pd
         return run.predict(texts, **how)
     from rtx.export import beside
 
-    few = not how and sum(len("".join(text)) for text in texts) <= beside.MOST
-    if few and (graph := beside.find(run)) is not None:
+    characters = sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts)
+    if not how and characters <= beside.MOST and (graph := beside.find(run)) is not None:
         return graph.predict(texts)
     with imports():
         from rtx import use

@@ -1,4 +1,4 @@
-"""The graph beside a run: ``rtx predict RUN`` answers texts by it that are labelled sooner than torch has started."""
+"""The graph beside a run: ``rtx predict RUN`` answers texts by it where torch, which must start first, would be later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rtxlib import checksums
 from rtxlib.errors import visible
 from rtxlib.runs.store import Run, hashed
 
-MOST = 50_000  # characters, of all texts together. Of 50,000 characters torch was as soon (LOG.md)
+MOST = 50_000  # characters, of all texts together. Of 100,000 torch was as soon (LOG.md)
 
 
 def place(run: Run) -> Path:

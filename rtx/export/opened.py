@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RECORD, MODEL, TOKENIZER, SCRIPT, CARD = "export.json", "model.onnx", "tokenizer.json", "run.py", "README.md"  # of a folder
 PART = "part.json"  # in the folder of a classifier that is no single graph
+PIECE = 4096  # texts whose tokens are held at once
 NEEDS = 'Exported encoders need onnx and onnxruntime; install them with `pip install "rtxlib[export]"`.'
 
 
@@ -134,8 +135,9 @@ class Opened:
             )
         clean = self.exported.clean
         cleaned = [clean(text) if isinstance(text, str) else tuple(map(clean, text)) for text in texts]
+        starts = range(0, max(1, len(cleaned)), PIECE)
         try:
-            return self.exported(cleaned, passes)
+            return np.concatenate([self.exported(cleaned[start : start + PIECE], passes) for start in starts])
         except Exception as error:  # of onnxruntime, as when the tokenizer has words that the graph has not
             raise self._unusable("used", error) from error
 

@@ -16,7 +16,6 @@ from tokenizers import Tokenizer
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime would report its use to its makers
 import onnxruntime
 
-TEXTS = 4096  # tokenised at once
 TOKENS = 384  # of a batch: on two cores, batches of 256 to 512 tokens read the most texts a second
 
 
@@ -50,18 +49,17 @@ class Exported:
     def __call__(self, texts: list, passes: int | None = None) -> np.ndarray:
         """Logits (texts, labels) or embeddings (texts, width) of cleaned texts, or of pairs (first, second)."""
         answers = np.empty((len(texts), self.record["width"]), np.float32)
-        for start in range(0, len(texts), TEXTS):
-            tokens = self.tokenizer.encode_batch(texts[start : start + TEXTS])
-            order = sorted(range(len(tokens)), key=lambda i: len(tokens[i]))
-            while order:  # batches of texts of like length
-                longest = len(tokens[order[-1]])
-                batch = [order.pop() for _ in range(min(len(order), max(1, TOKENS // longest)))]
-                for i in batch:
-                    tokens[i].pad(longest, **self.padding)
-                fields = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-                feed = {name: np.array([getattr(tokens[i], field) for i in batch]) for name, field in fields.items()}
-                feed["passes"] = np.array(passes or self.record["passes"])
-                answers[[start + i for i in batch]] = self.session.run(None, {name: feed[name] for name in self.inputs})[0]
+        tokens = self.tokenizer.encode_batch(texts)
+        order = sorted(range(len(texts)), key=lambda i: len(tokens[i]))
+        while order:  # batches of texts of like length
+            longest = len(tokens[order[-1]])
+            batch = [order.pop() for _ in range(min(len(order), max(1, TOKENS // longest)))]
+            for i in batch:
+                tokens[i].pad(longest, **self.padding)
+            fields = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+            feed = {name: np.array([getattr(tokens[i], field) for i in batch]) for name, field in fields.items()}
+            feed["passes"] = np.array(passes or self.record["passes"])
+            answers[batch] = self.session.run(None, {name: feed[name] for name in self.inputs})[0]
         return answers
 
 

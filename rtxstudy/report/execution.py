@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -59,7 +58,7 @@ class Kernel(AsyncKernelManager):
     """
 
     known: ClassVar[WeakSet[Kernel]] = WeakSet()
-    errors: ClassVar[IO[bytes] | int] = subprocess.DEVNULL  # where its process writes what no cell wrote
+    errors: ClassVar[IO[bytes]]  # takes what its process writes beside the cells; each notebook has a subclass with its own
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -71,8 +70,6 @@ class Kernel(AsyncKernelManager):
 
     async def _async_pre_start_kernel(self, **settings: Any) -> tuple[list[str], dict[str, Any]]:
         return await super()._async_pre_start_kernel(**settings, stderr=self.errors)
-
-    pre_start_kernel = _async_pre_start_kernel
 
     @classmethod
     def kill_all(cls) -> None:
