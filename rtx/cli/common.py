@@ -55,7 +55,7 @@ class Rtx(Commands):
 def cli() -> None:
     """When does a recurrent transformer replace a deeper standard one, and what does it cost?
 
-    Start with `rtx report`: the study at demo size, about a quarter of an hour on two cores.
+    Start with `rtx report`: the study at demo size, 15 to 35 minutes on two cores.
     """
     require_limits()
 

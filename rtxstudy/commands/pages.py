@@ -23,7 +23,7 @@ PORT = 8765  # taken if it is free and no other is asked for
 
 @click.command()
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The folder to write the pages to.")
-@click.option("--serve", is_flag=True, help="Show them in a browser until interrupted.")
+@click.option("--serve", is_flag=True, help="Serve them to a browser on this machine until interrupted.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -39,7 +39,7 @@ def pages(out: Path | None, serve: bool, port: int | None, run: str | None) -> N
     from rtxstudy.pages import static
 
     if out is None and not serve:
-        raise InputError("Say where to: --out DIR writes the pages, --serve shows them.")
+        raise InputError("Say where to: --out DIR writes the pages, --serve serves them to a browser.")
     files = _files(run)
     for path in [] if out is None else [out / name for name in files]:  # another page may well be called index.html
         ours = path.is_file() and not path.is_symlink() and static.MARK in path.read_text(encoding="utf-8", errors="replace")

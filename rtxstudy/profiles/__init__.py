@@ -1,4 +1,4 @@
-"""How large a study is: smoke (seconds, for tests), demo (minutes on two cores), full (the real data)."""
+"""How large a study is: smoke (for tests), demo (minutes on two cores), full (the real data)."""
 
 from __future__ import annotations
 

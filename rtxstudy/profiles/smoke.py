@@ -1,4 +1,4 @@
-"""Seconds, for tests: generated texts, and encoders that learn next to nothing."""
+"""For tests: generated texts, a few seconds for each model, and encoders that learn next to nothing."""
 
 from __future__ import annotations
 

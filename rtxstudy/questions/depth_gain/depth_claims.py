@@ -344,8 +344,8 @@ def yelp(gains: pd.DataFrame, same_tokens: pd.DataFrame) -> Claim:
     task = row(shown(gains), id=data, regime="made from a pretrained encoder")
     cut = row(same_tokens, data=data, model=NAME)
     return claim(
-        "**On Yelp** TF-IDF on whole reviews is not told apart from MiniLM on {limit}, and {behind:points} points worse on the "
-        "same.",
+        "**On Yelp** TF-IDF on whole reviews is not told apart from MiniLM on {limit}. On these {limit} TF-IDF is "
+        "{behind:points} points worse.",
         holds=task.deep_words_low < 0 < task.deep_words_high and cut.accuracy < task.deep,
         limit=f"{cut.limit:.0f} tokens" if cut else None,
         behind=task.deep - cut.accuracy if task and cut else None,

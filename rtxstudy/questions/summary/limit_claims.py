@@ -20,7 +20,7 @@ def limits(findings: Mapping[str, pd.DataFrame]) -> list[Claim]:
     models = runs.loc[runs["family"] == "pretrained", "model"]
     return [
         claim(
-            "- The encoders that are compared have {seeds} seeds each. Where three seeds disagree, the interval is wide.",
+            "- Encoders whose difference has an interval have {seeds} seeds each. Where three seeds disagree, it is wide.",
             seeds=between(seeds, "d"),
         ),
         first(
