@@ -1,4 +1,4 @@
-"""The graph beside a run: ``rtx predict RUN`` answers texts by it where torch, which must start first, would be later."""
+"""The graph beside a run: ``rtx predict RUN`` answers by it where starting torch takes longer than the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rtxlib import checksums
 from rtxlib.errors import visible
 from rtxlib.runs.store import Run, hashed
 
-MOST = 50_000  # characters, of all texts together. Of 100,000 torch was as soon (LOG.md)
+MOST = 50_000  # characters, of all texts together. At 100,000 torch took as long (LOG.md)
 
 
 def place(run: Run) -> Path:
