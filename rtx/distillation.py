@@ -35,7 +35,6 @@ from rtxlib.training.trainer import Trainer
 
 RECORD = "distillation.json"  # in the folder of a distilled encoder: what it is, and how its training went
 MOST_HELD_OUT = 2_000  # texts on which the loss is validated; each is compared with every other
-_OF_LABELS = ("freeze_encoder", "word_dropout", "label_smoothing", "balance", "distillation")  # settings without a meaning here
 
 
 class SentenceEncoder(nn.Module):
@@ -112,9 +111,7 @@ class Distillation:
             raise InputError("A distillation needs texts; name at least one source of data.")
         if not 8 <= self.length <= 512:
             raise InputError(f"A distillation reads 8 to 512 tokens of a text, not {self.length}.")
-        for name in _OF_LABELS:
-            if getattr(self.recipe, name):
-                raise InputError(f"A distillation of embeddings has no use for the recipe's {name}; leave it out.")
+        self.recipe.require_no_labels("A distillation of embeddings")
         for name in (self.model, self.teacher):
             if not pretrained.is_pretrained(name):
                 raise InputError(f"'{name}' is no pretrained encoder; name a model's Hub id or folder.")

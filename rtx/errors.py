@@ -40,8 +40,8 @@ _LACKS = (  # error numbers, words of libraries whose errors have no number, wha
 def lacking(error: BaseException) -> str | None:
     """What the machine lacked, in a sentence that says what to do, if that is the cause of an error; else None.
 
-    An InputError may have taken it for something else, such as a damaged file. What an InputError says about a full disk is
-    kept.
+    The causes of an InputError count, too, because it may have mistaken the lack for something else, such as a damaged file. Only
+    its sentence on a full disk is kept.
     """
     if disk_full(error) and not isinstance(error, InputError):
         return "The disk is full; free some space and give the same command again."

@@ -15,7 +15,7 @@ from rtxlib.training.device import autocast, evaluating
 
 Batch = dict[str, torch.Tensor | None]
 EVALUATION_TOKENS = 8192  # padded tokens of a full batch; the widest model here then needs less than a gigabyte
-_WARM_UP = 3  # untimed forward passes after the first of each batch
+_WARM_UP = 3  # further untimed passes of the first batch of each list
 
 
 def latency(
@@ -30,7 +30,7 @@ def latency(
     """Milliseconds of a forward pass: ``ms_median`` and ``ms_p95`` at batch size 1, ``ms_per_text`` with full batches.
 
     Before the clock starts, batches are moved to the device, weights are prepacked, every batch is run once, and the first batch
-    three more times. The device is synchronised around each timed pass. The model is moved to ``device``, timed
+    of each list three more times. The device is synchronised around each timed pass. The model is moved to ``device``, timed
     in evaluation mode, and left in the mode it had.
 
     Args:
@@ -42,7 +42,8 @@ def latency(
         rounds: how often each batch is timed
         precision: of matrix products: fp32, bf16 or fp16
 
-    A batch holds ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None. Its other entries are ignored.
+    A batch holds ``input_ids`` (B, T) and ``attention_mask`` (B, T) or None, and of pairs also ``token_type_ids``. Its other
+    entries are ignored.
 
     Raises:
         InputError: a list is empty, or ``single`` holds a larger batch.

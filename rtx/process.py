@@ -85,8 +85,8 @@ def imports() -> Iterator[None]:
 def start_worker() -> None:
     """Begin a worker process: tune it, and end it when its parent ends, however that is killed.
 
-    The parent holds one end of a pipe, which the system closes with it. So a worker also ends whose parent was killed before the
-    worker could ask who that is.
+    The parent holds one end of a pipe, which the system closes with it. So a worker ends even if its parent was killed before
+    this call.
     """
     from multiprocessing import parent_process  # here, because most commands start no worker
 

@@ -102,7 +102,9 @@ def train(
     changes: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> TrainedRun | None:
-    """Train a model (:func:`checked_model`), or take the same run from the store. The second process of several returns None.
+    """Train a model (:func:`checked_model`), or take the same run from the store.
+
+    Of several processes only the first returns the run; the others return None.
 
     recipe: a recipe's name; None chooses by the number of training rows. changes: fields of the recipe.
     """

@@ -15,6 +15,7 @@ from rtxlib.data.prepare import Prepared
 from rtxlib.data.rows import PAIR, Text, texts_of
 from rtxlib.data.spec import DataSpec
 from rtxlib.errors import InputError, few
+from rtxlib.models import EarlyExit
 from rtxlib.runs import seen, store, trained
 from rtxlib.runs.metrics import classification_report
 from rtxlib.runs.spec import data_label
@@ -32,6 +33,16 @@ def probabilities(run: Run, texts: Sequence[Text], **way: Any) -> np.ndarray:
 def is_classifier(run: Run) -> bool:
     """Whether a run's folder holds a classifier that is no network (:mod:`rtx.classifiers`), as `rtx compare` leaves it."""
     return run.path is not None and (run.path / store.CLASSIFIER).is_file()
+
+
+def early_exit(written: str) -> EarlyExit:
+    """The early exit that is written as "confidence:0.9". Raises InputError for anything else."""
+    criterion, _, threshold = written.partition(":")
+    try:
+        number = float(threshold)
+    except ValueError:
+        raise InputError(f"An early exit is written criterion:threshold (confidence:0.9), not '{written}'.") from None
+    return EarlyExit(criterion, number)
 
 
 def opened(run: Run) -> Callable[..., np.ndarray]:

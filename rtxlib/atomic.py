@@ -71,13 +71,8 @@ def replacing_folder(path: Path, new: bool = False) -> Iterator[Path]:
 def _beside(path: Path) -> Path:
     """A hidden name in the folder of ``path`` that nothing else uses. Its folder is made if it is missing, and swept once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _swept(path.parent.absolute())
+    _sweep_once(path.parent.absolute())
     return path.with_name(f".{path.name[:40]}.{mark()}.{next(_numbers)}.tmp")
-
-
-@functools.cache
-def _swept(folder: Path) -> None:
-    sweep(folder)
 
 
 def mark() -> str:
@@ -102,6 +97,9 @@ def sweep(*folders: Path) -> None:
                     else:
                         with suppress(OSError):
                             left.unlink()
+
+
+_sweep_once = functools.cache(sweep)
 
 
 @functools.cache

@@ -7,21 +7,21 @@ An arm is a :class:`rtxstudy.finished.Runs`: the runs of one model on one data s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rtx import archive
-from rtx.baselines.counting_words import MAJORITY, NAME, best
+from rtx.baselines.counting_words import NAME, best
 from rtxlib.errors import InputError
 from rtxstudy.finished import Runs
 from rtxstudy.statistics import (
     FEWEST_SEEDS,
     difference_of_accuracies,
+    lowest_start,
     mean_difference,
-    mean_interval,
     paired_difference,
     smallest_shown,
 )
@@ -60,17 +60,13 @@ def compare(a: Runs, b: Runs) -> dict[str, Any]:
     require_same_seeds(a, b)
     right = correct(a + b)
     pair = right[: len(a)], right[len(a) :]
-    lows = []
-    if len(a) > 2:
-        for seed in range(len(a)):
-            rest = (np.delete(side, seed, axis=0) for side in pair)
-            lows.append(paired_difference(*rest).low)
+    differences = pair[0].astype(float) - pair[1]
     return {
         "comparison": f"{a.model} − {b.model}",
         "data": a[0].metrics["data"],
         **paired_difference(*pair)._asdict(),
-        "low_without": min(lows, default=np.nan),
-        "smallest": smallest_shown(pair[0].astype(float) - pair[1]),
+        "low_without": lowest_start(differences),
+        "smallest": smallest_shown(differences),
     }
 
 
@@ -126,47 +122,6 @@ def against_fit(runs: Runs, fit: pd.Series) -> dict[str, Any]:
     of_fit = np.broadcast_to(np.asarray(fit["correct"], dtype=bool), right.shape)
     row = {"comparison": f"{runs.model} − {fit['model']}", "data": runs[0].metrics["data"]}
     return row | paired_difference(right, of_fit)._asdict() | {"smallest": smallest_shown(right.astype(float) - of_fit)}
-
-
-def two_best(runs: Runs, counting: pd.DataFrame) -> dict[str, Any]:
-    """The most accurate model minus the next one, by mean accuracy, for the title of a figure of both tables.
-
-    ``counting``: from :func:`rtx.baselines.counting_words.counting_words` on the same data; the majority class takes no part.
-    Columns: ``comparison``, those of :func:`rtxstudy.statistics.paired_difference`, and ``fits``: how many of the two
-    are the single fit of a baseline. Two encoders are paired over the seeds that both have.
-    """
-    fits = {row["model"]: row for row in counting.to_dict("records") if row["model"] != MAJORITY}
-    means = runs.table.groupby("model", sort=False)["accuracy"].mean().to_dict()
-    means |= {model: fit["accuracy"] for model, fit in fits.items()}
-    names = sorted(means, key=lambda model: -means[model])[:2]
-    of_runs = {model: runs.where(model=model) for model in names if model not in fits}
-    shared = set.intersection(*({run.metrics["seed"] for run in arm} for arm in of_runs.values())) if of_runs else {0}
-    right = []
-    for model in names:
-        if model in fits:
-            right.append(np.broadcast_to(np.asarray(fits[model]["correct"], dtype=bool), (len(shared), fits[model]["n_test"])))
-        else:
-            right.append(correct(_by_seed(of_runs[model], shared)))
-    pair = {"comparison": " − ".join(names), "fits": sum(model in fits for model in names)}
-    return pair | paired_difference(*right)._asdict()
-
-
-def _by_seed(runs: Runs, seeds: Collection[int]) -> Runs:
-    """The runs of these seeds, sorted by seed."""
-    chosen = sorted((run.metrics["seed"], place) for place, run in enumerate(runs) if run.metrics["seed"] in seeds)
-    return sum((runs[place : place + 1] for _, place in chosen), start=runs[:0])
-
-
-def two_best_over_splits(scores: pd.DataFrame, value: str) -> dict[str, Any]:
-    """The model with the highest mean ``value`` minus the next one, paired by split, with an interval over splits alone.
-
-    ``scores``: ``model``, ``seed`` (of the split), ``value``; one row for each model and split. The majority class takes no part.
-    Columns: ``comparison``, ``difference``, ``low``, ``high``, ``n_seeds``, ``fits`` (0: a baseline is fitted to each split).
-    """
-    table = scores[scores["model"] != MAJORITY].pivot(index="seed", columns="model", values=value)
-    names = list(table.mean().sort_values(ascending=False).index[:2])
-    mean, low, high, n = mean_interval((table[names[0]] - table[names[1]]).dropna())
-    return {"comparison": " − ".join(names), "difference": mean, "low": low, "high": high, "n_seeds": n, "fits": 0}
 
 
 def over_blocks(runs: Runs) -> pd.DataFrame:

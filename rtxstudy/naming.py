@@ -79,7 +79,7 @@ def of_data(spec: DataSpec) -> Name:
         parts.append(f"{spec.rows:,} rows")
     more = [f"{spec.rows:,} rows"] if spec.rows is not None else []
     more += ["the published test split"] if spec.official_test else []
-    more += [f"at most {spec.max_length} tokens"]
+    more = [part for part in [*more, f"at most {spec.max_length} tokens"] if part not in parts]
     return Name(f"{short} ({', '.join(parts)})" if parts else short, ", ".join([short, *parts, *more]))
 
 

@@ -109,6 +109,13 @@ def mean_difference(d: np.ndarray) -> Difference:
     return Difference(mean, mean - half, mean + half, p, *d.shape)
 
 
+def lowest_start(d: np.ndarray) -> float:
+    """Where the interval of the mean of ``d`` (seeds, items) begins at the lowest if one seed is left out; NaN below 3 seeds."""
+    if len(d) < FEWEST_SEEDS:
+        return float("nan")
+    return min(mean_difference(np.delete(d, seed, axis=0)).low for seed in range(len(d)))
+
+
 def difference_of_accuracies(a: np.ndarray, b: np.ndarray, items: int) -> Difference:
     """Accuracy of A minus accuracy of B from the accuracies alone, (seeds,) each; seed s of A is paired with seed s of B.
 

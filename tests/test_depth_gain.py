@@ -139,7 +139,7 @@ def test_pooling_changes_the_comparisons_of_minilm_alone_and_says_which() -> Non
     rows[0] |= {"depth_square_seeds": 4e-6, "sharing_gain": -0.002, "sharing_low": -0.03}
     table = pd.DataFrame([*rows, gains(data="other", depth_p=0.2, **own)])
     found = pooled_seeds.pool(table)
-    assert found.ratio == pytest.approx(7 / 4) and len(found.rows) == 4 and set(found.rows["before"]) == {"no gain"}
+    assert found.ratios["depth"] == pytest.approx(7 / 4) and len(found.rows) == 4 and set(found.rows["before"]) == {"no gain"}
     assert set(found.rows["verdict"]) == {"replaces"}
     said = " ".join(sentences(seeds_claims.verdicts(found)))
     assert "Over the 4 comparisons" in said and "four verdicts change" in said and "Then depth pays on task 0 (MiniLM" in said

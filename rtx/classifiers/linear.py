@@ -63,7 +63,7 @@ def fit(
 
     Args:
         vectors: (rows, features), dense or sparse
-        numbers: (rows,) label numbers; each of ``labels`` occurs at least twice
+        numbers: (rows,) label numbers; one of ``labels`` may be absent, as in a fold of few rows
         labels: how many there are
         balanced: whether rare classes count as much as frequent ones
         strengths: values of C, the inverse of the L2 penalty
@@ -108,7 +108,7 @@ def _regression(strength: float, weight: str | None) -> LogisticRegression:
 
 
 def _held_out(numbers: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to fit on and rows to judge on. None where some class is too rare to be on both sides."""
+    """Rows to fit on and rows to judge on. An empty list where some class is too rare to be on both sides."""
     from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
     counts = np.bincount(numbers)

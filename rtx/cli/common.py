@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,13 +69,22 @@ def data_spec(data: str, **fields: Any) -> Any:
     from rtxlib.data.files import SUFFIXES, existing
 
     options = {field: value for field, value in fields.items() if value is not None}
-    known = ("embedded", "domains", "composed", *datasets.HUB)
+    known = tuple(name for name in datasets.NAMES if name != "file")
     if data in known:
         return datasets.data_spec(data, **options)
     if Path(data).suffix.lower() in SUFFIXES or os.path.exists(data):
         return datasets.data_spec("file", path=existing(data).resolve().as_posix(), **options)
     name = shortened(data)
     raise InputError(f"There is no data '{name}'; name a file, or one of {', '.join(known)}.{nearest(name, known)}")
+
+
+def data_specs(columns: Mapping[str, str | None], *groups: Sequence[str], **fields: Any) -> list[tuple[Any, ...]]:
+    """The DataSpecs of each group of sources and files. ``columns`` are of the files. Raises InputError without a file."""
+    files = [data for group in groups for data in group if Path(data).suffix]
+    if not files and (named := [name for name, value in columns.items() if value is not None]):
+        option = named[0].replace("_", "-")
+        raise InputError(f"--{option} names a column of a file, and no source here is a file; leave it out.")
+    return [tuple(data_spec(data, **(columns if data in files else {}), **fields) for data in group) for group in groups]
 
 
 def require_threads(threads: int) -> None:

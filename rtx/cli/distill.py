@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
 
 import click
 
-from rtx.cli.common import cli, data_spec, json_option, require_threads, settings_of, show_encoder
+from rtx.cli.common import cli, data_specs, json_option, require_threads, settings_of, show_encoder
 
 
 @cli.command()
@@ -56,16 +55,14 @@ def distill(
         folder = Path(encoder).expanduser()
         return folder.resolve().as_posix() if folder.is_dir() else encoder
 
-    def spec(data: str) -> Any:
-        columns = {"text_column": text_column, "label_column": label_column} if Path(data).suffix else {}
-        return data_spec(data, tokenizer=named(model), rows=rows, **columns)
-
+    columns = {"text_column": text_column, "label_column": label_column}
+    read, left_out = data_specs(columns, sources, kept_out, tokenizer=named(model), rows=rows)
     what = Distillation(
         named(model),
         named(teacher),
-        tuple(map(spec, sources)),
+        read,
         recipe("distill", **settings_of(changes)),
-        tuple(map(spec, kept_out)),
+        left_out,
         seed,
         length=length,
         threads=threads,

@@ -15,7 +15,7 @@ from rtx.cli import shards
 from rtx.cli.common import cli, json_option, read_texts, show
 from rtx.cli.output import check_out, force_option, json_line, write_whole
 from rtx.process import exit_status, imports
-from rtxlib.errors import InputError, visible
+from rtxlib.errors import InputError, counted, visible
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,6 +94,8 @@ def _embeddings(texts: list[str], model: str, weights: str | None) -> tuple[np.n
     from rtx.export import opened
 
     if exported := opened.find(model):
+        if weights is not None:
+            raise InputError(f"{model} is an exported folder with weights of its own; leave out --weights.")
         return exported.embed(texts), _of_exported(model, exported)
     from tqdm import tqdm
 
@@ -113,7 +115,7 @@ def _show_written(texts: list[str], embeddings: np.ndarray, started: float, out:
         seconds = round(time.monotonic() - started, 1)
         return show({"out": str(out), "rows": len(texts), "dimensions": embeddings.shape[1], "seconds": seconds}, True)
     click.echo(
-        f"{len(texts):,} text{'' if len(texts) == 1 else 's'}, {embeddings.shape[1]} dimensions, "
+        f"{counted(len(texts), 'text')}, {embeddings.shape[1]} dimensions, "
         f"{time.monotonic() - started:.1f} s, written to {visible(str(out))}",
         err=True,
     )

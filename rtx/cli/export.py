@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rtxlib.runs.store import Run
 
 FORMATS = ("onnx", "transformers")
-_GENERATED = 2000  # texts that check a model when no data are named
+_GENERATED = 2000  # generated rows when no data of a model are named; a tenth of them checks its graph
 
 
 @cli.command()
@@ -83,6 +83,8 @@ def export(
     if out is None:
         from rtx.export import beside
 
+        if not beside.origin(run):
+            raise InputError(f"{source} has no checksums, by which a graph beside it is known; name a folder with --out.")
         out = beside.place(run)
         if os.path.lexists(out):
             raise InputError(f"{out} exists already; delete it, or name a new folder.")
@@ -148,6 +150,8 @@ def _held_out(run: Run, eight: bool, texts: str | None, column: str | None, pair
     from rtxlib.data import clean
     from rtxlib.data.datasets import from_record
 
+    if pair_column is not None and not run.pairs:
+        raise InputError("This run was trained on single texts; leave --text-pair-column out.")
     pairs, switches = run.pairs, clean.switches(from_record(run.spec["data"]))
     if texts is not None:
         _, rows = read_texts(texts, column, (pair_column or "text_pair") if pairs else None)

@@ -67,7 +67,8 @@ def _csv(table: pd.DataFrame, file: Any) -> int:
     texts = (column for _, column in table.items() if column.dtype.kind not in "biuf")
     returns = any(isinstance(cell, str) and "\r" in cell for column in texts for cell in column)
     quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
-    table.to_csv(file, index=False, lineterminator="\n", quoting=quoting, chunksize=1000)  # else five rows of 20,000 columns
+    # pandas would write 100,000 cells at once, which are five rows of 20,000 columns.
+    table.to_csv(file, index=False, lineterminator="\n", quoting=quoting, chunksize=1000)
     return changed
 
 
@@ -118,7 +119,7 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> Any:
 
 
 def write_table(out: Path, table: pd.DataFrame) -> None:
-    """Write a table in the format of its ending, as :func:`write_whole`. Says on stderr what a CSV file holds otherwise."""
+    """Write a table in the format of its ending, as :func:`write_whole`. Says on stderr how many cells of a CSV were changed."""
     if changed := write_whole(out, lambda path: FORMATS[out.suffix[1:].lower()](table, path)):
         click.echo(formula_note(changed), err=True)
 

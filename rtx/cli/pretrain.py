@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rtx.cli.common import cli, data_spec, json_option, require_threads, settings_of, show_encoder
+from rtx.cli.common import cli, data_specs, json_option, require_threads, settings_of, show_encoder
 from rtx.cli.runs import set_option
 
 
@@ -62,15 +62,13 @@ def pretrain(
     check_overrides(settings)
     preset(model, **settings)  # a mistake is reported before any data are fetched
 
-    def spec(data: str) -> object:
-        columns = {"text_column": text_column, "label_column": label_column} if Path(data).suffix else {}
-        return data_spec(data, tokenizer=tokenizer, **columns)
-
+    columns = {"text_column": text_column, "label_column": label_column}
+    read, left_out = data_specs(columns, sources, kept_out, tokenizer=tokenizer)
     what = Pretraining(
         model,
-        tuple(map(spec, sources)),
+        read,
         recipe("pretrain", **settings_of(changes)),
-        tuple(map(spec, kept_out)),
+        left_out,
         seed,
         settings,
         length,

@@ -76,7 +76,9 @@ def train(
     from rtx import training, use
     from rtxlib import paths
     from rtxlib.data.prepare import prepare
+    from rtxlib.models.checkpoint_files import read_json
     from rtxlib.models.pretrained import is_pretrained
+    from rtxlib.runs import store
     from rtxlib.runs.spec import RunSpec
     from rtxlib.training import parallel
 
@@ -87,8 +89,14 @@ def train(
         if use.is_classifier(of_teacher := find_run(teacher)):
             raise InputError(f"{teacher} holds {of_teacher.spec['model']}, no network; --teacher takes a run of `rtx train`.")
         taught_by = RunSpec.from_canonical(of_teacher.spec)
-        if of_teacher.key != taught_by.key(prepare(taught_by.data, paths.prepared_dir()).fingerprint):
-            raise InputError(f"The data of the run {teacher} have changed since it was trained; train the teacher again.")
+        key = of_teacher.key  # of a copy in a folder of another name, its mark has the key
+        if of_teacher.path is not None:
+            key = read_json(of_teacher.path / store.MARK).get("key", key)
+        if key != taught_by.key(prepare(taught_by.data, paths.prepared_dir()).fingerprint):
+            raise InputError(
+                f"The data or the pretrained weights of the run {teacher} have changed since it was trained; train the teacher "
+                "again."
+            )
     model = training.checked_model(model, recipe, settings, recipe_changes)
     if is_pretrained(model):  # its own tokenizer comes with it
         of_data["tokenizer"] = model

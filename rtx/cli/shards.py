@@ -15,7 +15,9 @@ from rtx.process import exit_status
 from rtxlib.errors import InputError, visible
 
 executor_option = click.option(
-    "--executor", metavar="local|ray", help="What works on a folder's shards: processes here (the default), or a Ray cluster."
+    "--executor",
+    metavar="local|ray",
+    help="What works on a folder's shards: processes here, or a Ray cluster. Without it RTX_EXECUTOR decides, else local.",
 )
 workers_option = click.option(
     "--workers",

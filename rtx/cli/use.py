@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from rtx.export.opened import Opened
     from rtxlib.data.rows import Text
-    from rtxlib.models import EarlyExit
     from rtxlib.runs.store import Run
 
 pair_option = click.option(
@@ -59,18 +58,6 @@ def _label_values(run: Run) -> dict[str, str]:
     if any(re.fullmatch(r"[+-]?\d+(\.\d+)?", value) for value in values):
         return values
     return {str(number): name for number, name in enumerate(names)} | values
-
-
-def _rule(written: str) -> EarlyExit:
-    """The early exit written as ``"confidence:0.9"``."""
-    from rtxlib.models import EarlyExit
-
-    criterion, _, threshold = written.partition(":")
-    try:
-        number = float(threshold)
-    except ValueError:
-        raise InputError(f"An early exit is written criterion:threshold (confidence:0.9), not '{written}'.") from None
-    return EarlyExit(criterion, number)
 
 
 @cli.command()
@@ -124,7 +111,11 @@ def predict(
     texts, file = _file_among(texts, file, folders=not table_out)
     pair_column = _pair_column(opened_run, text_pair_column)
     _require_loop(opened_run, passes, early_exit)
-    rule = None if early_exit is None else _rule(early_exit)
+    rule = None
+    if early_exit is not None:
+        from rtx import use
+
+        rule = use.early_exit(early_exit)
     if shards.is_folder(file, out):
         model = str(opened_run.folder if hasattr(opened_run, "exported") else opened_run.path)
         columns = {"text_column": text_column or "text", "text_pair_column": pair_column}
@@ -151,8 +142,7 @@ def _show(answers: pd.DataFrame, table: pd.DataFrame | None, out: str | None, as
     probabilities = [column for column in answers.loc[:, label:] if column != label]
     if out is not None:
         write_table(Path(out), answers if table is None else table.join(answers.loc[:, label:]))
-        many = "1 text" if len(answers) == 1 else f"{len(answers):,} texts"
-        click.echo(f"{many} labelled, written to {visible(out)}", err=True)
+        click.echo(f"{counted(len(answers), 'text')} labelled, written to {visible(out)}", err=True)
     elif as_json:
         columns = answers.loc[:, :label].drop(columns=label) if table is None else table
         answers = answers.astype(dict.fromkeys(probabilities, float))

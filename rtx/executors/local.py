@@ -92,15 +92,15 @@ def _in_workers(missing: dict[str, RunSpec], runs: Path, say: Callable[[str], No
             if not ready:
                 for line in under_way(missing, runs):
                     say(f"[{len(missing) - len(queue) - len(tasks)}/{len(missing)} done] {line}")
-    except BrokenProcessPool as error:
+    except BaseException as error:
+        for *_, its in tasks.values():
+            end_workers(its)
+        if not isinstance(error, BrokenProcessPool):
+            raise
         raise InputError(
             "A training process was ended from outside, most likely because memory ran out; what was trained is kept. "
             "Free some memory and run the same command again."
         ) from error
-    except BaseException:
-        for *_, its in tasks.values():
-            end_workers(its)
-        raise
     finally:
         for its in {pool, *(its for *_, its in tasks.values())} - {None}:
             its.shutdown(wait=False, cancel_futures=True)

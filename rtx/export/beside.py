@@ -20,7 +20,7 @@ def place(run: Run) -> Path:
 
 
 def origin(run: Run) -> str:
-    """The hash of the files that decide what a run answers; "" for a run without checksums."""
+    """The hash of the files that decide what a run answers; "" for a run without checksums, which has no graph beside it."""
     sums = checksums.recorded(run.path) or {}
     read = {name: accepted for name, accepted in sums.items() if checksums.opened(name) and name != "metrics.json"}
     return hashed(read) if read else ""

@@ -7,6 +7,7 @@ Each part has a folder with ``part.json`` (its kind and settings) and arrays of 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import shutil
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from rtx.classifiers.linear import Linear
 from rtx.classifiers.network import Network
 from rtx.classifiers.simple import Cascade, Majority
 from rtx.classifiers.words import WORD, WordCounts
-from rtx.export import beside, check, folder, standalone, standalone_classifier
+from rtx.export import beside, check, folder, quantize, standalone, standalone_classifier
 from rtx.export.card import classifier_card
 from rtx.export.held_out import HeldOut
 from rtx.export.opened import CARD, RECORD, SCRIPT, TOKENIZER
@@ -37,18 +38,13 @@ from rtxlib.errors import InputError
 from rtxlib.runs.store import Run
 
 GRAPH_SCRIPT = "graph.py"
-
-
-def quantized(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers from -127 to 127 and the scale of each row or column, so that values ≈ numbers · scale."""
-    scale = np.maximum(np.abs(values).max(axis=axis, keepdims=True), 1e-12) / 127
-    return np.rint(values / scale).astype(np.int8), scale.astype(np.float32)
+_eight_bits = functools.partial(quantize.rounded, most=127)
 
 
 def _write_linear(linear: Linear, out: Path, eight: bool, **more: np.ndarray) -> None:
     """Write ``weights`` (features, labels), ``scale`` (1, labels), ``bias`` and more arrays."""
     values = linear.weights
-    weights, scale = quantized(values, 0) if eight else (values, np.ones((1, values.shape[1]), np.float32))
+    weights, scale = _eight_bits(values, 0) if eight else (values, np.ones((1, values.shape[1]), np.float32))
     np.savez(out / "arrays.npz", weights=weights, scale=scale, bias=linear.bias, **more)
 
 
@@ -67,7 +63,7 @@ def _part(classifier: Classifier, out: Path, eight: bool, run: _Run) -> None:
         case Static():
             settings = {"kind": "static", "most": STATIC_TOKENS - 2}
             table = classifier.table
-            rows, scale = quantized(table, 1) if eight else (table.astype(np.float16), np.ones((len(table), 1), np.float32))
+            rows, scale = _eight_bits(table, 1) if eight else (table.astype(np.float16), np.ones((len(table), 1), np.float32))
             np.savez(out / "table.npz", rows=rows, scale=scale)
             tokenizer = Tokenizer.from_str(classifier.tokenizer.backend_tokenizer.to_str())
             tokenizer.no_padding()

@@ -60,10 +60,9 @@ def _run(folder: str) -> Run:
 def _classifier(job: Job, threads: int) -> Answer:
     way: dict[str, object] = {} if job.passes is None else {"recurrent_depth": job.passes}
     if job.early_exit is not None:
-        from rtxlib.models import EarlyExit
+        from rtx.use import early_exit
 
-        criterion, _, threshold = job.early_exit.partition(":")
-        way["early_exit"] = EarlyExit(criterion, float(threshold))
+        way["early_exit"] = early_exit(job.early_exit)
     if exported := opened.find(job.model, threads):
         names, probabilities = exported.spec["label_names"], exported.probabilities
     else:

@@ -15,7 +15,7 @@ from rtx.shards.piece import require_columns
 from rtx.shards.worker import Outcome
 from rtxlib.errors import InputError, counted, few
 
-ROUNDS = 3  # that a shard is given to a worker and loses it, and shards in turn of which that holds
+ROUNDS = 3  # after so many lost workers in a row a shard has failed; after so many such shards in a row the command stops
 
 
 def work(
@@ -42,8 +42,9 @@ def work(
     _require_columns(job, source / names[0])
     with holding(job):
         left = {name: None for name in names if not folder.finished(source / name, Path(job.out, name))}
-        finished, rows, failed, stalled, lost = len(names) - len(left), 0, [], 0, 0
-        while left and lost < ROUNDS:
+        finished, rows, failed, stalled = len(names) - len(left), 0, [], 0
+        lost: list[str] = []  # shards in a row that lost their workers
+        while left and len(lost) < ROUNDS:
             before = len(left)
             given = list(left)[:1] if stalled else list(left)  # alone, so that a shard that kills its worker is known
             with contextlib.closing(_outcomes(executor)(job, given, workers)) as outcomes:
@@ -55,15 +56,15 @@ def work(
                     failed += [outcome.error] if outcome.error else []
                     report(outcome, len(names) - len(left), len(names))
             if len(left) < before:
-                stalled = lost = 0
+                stalled, lost = 0, []
             elif (stalled := stalled + 1) == ROUNDS:
                 left.pop(given[0])
                 failed.append(f"{given[0]}: its worker was lost {ROUNDS} times, most likely because memory ran out.")
-                stalled, lost = 0, lost + 1
+                stalled, lost = 0, [*lost, given[0]]
         if left:
             raise InputError(
-                f"The workers of {ROUNDS} shards in turn were lost, most likely because memory ran out; {few(left, 3)} are not "
-                "written, the others are kept. Use fewer --workers, and the same command goes on from there."
+                f"The workers of {ROUNDS} shards in turn were lost, most likely because memory ran out; {few([*lost, *left], 4)} "
+                "are not written. Finished shards are kept. Use fewer --workers, and the same command goes on from there."
             )
         for temporary in Path(job.out).glob(".*.tmp"):  # of a worker on another machine that was lost
             temporary.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rtxlib.errors import InputError, shortened
+from rtxlib.errors import InputError, counted, shortened
 
 _SEPARATORS = ",;\t"
 _EXCEL = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # the first line of some files; it names the separator for Excel
@@ -109,10 +109,9 @@ def _remembered(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
 
 
 def _another_width(line: int, name: str, fields: list[str], header: list[str]) -> str:
-    many = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+    many = counted(len(fields), "field")
     if len(fields) < len(header):
-        wanted = shortened(", ".join(header))
-        instead = f"write all of {wanted}, and nothing between two separators where a value is missing"
+        instead = f"write all of {shortened(', '.join(header))}, and nothing between two separators where a value is missing"
     else:
         instead = "put a text that holds the separator, a quote or a line break in double quotes"
     return f"Line {line} of {name} has {many} and its header has {len(header)}; {instead}."

@@ -65,6 +65,7 @@ class Pretraining:
             raise InputError(f"The share of hidden tokens is above 0 and below 1, not {self.share}.")
         if not 16 <= self.length <= 512:
             raise InputError(f"A row of a pretraining has 16 to 512 tokens, not {self.length}.")
+        self.recipe.require_no_labels("A pretraining")
 
     def canonical(self) -> dict[str, Any]:
         """All of it as plain JSON values."""

@@ -7,6 +7,6 @@ optimizer    AdamW and the learning rate of each step
 checkpoint   files from which a training resumes
 parallel     several processes train one model
 device       the device and its number format
+pretrainer   the training on hidden tokens, without labels
 predict      the logits of many rows
-embed        the sentence embeddings of many texts
 """

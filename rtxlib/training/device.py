@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from rtxlib.errors import InputError
+from rtxlib.errors import InputError, counted
 from rtxlib.memory import release_freed_memory
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -45,10 +45,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 def device_name(device: torch.device) -> str:
     """The device's own name, for provenance."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"CPU, {threads} thread{'' if threads == 1 else 's'}"
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {counted(torch.get_num_threads(), 'thread')}"
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:

@@ -59,7 +59,8 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
 def rate_at(recipe: Recipe, step: int, total: int, plateau_factor: float) -> float:
     """The learning rate of a step: linear warm-up, then a cosine (Loshchilov & Hutter 2017) or a line to zero at ``total``.
 
-    plateau_factor: the halvings of the plateau schedule so far; ``Trainer.judge`` halves it. That schedule does nothing else.
+    plateau_factor: what the plateau schedule multiplies the rate by; ``Trainer.judge`` halves it. That schedule has no warm-up
+    and no other decay.
     """
     if recipe.schedule == "plateau":
         return recipe.learning_rate * plateau_factor

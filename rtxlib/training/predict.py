@@ -14,7 +14,8 @@ from rtxlib.models.kernels import prepacked
 from rtxlib.training.device import autocast, evaluating, moved
 
 # Padded tokens of a batch when nothing is learned. A thread of a CPU is fastest with few: its part of a layer's output then stays
-# in its cache, and few texts are nearly of one length. A GPU needs many; its value is not tuned. The measurements are in LOG.md.
+# in its cache. A small batch also holds few texts, and these are nearly of one length, so little is padded. A GPU needs many
+# tokens; its value is not tuned. The measurements are in LOG.md.
 _THREAD_TOKENS, _GPU_TOKENS = 512, 16_384
 
 

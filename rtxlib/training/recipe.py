@@ -51,7 +51,7 @@ class Recipe:
     head_rate: float = 1.0  # the classification head's learning rate as a multiple of the encoder's
     layer_decay: float = 1.0  # each layer's learning rate as a multiple of that of the layer above it
     freeze_encoder: bool = False  # train only the classification head, on states computed without dropout
-    plateau_patience: int = 2  # evaluations without a better validation loss before the rate is halved
+    plateau_patience: int = 2  # evaluations without a better validation loss that are tolerated; the next one halves the rate
     clip_norm: float = 1.0  # gradients are scaled down to this norm
     evaluations_per_epoch: int = 1
     patience: int | None = None  # evaluations without a better validation loss after which training stops; None: never
@@ -91,6 +91,12 @@ class Recipe:
     def steps(self, steps_per_epoch: int) -> int:
         """The optimiser steps of a whole training that does not stop early."""
         return max(1, round(self.most_epochs(steps_per_epoch) * steps_per_epoch))
+
+    def require_no_labels(self, what: str) -> None:
+        """Raise InputError for a setting that needs labels. what: the training without labels, as the subject of the sentence."""
+        for name in ("freeze_encoder", "word_dropout", "label_smoothing", "balance", "distillation"):
+            if getattr(self, name):
+                raise InputError(f"{what} has no use for the recipe's {name}; leave it out.")
 
     def model_overrides(self) -> dict[str, float | str]:
         """The fields of ModelConfig that this recipe replaces."""

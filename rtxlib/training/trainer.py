@@ -130,10 +130,10 @@ class Trainer:
         self.mask_id = special_ids.get("mask", special_ids["unk"])
         self.special_ids = torch.tensor(sorted(set(special_ids.values())), device=device)
         self.checkpoint_file, self.report, self.teacher = checkpoint_file, report, teacher
-        self.weights: Tensor | None = None  # of the classes
+        self.label_weights: Tensor | None = None
         if recipe.balance:
             weights = class_weights(training.labels, model.config.num_labels, recipe.balance)
-            self.weights = torch.from_numpy(weights).to(device)
+            self.label_weights = torch.from_numpy(weights).to(device)
 
         self.step_rows = StepRows(training, recipe, seed, device)
         self.total = recipe.steps(self.step_rows.per_epoch)
@@ -144,7 +144,7 @@ class Trainer:
         """Set everything but the model's weights to the state before the first step."""
         self.progress = Progress()
         self.mean = AveragedModel(self.model) if self.recipe.average else None
-        self.best = self._weights()
+        self.best = self._kept_state()
         self.optimizer = make_optimizer(self.model, self.recipe)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
         self.unread: list[tuple[Tensor, Tensor]] = []  # loss and gradient norm of steps, still on the device
@@ -233,7 +233,7 @@ class Trainer:
         with autocast(self.precision, self.device):
             logits = self.model(**batch).logits.float()
         smoothing = self.recipe.label_smoothing
-        loss = F.cross_entropy(logits, labels, self.weights, reduction="sum", label_smoothing=smoothing)
+        loss = F.cross_entropy(logits, labels, self.label_weights, reduction="sum", label_smoothing=smoothing)
         if self.teacher is not None:
             share, taught = self.recipe.distillation, torch.from_numpy(self.teacher[index]).to(self.device)
             loss = (1 - share) * loss + share * distance_to_teacher(logits, taught, self.recipe.temperature)
@@ -302,14 +302,14 @@ class Trainer:
         """Loss and accuracy on the validation rows. Classes have the weights of training in the loss."""
         logits = predict_logits(self.model_to_keep(), self.validation, self.pad_id, self.device, self.precision)
         accuracy = float((logits.argmax(axis=1) == self.validation.labels).mean())
-        weights = None if self.weights is None else self.weights.cpu().numpy()
+        weights = None if self.label_weights is None else self.label_weights.cpu().numpy()
         return cross_entropy(logits, self.validation.labels, weights), accuracy
 
     def judge(self, loss: float, epoch: float) -> None:
         """Keep the weights if they are the best, halve the rate on a plateau, and stop when the loss no longer falls."""
         now, recipe = self.progress, self.recipe
         if loss < now.best_loss or recipe.keep == "last":
-            now.best_epoch, self.best = epoch, self._weights()
+            now.best_epoch, self.best = epoch, self._kept_state()
         if loss < now.best_loss:
             now.best_loss, now.evaluations_on_plateau = loss, 0
         else:
@@ -407,5 +407,5 @@ class Trainer:
         """The model of averaged weights, once there are any, and else the model that is trained."""
         return self.model if self.mean is None or not self.mean.n_averaged else self.mean.module
 
-    def _weights(self) -> dict[str, Tensor]:
+    def _kept_state(self) -> dict[str, Tensor]:
         return {name: x.detach().clone() for name, x in self.model_to_keep().state_dict().items()}

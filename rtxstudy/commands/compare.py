@@ -53,7 +53,9 @@ TITLE = "Which model for these texts?"
 @click.option("--unlabelled", help="A file of texts without labels; DIR/further.csv then has those to label next.")
 @click.option("--out", help="The folder for the report and the model.  [default: compare-FILE]")
 @click.option(
-    "--executor", metavar="local|ray", help="What trains the networks: this machine (the default), or a Ray cluster."
+    "--executor",
+    metavar="local|ray",
+    help="What trains the networks: this machine, or a Ray cluster. Without it RTX_EXECUTOR decides, else local.",
 )
 @click.option("--all", "every", is_flag=True, help="Also train the models that did badly on public files of about this size.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the last line is the result.")

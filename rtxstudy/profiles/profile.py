@@ -193,11 +193,6 @@ class Profile:
         return families.get(preset(model).family, self.recipe)
 
     @property
-    def recipe_words(self) -> str:
-        """How the models are trained from scratch, by name: "default", or "slow (standard-6x384), fast (recurrent-3x2x256)"."""
-        return ", ".join(f"{recipe.name} ({model})" for model, recipe in self.recipes.items()) or self.recipe.name
-
-    @property
     def data_sets(self) -> tuple[DataSpec, ...]:
         """Every data set of the profile once, the headline data first."""
         of_loops = (loop.data for loop in self.loops)

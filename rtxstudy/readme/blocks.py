@@ -72,7 +72,7 @@ def finding_claims() -> list[Claim]:
         depth_claims.one_seed_less(gains),
         cost_claims.saves(models()),
         *verdict[2:],
-        depth_claims.yelp(gains, table("same_tokens")),
+        depth_claims.yelp(gains, table("equal_reading")),
         pretraining_claims.ahead(tables["comparisons"]),
     ]
 

@@ -12,11 +12,11 @@ NEAR = 0.01  # of accuracy; a run has converged where it comes this close to its
 ARM = ["data", "model", "recipe"]  # what the seeds of an arm have in common
 
 
-def convergence(runs: Runs, near: float = NEAR) -> pd.DataFrame:
-    """How long each arm trains until its validation accuracy is within ``near`` of its best, one row per arm.
+def convergence(runs: Runs) -> pd.DataFrame:
+    """How long each arm trains until its validation accuracy is within :data:`NEAR` of its best, one row per arm.
 
     The best is the highest validation accuracy at any evaluation of the same run, and the time is that of the first evaluation
-    within ``near`` of it. Evaluations are some steps apart, so this overstates the time by up to that distance. Columns: those of
+    within that of it. Evaluations are some steps apart, so this overstates the time by up to that distance. Columns: those of
     :data:`ARM`, ``best`` (accuracy), ``steps``, ``epochs`` and ``core_seconds`` (processor time, in proportion to the steps, of
     trainings on a CPU), the ``all_steps``, ``all_epochs`` and ``all_core_seconds`` of the whole training, all of them means over
     seeds, ``near``, ``evaluations`` (the most of a run) and ``n`` (seeds).
@@ -26,7 +26,7 @@ def convergence(runs: Runs, near: float = NEAR) -> pd.DataFrame:
     for run in {run.key: run for run in runs}.values():
         curve = curves[curves["key"] == run.key].drop_duplicates("step").sort_values("step")
         best, last = curve["val_accuracy"].max(), curve.iloc[-1]
-        reached = curve[curve["val_accuracy"] >= best - near - 1e-9].iloc[0]
+        reached = curve[curve["val_accuracy"] >= best - NEAR - 1e-9].iloc[0]
         cost = core_seconds(run)
         rows.append(
             {name: run.metrics[name] for name in ARM}
@@ -35,7 +35,7 @@ def convergence(runs: Runs, near: float = NEAR) -> pd.DataFrame:
             | {"all_epochs": last["epoch"], "all_core_seconds": cost, "evaluations": len(curve)}
         )
     arms = pd.DataFrame(rows).groupby(ARM, sort=False)
-    table = arms.mean().assign(evaluations=arms["evaluations"].max(), near=near, n=arms.size())
+    table = arms.mean().assign(evaluations=arms["evaluations"].max(), near=NEAR, n=arms.size())
     return table.reset_index()
 
 
@@ -89,21 +89,3 @@ _COLUMNS = {  # column of rtxstudy.questions.accuracy.convergence.convergence â†
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of how long each arm trains until it comes within a point of its best validation accuracy."""
     return tables.written(table[["data", "model", "recipe", *_COLUMNS]], _COLUMNS)
-
-
-_STOPPING = {  # column of rtxstudy.questions.accuracy.convergence.stopping â†’ its readable name and its format
-    "planned": ("most epochs", "{:g}"),
-    "patience": ("patience (evaluations)", "{:.0f}"),
-    "least": ("trained, from (epochs)", "{:.2f}"),
-    "most": ("to", "{:.2f}"),
-    "early": ("seeds that stopped early", "{:.0f}"),
-    "lowest_loss": ("lowest loss at epoch", "{:.2f}"),
-    "keep": ("weights", "{}"),
-    "kept": ("kept, of epoch", "{:.2f}"),
-    "n": ("seeds", "{:.0f}"),
-}
-
-
-def readable_stopping(table: pd.DataFrame) -> pd.DataFrame:
-    """A readable table of when each arm stopped, and which weights it kept."""
-    return tables.written(table[["data", "model", "recipe", *_STOPPING]], _STOPPING)

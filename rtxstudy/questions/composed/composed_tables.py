@@ -1,7 +1,7 @@
 """Tasks composed of real phrases: what depth gains by the number of steps k, and what further passes do at test time.
 
-The intervals resample source sentences: test texts whose label is decided by phrases of one sentence are a cluster
-(:func:`rtxstudy.statistics.by_cluster`). Of a text of *same* that sentence is the one of its first phrase.
+The intervals treat the texts of one source sentence as one unit: test texts whose label is decided by phrases of one sentence are
+a cluster (:func:`rtxstudy.statistics.by_cluster`). Of a text of *same* that sentence is the one of its first phrase.
 """
 
 from __future__ import annotations

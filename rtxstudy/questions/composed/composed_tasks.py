@@ -71,7 +71,7 @@ def composed_tasks(study: Study) -> Composed | Absent:
     baselines = {label: study.counting_words(task.data) for label, task in tasks.items()}
     gains = composed_tables.gains(arms, deciding, baselines)
     gains["regime"] = [trio.regime for trio in trios.values()]
-    gains["learned"] = [learned(three, baselines[label].assign(data=label)) for label, three in arms.items()]
+    gains["learned"] = [learned(three) for three in arms.values()]
     sources = pd.DataFrame([study.source(task.data) for task in tasks.values()])
     sources["labels"] = sources["labels"].map(", ".join)
     steps, followed = composed_tables.by_steps(arms, deciding), [task for task in composed if task.data.task == "pointer"]

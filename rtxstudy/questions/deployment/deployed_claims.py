@@ -6,13 +6,14 @@ import pandas as pd
 
 from rtxstudy.claims import Claim, claim, row
 from rtxstudy.names import short
+from rtxstudy.questions.depth_gain.verdicts import MARGIN
 
 
-def vocabulary(small: pd.DataFrame, margin: float = 0.01) -> list[Claim]:
+def vocabulary(small: pd.DataFrame) -> list[Claim]:
     """Loops whose embedding matrix keeps the words of the task; ``small``: of ``small_vocabulary.against_whole``."""
     if small.empty:
         return []
-    near = small["low"] > -margin
+    near = small["low"] > -MARGIN
     less = ~near & (small["high"] < 0)
     return [
         claim(
@@ -53,7 +54,7 @@ def deployed(forms: pd.DataFrame, rounding: pd.DataFrame, eight: str) -> list[Cl
             data=short(str(loop.data)),
         ),
         claim(
-            "The error of rounding grows from pass to pass, from {one:.2f} to {two:.2f} standard deviations of the states.",
+            "The error of rounding is {one:.2f} standard deviations of the states after one pass, and {two:.2f} after two.",
             holds=after.get(2, 0) > after.get(1, 1),
             one=after.get(1),
             two=after.get(2),

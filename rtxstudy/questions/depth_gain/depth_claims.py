@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtx.baselines.counting_words import NAME
 from rtxstudy import names
 from rtxstudy.claims import Claim, claim, first, listed, row
 from rtxstudy.numbers import aside, ends, percent
@@ -13,8 +12,8 @@ from rtxstudy.questions.depth_gain.verdicts import MARGIN, counted, judged
 WAYS = {  # way of training in the tables → its short name
     "from scratch": "from scratch",
     "own text first": "own text first",
-    "made from a pretrained encoder": "MiniLM, 6 or 4 layers",
-    "made of its lower layers": "MiniLM, 6 or 3 layers",
+    "made from a pretrained encoder": "MiniLM, 6 against 4 layers",
+    "made of its lower layers": "MiniLM, 6 against 3 layers",
     "made, and taught by the deep one": "MiniLM, distilled",
 }
 ONE_LAYER = "from scratch, one layer"  # and its width
@@ -335,20 +334,20 @@ def _reviews(table: pd.DataFrame) -> list[Claim]:
     ]
 
 
-def yelp(gains: pd.DataFrame, same_tokens: pd.DataFrame) -> Claim:
+def yelp(gains: pd.DataFrame, equal_reading: pd.DataFrame) -> Claim:
     """Counting words beside six layers on Yelp, on whole reviews and on the tokens that the encoder reads.
 
-    ``same_tokens``: of :func:`rtxstudy.same_tokens.same_tokens`.
+    ``equal_reading``: of :func:`rtxstudy.questions.depth_gain.equal_reading.beside`.
     """
     data = "yelp_polarity official test 8,000 rows at 128 tokens"
     task = row(shown(gains), id=data, regime="made from a pretrained encoder")
-    cut = row(same_tokens, data=data, model=NAME)
+    cut = row(equal_reading, data=task.data, way=task.way)
     return claim(
         "**On Yelp** TF-IDF on whole reviews is not told apart from MiniLM on {limit}. On these {limit} TF-IDF is "
         "{behind:points} points worse.",
-        holds=task.deep_words_low < 0 < task.deep_words_high and cut.accuracy < task.deep,
+        holds=task.deep_words_low < 0 < task.deep_words_high and cut.deep_words_low > 0,
         limit=f"{cut.limit:.0f} tokens" if cut else None,
-        behind=task.deep - cut.accuracy if task and cut else None,
+        behind=cut.deep_words_gain,
     )
 
 
@@ -370,9 +369,18 @@ def equal_reading(table: pd.DataFrame) -> list[Claim]:
             instead=listed(instead) or None,
         ),
         _on("The deep encoder and the loop are more accurate than TF-IDF on the same tokens on {named}.", both),
-        _on("On {named} only the deep encoder is shown to be more accurate than TF-IDF.", rest[rest["deep_words_low"] > 0]),
-        _on("On {named} only the loop is shown to be more accurate than TF-IDF.", rest[rest["loop_words_low"] > 0]),
-        _on("On {named} neither is shown to be more accurate than TF-IDF.", rest[(rest[lows] <= 0).all(axis=1)]),
+        _on(
+            "On {named} only the deep encoder is shown to be more accurate than TF-IDF on the same tokens.",
+            rest[rest["deep_words_low"] > 0],
+        ),
+        _on(
+            "On {named} only the loop is shown to be more accurate than TF-IDF on the same tokens.",
+            rest[rest["loop_words_low"] > 0],
+        ),
+        _on(
+            "On {named} neither is shown to be more accurate than TF-IDF on the same tokens.",
+            rest[(rest[lows] <= 0).all(axis=1)],
+        ),
     ]
 
 

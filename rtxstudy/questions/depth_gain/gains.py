@@ -18,11 +18,11 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.metrics import matthews_corrcoef
 
-from rtx.baselines.counting_words import MAJORITY, NAME, best
+from rtx.baselines.counting_words import NAME, best
 from rtxlib.errors import InputError
-from rtxstudy.comparisons import against_fit, compare, correct, require_same_seeds
+from rtxstudy.comparisons import compare, correct, require_same_seeds
 from rtxstudy.finished import Runs
-from rtxstudy.statistics import FEWEST_SEEDS, by_cluster, error_of_share, mean_difference, mean_squares
+from rtxstudy.statistics import by_cluster, error_of_share, lowest_start, mean_difference, mean_squares
 
 ARMS = ("deep", "shallow", "loop")
 
@@ -86,13 +86,6 @@ def depth_gain(
     }
 
 
-def lowest_start(d: np.ndarray) -> float:
-    """Where the interval of the mean of ``d`` (seeds, items) begins at the lowest if one seed is left out; NaN below 3 seeds."""
-    if len(d) < FEWEST_SEEDS:
-        return float("nan")
-    return min(mean_difference(np.delete(d, seed, axis=0)).low for seed in range(len(d)))
-
-
 def beside_words(
     deep: Runs, shallow: Runs, loop: Runs, counting: pd.DataFrame, sentences: np.ndarray | None = None
 ) -> dict[str, Any]:
@@ -119,14 +112,14 @@ def beside_words(
     return row
 
 
-def learned(arms: Sequence[Runs], counting: pd.DataFrame) -> bool:
-    """Whether at least one arm is shown to be more accurate than the majority class, over new seeds and new texts.
+def learned(arms: Sequence[Runs]) -> bool:
+    """Whether at least one arm is shown to be more accurate than the best constant answer, over new seeds and new texts.
 
-    ``counting``: rows of :func:`rtx.baselines.counting_words.counting_words` with the column ``data``; those of other data are
-    left out.
+    That is the most frequent label of the test texts. It may be another one than that of the training texts, which are balanced.
     """
-    majority = counting[(counting["data"] == arms[0][0].metrics["data"]) & (counting["model"] == MAJORITY)]
-    return any(against_fit(arm, majority.iloc[0])["low"] > 0 for arm in arms)
+    labels = arms[0][:1].part("predictions").sort_values("row")["label"]
+    constant = (labels == labels.mode()[0]).to_numpy(dtype=float)
+    return any(mean_difference(correct(arm) - constant).low > 0 for arm in arms)
 
 
 def conversions(runs: Runs, texts: int) -> pd.DataFrame:

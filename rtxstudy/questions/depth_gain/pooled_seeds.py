@@ -25,7 +25,7 @@ KINDS = ("depth", "loop", "sharing")  # the differences of a comparison
 class Pooled:
     """The comparisons with pooled noise of seeds."""
 
-    ratio: float  # the mean square of seeds over the residual one, of the depth gain
+    ratios: dict[str, float]  # of each of KINDS the mean square of seeds over the residual one
     rows: pd.DataFrame  # the pooled comparisons, as depth_claims.shown, with ``before``: their verdict without pooling
 
 
@@ -49,7 +49,7 @@ def pool(gains: pd.DataFrame) -> Pooled | None:
             table.loc[of_minilm, f"{kind}_{end}"] = found[end].to_numpy()
     table["sharing_low_without"] = table["sharing_low"]
     after = shown(table).assign(before=before["verdict"])
-    return Pooled(ratios["depth"], after[of_minilm])
+    return Pooled(ratios, after[of_minilm])
 
 
 def pooled_seeds(study: Study, compared: ThreeEncoders) -> Pooled | Absent:

@@ -19,10 +19,11 @@ def verdicts(found: Pooled) -> list[Claim]:
     return [
         claim(
             "Three seeds tell little about how far seeds vary. Over the {n} comparisons made of MiniLM, the mean square of seeds "
-            "is {ratio:.1f} times the residual one, in the depth gain. If that ratio is taken for all of them, {changed:word} "
-            "verdicts change.",
+            "is {depth:.1f} times the residual one in the depth gain, {loop:.1f} times in the loop gain and {sharing:.1f} times "
+            "in loop − deep. If these ratios are taken for all of them, {changed:word} verdicts change. Comparisons on one task "
+            "share the runs of the deep encoder, so they tell less than as many independent ones.",
             n=len(rows),
-            ratio=found.ratio,
+            **found.ratios,
             changed=int((rows["before"] != rows["verdict"]).sum()),
         ),
         claim("Then depth pays on {more}, too.", more=listed(with_ways(rows[flat & ~now_flat])) or None),

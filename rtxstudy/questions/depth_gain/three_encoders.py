@@ -80,7 +80,7 @@ def three_encoders(study: Study) -> ThreeEncoders:
             {"regime": trio.regime}
             | gains.depth_gain(*three)
             | gains.beside_words(*three, of_task[three[0][0].metrics["data"]])
-            | {"learned": gains.learned(three, counted)}
+            | {"learned": gains.learned(three)}
             for trio, three in zip(trios, arms, strict=True)
         ]
     )
@@ -114,10 +114,9 @@ def own_text(study: Study, compared: ThreeEncoders) -> Runs | Absent:
 
 def own_text_gains(study: Study, compared: ThreeEncoders) -> pd.DataFrame:
     """Own text first beside the same encoders from scratch, and beside MiniLM (:func:`gains.own_text_gains`)."""
-    counted = study.ask(baselines)
     by_regime = {
         (trio.regime, three[0][0].metrics["data"]): three
         for trio, three in zip(compared.trios, compared.arms, strict=True)
-        if gains.learned(three, counted)
+        if gains.learned(three)
     }
     return gains.own_text_gains(by_regime, studies.OWN_TEXT, studies.SCRATCH, studies.MADE)

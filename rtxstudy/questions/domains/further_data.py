@@ -11,8 +11,6 @@ from rtxstudy.comparisons import against_fit
 from rtxstudy.finished import Runs
 from rtxstudy.statistics import summarise
 
-CLASSICAL = "classical"  # the family of models without a neural network
-
 
 def against_best_words(runs: Runs, counting: pd.DataFrame) -> pd.DataFrame:
     """The accuracy of the runs minus that of the classical baseline with the best validation accuracy: one row.

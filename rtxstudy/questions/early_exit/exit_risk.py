@@ -45,14 +45,15 @@ def controlled(losses: np.ndarray, thresholds: np.ndarray, risk: float) -> float
     return float(thresholds[_lowest(bound <= risk)])
 
 
-def certified(losses: np.ndarray, thresholds: np.ndarray, risk: float, chance: float = CHANCE) -> float:
-    """The lowest threshold whose risk is at most ``risk`` with a probability of at least 1 − ``chance`` over the held-out texts.
+def certified(losses: np.ndarray, thresholds: np.ndarray, risk: float) -> float:
+    """The lowest threshold whose risk is at most ``risk`` with a probability of at least 1 − :data:`CHANCE`
+    over the held-out texts.
 
     Thresholds are tested from the highest down, each by the exact binomial test of "the risk is above ``risk``", until one is not
     rejected (fixed-sequence testing, so the number of tests needs no correction). Raises InputError as :func:`controlled`.
     """
     _check(losses, risk)
-    rejected = stats.binom.cdf(losses.sum(axis=0), len(losses), risk) <= chance
+    rejected = stats.binom.cdf(losses.sum(axis=0), len(losses), risk) <= CHANCE
     return float(thresholds[_lowest(rejected)])
 
 

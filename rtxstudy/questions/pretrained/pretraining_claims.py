@@ -48,7 +48,7 @@ def anatomy(claims: pd.DataFrame) -> list[Claim]:
     fit = int(claims["holds"].sum())
     return [
         claim(
-            "Notebook 07 lists {n} statements on BERT, MiniLM and ModernBERT: {fit} are true of the released models, and {off} "
+            "Notebook 07 lists {n} statements on MiniLM and ModernBERT: {fit} are true of the released models, and {off} "
             "are not.",
             holds=fit < len(claims),
             fit=fit,

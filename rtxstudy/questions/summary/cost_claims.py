@@ -19,12 +19,12 @@ def use(glance: pd.DataFrame, validation_rows: int) -> list[Claim]:
     better = ours[~ours["model"].isin(str(small.like).split(", ")) & (ours["validation"] > small.validation)]
     return [
         claim(
-            "**Use** {cheap} on SST-2 where cost counts, MiniLM where accuracy does.",
+            "**Use** {cheap} on SST-2 where cost counts, four of MiniLM's layers where accuracy does.",
             holds=small.family == "classical" and large.model == "all-MiniLM-L6-v2 2×1 lower between edges",
             cheap=names.short(str(small.model)) if small else None,
         ),
         claim(
-            "Validation texts do not tell four of MiniLM's six layers from all of them there.",
+            "Validation texts do not tell these four layers from all six there.",
             holds=large.model == "all-MiniLM-L6-v2 2×1 lower between edges" and MINILM in str(large.like).split(", "),
             megabytes=large.megabytes,
         ),

@@ -103,8 +103,8 @@ def components(study: Study) -> Components | Absent:
     runs = study.run("components")
     arms = {name: runs.of(specs) for name, specs in switches.items()}
     results = pd.concat([arm.table.assign(component=name) for name, arm in arms.items()])
-    carry = ["non_embedding_parameters", "rows_per_second"]
-    return Components(runs, comparisons.against_first(arms), summarise(results, ["component"], carry=carry))
+    reached = summarise(results, ["component"], carry=["non_embedding_parameters"])
+    return Components(runs, comparisons.against_first(arms), reached)
 
 
 def draw_components(study: Study, changed: Components) -> Drawing:

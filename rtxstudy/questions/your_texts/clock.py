@@ -51,12 +51,12 @@ class Clock:
     def asked(self) -> bool:
         return self.stop_file.exists()
 
-    def check(self, most: float = LATE) -> None:
-        """Raise OutOfTime when the time (times ``most``) is over, or an end was asked for."""
+    def check(self) -> None:
+        """Raise OutOfTime when the time (times ``LATE``) is over, or an end was asked for."""
         if self.asked:
             self.ended = "asked"
             raise OutOfTime
-        if time.monotonic() - self.started > most * self.seconds:
+        if time.monotonic() - self.started > LATE * self.seconds:
             self.ended = "time"
             raise OutOfTime
 

@@ -27,7 +27,7 @@ TEXT_NAMES = (
 )
 LABEL_NAMES = ("label", "labels", "class", "category", "target", "sentiment", "stars", "rating", "topic", "y")
 MOST_LABELS = 1000  # that are compared
-MOST_NUMBERS = 20  # different numbers that are labels without a doubt, such as stars
+SURELY_LABELS = 20  # different values, of any kind, that are labels without a doubt
 FEWEST_WORDS = 1.5  # words that a text has on average; a column of fewer is no column of texts, unless it is named
 SIGNS = 2  # signs of a script without spaces that are about a word
 LOOKED_AT = 5000  # rows that are looked at to guess a column
@@ -131,7 +131,7 @@ def check_labels(values: pd.Series, column: str, name: str) -> list[str]:
         raise InputError(
             f"The column '{shortened(column)}' of {name} has {distinct} label{only}; at least two are needed."
         )
-    if distinct <= MOST_NUMBERS or (distinct <= min(MOST_LABELS, rows / 5) and not numbers):
+    if distinct <= SURELY_LABELS or (distinct <= min(MOST_LABELS, rows / 5) and not numbers):
         return []
     if distinct <= min(MOST_LABELS, rows / 5):
         return [

@@ -55,12 +55,12 @@ def counting_words(race: Race) -> None:
 
 
 def static_vectors(race: Race) -> None:
-    encoder, tokenizer, nothing = _minilm()
+    encoder, tokenizer, nothing = minilm()
     _on_vectors(race, NAMED[STATIC], Static(static_table(encoder), tokenizer, nothing))
 
 
 def frozen_minilm(race: Race) -> None:
-    encoder, tokenizer, nothing = _minilm()
+    encoder, tokenizer, nothing = minilm()
     _on_vectors(race, NAMED[FROZEN], Frozen(encoder, tokenizer, nothing, MAX_LENGTH))
 
 
@@ -72,7 +72,7 @@ FIT: dict[str, Callable[[Race], None]] = {
 }
 
 
-def _minilm() -> tuple:
+def minilm() -> tuple:
     """MiniLM's encoder, its tokenizer, and a linear model that is to be replaced."""
     nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     return pretrained.load(MINILM), pretrained_tokenizer(pretrained.find(MINILM)), nothing

@@ -19,7 +19,7 @@ BINS = 10  # of the calibration
 MOST_SHOWN = 12  # texts of a table
 MOST_CLASSES = 8  # labels whose words are shown
 WORDS_EACH = 8  # of each label
-LEAST_SURE = 0.5  # share of a doubtful label's class's mean probability
+LEAST_SURE = 0.5  # a doubtful label has less than this share of the mean probability that texts of its label give it
 SURE = 0.75  # the probability of the other label, at least; weak models are sure of nothing
 
 

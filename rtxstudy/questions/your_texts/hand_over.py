@@ -52,13 +52,12 @@ rtx predict {folder} --file more.csv {options} --out labelled.csv
 
 ```python
 from pathlib import Path
-from rtx import archive
-from rtxlib.runs import store
-from rtx import use
+from rtx import archive, use
 print(use.predict(archive.find(Path(), {place}), [{pasted}]))
 ```
 {plain_transformers}
-The first two clean a text as the training texts were cleaned: {cleaning}. They read its first {longest:,} characters.
+`rtx predict` and `use.predict` clean a text as the training texts were cleaned: {cleaning}. They read its first {longest:,}
+characters.
 `seen_texts.parquet` holds a hash of each training text, by which `rtx evaluate` knows them. Nothing is claimed for texts of
 another kind than those of {file}.
 """

@@ -21,7 +21,7 @@ MOST_WORDS = 1_500_000  # of all texts; with more, texts inside others are not l
 HASHES, BANDS = 48, 12  # of MinHash: 12 bands of 4 hashes find most pairs of a likeness of 0.8
 LIKENESS = 0.8  # Jaccard similarity of the word triples of two texts that count as nearly the same
 FEWEST_TRIPLES = 5  # of a text, to be compared by its triples
-_LARGE = 10  # texts with one band in common that are all joined to the first; fewer are compared pair by pair
+_LARGE = 10  # more texts with one band in common are each compared with the first alone; fewer pair by pair
 
 
 def groups(texts: Sequence[str]) -> np.ndarray:

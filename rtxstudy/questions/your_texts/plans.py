@@ -17,10 +17,11 @@ LENGTHS = (MAX_LENGTH, 192, 128)  # tokens of a text
 EPOCHS, MOST_EPOCHS = 3, 16  # of a whole fine-tuning; few rows are read in more epochs
 SHORTER = (1.0, 2 / 3, 1 / 3)  # of the epochs of a whole fine-tuning
 FEWEST = 250  # rows of a training on a part of the rows
-HALF_THE_EPOCHS, HALF_THE_ROWS, UNREAD = 0.006, 0.012, 0.05  # score that is lost by half of them, and by all tokens unread
-
+HALF_THE_EPOCHS = 0.006  # score that is lost by halving the epochs
+HALF_THE_ROWS = 0.012  # score that is lost by halving the rows
+UNREAD = 0.05  # score that would be lost if no token were read; a part of the tokens costs its share
 ALIKE = 0.003  # score by which two plans do not differ
-BEGUN = 1.25  # times the time that there is, that a begun training may need in all: a part of it is done
+BEGUN = 1.25  # a begun training is taken if all of it needs at most this many times the time left, because a part is done
 
 
 def whole_epochs(rows: int) -> int:

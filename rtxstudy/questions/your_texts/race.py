@@ -2,9 +2,9 @@
 
 Cheap candidates come first. The networks follow; those that did best on public files of about this size come first (``prior``).
 The first network, the favourite, gets 60 % of the minutes if it can learn nearly as well in them as with more, and another one
-can learn in the rest. Otherwise the favourite gets all that is left. What is computed beside it is counted off its time.
-Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command
-with more minutes goes on from there.
+can learn in the rest. Otherwise the favourite gets nine tenths of the time that is left. What is computed beside it is counted
+off its time. Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same
+command with more minutes goes on from there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from rtxstudy.questions.your_texts.tuned import unfit, with_pairs
 
 FAVOURITE_SHARE = 0.6  # of the minutes
 NEXT_SHARE = 0.9  # of what is left, because a time is estimated
-NEARLY = 0.01  # score that the favourite may be expected to lose in its share; where it is more, it gets all that is left
+NEARLY = 0.01  # score that the favourite may be expected to lose in its share; where it is more, it gets NEXT_SHARE
 WORD_SECONDS = 3e-5  # of counting a word of a text, of one of so many fits with two labels
 MORE_LABELS = 0.5  # of that time, for each further label
 VECTOR_SECONDS = 1e-3  # of averaging the vectors of a text

@@ -14,7 +14,7 @@ CROSS_VALIDATED = 500  # fewer rows are cross-validated
 FOLDS = 5
 MANY, FEW_SHARE, MANY_SHARE = 2000, 0.2, 0.1  # share of the rows in validation, and as much in test: below MANY rows, and above
 FEWEST_GROUPS = 3  # of the rows of a split that judges; intervals are over groups
-MOST_SHARE = 1 / 3  # of the rows in test, so that it has so many groups
+MOST_SHARE = 1 / 3  # of the rows in test, so that it has FEWEST_GROUPS groups
 MOST_HELD = 3000  # rows of the validation and of the test split, at most
 NAMES = {
     "train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation",
@@ -33,7 +33,8 @@ def split(group: np.ndarray, numbers: np.ndarray, splits: np.ndarray | None = No
         numbers: (rows,) numbers of the labels
         splits: (rows,) the splits that the user gave, "" where there is none
 
-    A row of a given training split that is in the group of a given test row is left out; so is one of a given validation row.
+    Training and validation rows in the group of a test row are left out, and so are training rows in that of a given validation
+    row.
     Raises InputError when the rows or their groups are too few.
     """
     where = (

@@ -152,8 +152,8 @@ def open_texts(
     tested = test is not None or bool((data["given"] == "test").any())
     if not tested and len(data) < FEWEST:
         raise InputError(
-            f"{name} has {len(data)} rows with a text and a label; at least {FEWEST} are needed, or rows of their own to test on "
-            "(--test)."
+            f"{name} has {len(data)} rows with a text and a label that is frequent enough; at least {FEWEST} are needed, or rows "
+            "of their own to test on (--test)."
         )
     if test is not None:
         data = rows.drawn(rows.with_test(data, every - set(data["name"]), test, named, sentences), sentences)

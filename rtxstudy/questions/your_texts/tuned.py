@@ -8,14 +8,12 @@ import numpy as np
 
 from rtx.classifiers import linear
 from rtx.classifiers.encoders import Frozen
-from rtx.classifiers.linear import Linear
 from rtxlib.data.batching import Tokens
-from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
-from rtxlib.models import pretrained
+from rtxlib.data.tokenization import encode, special_ids
 from rtxlib.training.device import pick_device
-from rtxstudy.questions.your_texts.candidates import MINILM, NAMED, TUNED, Plan
+from rtxstudy.questions.your_texts.candidates import NAMED, TUNED, Plan
 from rtxstudy.questions.your_texts.contrastive import TUNING, tune
-from rtxstudy.questions.your_texts.fitted import fitted
+from rtxstudy.questions.your_texts.fitted import fitted, minilm
 from rtxstudy.questions.your_texts.state import Race
 
 MOST_EACH = 64  # training texts of a label, on average; with more, fine-tuning has enough
@@ -34,8 +32,7 @@ def unfit(race: Race) -> str:
 def with_pairs(race: Race, plan: Plan) -> None:
     """Tune MiniLM where the labelled texts are few, in cross-validation once for each fold and once on all."""
     texts, labels = race.texts, len(race.texts.label_names)
-    encoder, tokenizer = pretrained.load(MINILM), pretrained_tokenizer(pretrained.find(MINILM))
-    nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
+    encoder, tokenizer, nothing = minilm()
 
     def report(step: int, steps: int) -> None:
         race.clock.progress(TUNED, f"step {step} of {steps}")
