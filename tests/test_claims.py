@@ -15,7 +15,7 @@ from rtxstudy.questions.proposal.proposal import proposal
 from rtxstudy.questions.proposal.proposal_measured import FAILS, HOLDS, OPEN, UNMEASURED, Claim, Measured
 
 STANDARD, RECURRENT, WIDE = "standard-6x384", "recurrent-3x2x256", "standard-6x256"
-PROPOSAL = proposal(STANDARD, RECURRENT, WIDE, 2, "sst2", 0.01)
+PROPOSAL = proposal(STANDARD, RECURRENT, WIDE, 2, "sst2")
 
 
 def tables(**compared: tuple[str, str, float, float, int]) -> dict[str, pd.DataFrame]:

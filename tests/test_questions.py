@@ -210,7 +210,7 @@ def test_every_mark_of_the_forest_stands_in_its_frame() -> None:
     """A bar may be cut at the frame. A mark that is cut would leave a large difference out."""
     pairs = [("a − b", -0.313, -0.53, -0.09), ("c − d", 0.01, -0.01, 0.03), ("e − f", 0.12, 0.1, 0.14)]
     table = pd.DataFrame(pairs, columns=["comparison", "difference", "low", "high"]).assign(data="sst2", verdict="open")
-    figure = summary_figures.forest(table, "A title", "sst2", 0.01)
+    figure = summary_figures.forest(table, "A title", "sst2")
     for ax in figure.axes:
         left, right = ax.get_xlim()
         marks = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]

@@ -138,7 +138,7 @@ def models_on_sst2() -> str:
 
 def comparisons() -> str:
     """Every comparison of the study once."""
-    compared = glance.verdicts(findings(), 0.01)
+    compared = glance.verdicts(findings())
     return markdown(
         pd.DataFrame(
             [

@@ -11,16 +11,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rtxstudy.questions.depth_gain.verdicts import MARGIN
 from rtxstudy.questions.proposal.proposal_measured import Claim, Measured, Tables, difference, norm_time, of_runs, ratio
 
 TOLERANCE = 0.05  # a number that is given with two digits may differ by this share
 
 
-def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: str, margin: float) -> list[Claim]:
+def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: str) -> list[Claim]:
     """The claims of the proposal and of the notes on the field that can be measured.
 
     standard, recurrent: names of the two encoders. unshared: the standard encoder of the recurrent one's width, with as many
-    layers as all its passes. data: the label of the headline data. margin: accuracy that "comparable" may lose (0.01: one point).
+    layers as all its passes. data: the label of the headline data. "Comparable" loses less than :data:`MARGIN`.
     """
     inside, every = "non_embedding_parameters", "parameters"
     outside_table = "parameters outside the embedding matrix"
@@ -120,7 +121,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
             "proposal 5",
             f"{minus} {standard}; comparable: it loses less than the margin",
             "points",
-            -margin,
+            -MARGIN,
             np.inf,
             difference(recurrent, standard, data),
         ),
@@ -156,7 +157,7 @@ def proposal(standard: str, recurrent: str, unshared: str, passes: int, data: st
             "proposal 2, notes",
             f"{switched} LayerNorm; it loses less than the margin",
             "points",
-            -margin,
+            -MARGIN,
             np.inf,
             difference(recurrent, f"{recurrent} layernorm", study="components"),
         ),

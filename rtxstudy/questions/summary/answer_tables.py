@@ -35,7 +35,6 @@ class AnswerTables:
     timed: pd.DataFrame  # times of all encoders in one session, as side_by_side.times
     models: pd.DataFrame  # what each model reaches and costs, as glance.worth_their_cost
     compared: pd.DataFrame  # every comparison with its verdict, as glance.verdicts
-    margin: float  # accuracy that a replacement may lose
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -46,15 +45,15 @@ class AnswerTables:
         return self.findings["depth_gains"]
 
 
-def answer_tables(study: Study, margin: float) -> AnswerTables:
+def answer_tables(study: Study) -> AnswerTables:
     """Everything is read from the published tables; only times that are missing are measured."""
     findings, source, timed = study.findings(), study.source(), side_by_side.of_study(study)
     data, validation_rows = source["data"], source["validation rows"]
     predictions = published.read(study.results, "predictions")
     right = glance.answers(predictions, findings["runs"], study.counting_words(), data)
     models = glance.worth_their_cost(glance.at_a_glance(findings, data, timed), validation_rows)
-    compared = glance.verdicts(findings, margin)
-    return AnswerTables(findings, data, validation_rows, timed, glance.over_texts(models, right), compared, margin)
+    compared = glance.verdicts(findings)
+    return AnswerTables(findings, data, validation_rows, timed, glance.over_texts(models, right), compared)
 
 
 def draw_strip(study: Study) -> Drawing:
@@ -92,7 +91,7 @@ def draw_costs(study: Study, tables: AnswerTables) -> Drawing:
 def draw_comparisons(study: Study, tables: AnswerTables) -> Drawing:
     title = study.title(noise_claims.title, tables.compared, otherwise="The difference of each pair of models")
     return Drawing(
-        summary_figures.forest(tables.compared, title, tables.data, tables.margin),
+        summary_figures.forest(tables.compared, title, tables.data),
         "99_comparisons",
         tables.compared,
         alt="The difference in test accuracy of each pair of models with its interval, in a panel of "
@@ -115,5 +114,5 @@ def claims_of_the_proposal(study: Study, tables: AnswerTables) -> pd.DataFrame:
     """What the proposal claims, and what is measured of it (:func:`proposal_measured.claims`)."""
     standard, recurrent = study.profile.standard, study.profile.recurrent
     alike, passes = studies.matched(study.profile)["compute"], preset(recurrent).recurrent_depth
-    promised = proposal.proposal(standard, recurrent, alike, passes, tables.data, tables.margin)
+    promised = proposal.proposal(standard, recurrent, alike, passes, tables.data)
     return proposal_measured.claims(promised, tables.findings)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rtx.baselines.counting_words import FITS, MAJORITY
+from rtxstudy.questions.depth_gain.verdicts import MARGIN
 from rtxstudy.statistics import FEWEST_SEEDS, error_of_share, mean_difference, summarise
 
 STUDIES = ("baseline", "recurrent", "width_vs_depth", "pretraining")  # those with runs on the headline data
@@ -131,10 +132,10 @@ def learned(reached: pd.DataFrame, counted: pd.DataFrame) -> list[bool]:
     return [above_majority(accuracy, majority(counted, data), texts.get(data, 1)) for data, accuracy in rows]
 
 
-def verdicts(tables: Mapping[str, pd.DataFrame], margin: float) -> pd.DataFrame:
+def verdicts(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Every comparison of the study once, with its ``verdict``, one of :data:`VERDICTS`.
 
-    "first" and "second": that model is the more accurate. "alike": the whole interval lies within ``margin``. "open": the
+    "first" and "second": that model is the more accurate. "alike": the whole interval lies within :data:`MARGIN`. "open": the
     interval contains zero and reaches beyond the margin. "few seeds": fewer than three. "not learned": neither model is above the
     majority class, so their difference says nothing.
     """
@@ -142,12 +143,10 @@ def verdicts(tables: Mapping[str, pd.DataFrame], margin: float) -> pd.DataFrame:
     rows = rows.drop_duplicates(["comparison", "data"]).sort_index().reset_index(drop=True)
     runs = tables["runs"].drop_duplicates("key").groupby(["data", "model"])["accuracy"].mean().to_dict()
     runs |= tables["classical"].groupby(["data", "model"])["accuracy"].mean().to_dict()
-    return rows.assign(verdict=[_verdict(row, runs, tables["classical"], margin) for row in rows.to_dict("records")])
+    return rows.assign(verdict=[_verdict(row, runs, tables["classical"]) for row in rows.to_dict("records")])
 
 
-def _verdict(
-    row: dict[str, Any], accuracy: dict[tuple[str, str], float], classical: pd.DataFrame, margin: float
-) -> str:
+def _verdict(row: dict[str, Any], accuracy: dict[tuple[str, str], float], classical: pd.DataFrame) -> str:
     least = majority(classical, row["data"])
     arms = [accuracy.get((row["data"], model), np.nan) for model in row["comparison"].split(" − ")]
     finite = [arm for arm in arms if not np.isnan(arm)]
@@ -157,7 +156,7 @@ def _verdict(
         return "few seeds"
     if row["low"] > 0 or row["high"] < 0:
         return "first" if row["low"] > 0 else "second"
-    return "alike" if row["low"] > -margin and row["high"] < margin else "open"
+    return "alike" if row["low"] > -MARGIN and row["high"] < MARGIN else "open"
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:

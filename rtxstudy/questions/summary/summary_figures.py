@@ -16,6 +16,7 @@ from rtxstudy.figures.scales import Percent, logarithmic, wide
 from rtxstudy.figures.style import WIDE, canvas, styled
 from rtxstudy.names import said, short
 from rtxstudy.numbers import megabytes
+from rtxstudy.questions.depth_gain.verdicts import MARGIN
 
 PALE = "#b9b9b9"
 _CLEAR = "#0072b2"
@@ -69,12 +70,12 @@ def accuracy_for_cost(table: pd.DataFrame, title: str) -> Figure:
 
 
 @styled
-def forest(table: pd.DataFrame, title: str, data: str, margin: float) -> Figure:
+def forest(table: pd.DataFrame, title: str, data: str) -> Figure:
     """Every comparison: the difference in accuracy of two models with its interval, narrow intervals apart from wide ones.
 
     ``table``: ``comparison`` ("A − B"), ``data``, ``difference``, ``low``, ``high`` (0.01 = one percentage point) and ``verdict``
     (:data:`rtxstudy.questions.summary.glance.VERDICTS`). A row on other data than ``data`` names them. A dashed line marks
-    ``margin``, what a replacement may lose. Filled: the interval excludes zero. Pale: neither model is above the majority
+    :data:`MARGIN`, what a replacement may lose. Filled: the interval excludes zero. Pale: neither model is above the majority
     class. Raises ``InputError`` for a missing column, an empty table, or a comparison that occurs twice.
     """
     require(table, ("comparison", "data", "difference", "low", "high", "verdict"), "forest")
@@ -98,15 +99,15 @@ def forest(table: pd.DataFrame, title: str, data: str, margin: float) -> Figure:
         height_ratios=[len(part) + 1.5 for part, _ in panels],
     )
     for ax, (part, reach) in zip(axes[:, 0], panels, strict=True):
-        _comparisons(ax, part, reach, data, margin)
+        _comparisons(ax, part, reach, data)
     axes[-1, 0].set_xlabel("points of accuracy")
     return figure
 
 
-def _comparisons(ax: Axes, table: pd.DataFrame, reach: float, data: str, margin: float) -> None:
+def _comparisons(ax: Axes, table: pd.DataFrame, reach: float, data: str) -> None:
     """The rows of one panel, whose axis reaches so far to either side; a wider interval is cut there."""
     ax.axvline(0, color=INK, linewidth=1, zorder=1)
-    ax.axvline(-margin, color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
+    ax.axvline(-MARGIN, color=GREY, linewidth=1, linestyle=(0, (4, 2.5)), zorder=1)
     for y, row in enumerate(table.to_dict("records")):
         colour = {"first": _CLEAR, "second": _CLEAR, "not learned": PALE}.get(row["verdict"], GREY)
         if np.isfinite(row["low"]):
