@@ -103,7 +103,7 @@ def compare(run: Run, texts: Sequence[Text], p: np.ndarray) -> dict[str, Any] | 
 def sentence(drift: dict[str, Any]) -> str:
     """What :func:`compare` found, in a sentence."""
     if not drift["drifted"]:
-        return "These texts are like those that the model was tested on: length, words and certainty have not shifted."
+        return "No drift is shown: in length, words and certainty these texts do not differ from those of the model's test."
     length, unknown, certainty = drift["length"], drift["unknown"], drift["certainty"]
 
     def way(one: dict[str, Any], more: str, less: str, other: str) -> str:
@@ -121,7 +121,7 @@ def sentence(drift: dict[str, Any]) -> str:
     if unknown["shifted"]:
         more = way(unknown, "more", "fewer", "another share")
         now, before = both(unknown, ".0%", ".1%", ".2%")
-        parts.append(f"{more} of their words are new to the model ({now}, before {before})")
+        parts.append(f"{more} of their words are not among the frequent words of the training texts ({now}, before {before})")
     if certainty["shifted"]:
         surer = way(certainty, "surer", "less sure", "sure to another degree")
         now, before = both(certainty, ".2f", ".3f", ".4f")

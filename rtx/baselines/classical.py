@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
 
+from rtx.classifiers.words import WORD
 from rtxlib.data.rows import Text, one_side, sides
 from rtxlib.errors import InputError
 from rtxlib.runs.metrics import classification_report
 
-WORD = r"(?u)\b\w+\b"  # with one-letter words, so that "n't" and "I" are counted
 WORDS = {"ngram_range": (1, 2), "token_pattern": WORD, "lowercase": True}  # of a vectoriser: words and word pairs
 
 

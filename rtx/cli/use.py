@@ -283,6 +283,9 @@ def evaluate(
         raise InputError(
             f"The labels {few(unknown)} are none of {few(mapping)}; map them with --labels."
         )
+    if labels is None and (numbers := sorted({value for value in values if value.isdigit() and mapping[value] != value})):
+        read = ", ".join(f"{number} is read as '{mapping[number]}'" for number in numbers[:12])
+        click.echo(visible(f"{read}; --labels says otherwise"), err=True)
     names = values.map({"": ""} | mapping)
     labelled = names != ""
     if not labelled.any():

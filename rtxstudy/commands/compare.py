@@ -196,7 +196,7 @@ def _summary(answer: Answer) -> str:
     lines.append(f"{answer.judged_by} on {answer.n_test:,} test texts, time for one text, size")
     for row in answer.candidates:
         marked = "→" if row["model"] == answer.take else " "
-        learned = "" if row["learned"] or row["model"] == "majority class" else "   has not learned"
+        learned = "" if row["learned"] or row["model"] == "majority class" else "   not shown to have learned"
         lines.append(
             f"{marked} {row['model']:22} {row['test_score']:.3f} ({row['test_low']:.3f} to {row['test_high']:.3f})  "
             f"{row['ms']:8.2f} ms {megabytes(row['mb']):>11}{learned}"

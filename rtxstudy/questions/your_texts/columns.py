@@ -8,7 +8,7 @@ import pandas as pd
 
 from rtx.classifiers.words import UNSPACED
 from rtxlib.data.files import require_column
-from rtxlib.data.rows import label_text
+from rtxlib.data.rows import label_text, spread
 from rtxlib.errors import InputError, few, shortened
 
 TEXT_NAMES = (
@@ -52,7 +52,7 @@ def choose(
             raise InputError(f"{option} and {twice} both name '{shortened(column)}'; name two columns.")
     used = set(named.values())
     free = [column for column in table.columns if column not in used and list(table.columns).count(column) == 1]
-    sample, sentences, guessed = table.iloc[:LOOKED_AT], [], text is None
+    sample, sentences, guessed = table.iloc[spread(len(table), LOOKED_AT)], [], text is None
     if guessed:
         text = _text_column(sample, free, name)
         sentences.append(f"The column '{shortened(text)}' was taken for the texts; --text-column names another.")

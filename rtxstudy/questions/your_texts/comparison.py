@@ -9,6 +9,7 @@ comparison.close()
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from rtx.executors import ray as executors
 from rtx.process import tune
 from rtxlib import paths
 from rtxlib.atomic import replacing
+from rtxlib.checksums import sha256
 from rtxlib.errors import InputError, disk_full, visible
 from rtxstudy import checkpoints, provenance
 from rtxstudy.questions.your_texts.answer import Answer, plain
@@ -259,7 +261,7 @@ class Comparison:
         from rtxstudy.questions.your_texts.hand_over import Chosen, hand_over
 
         chosen, model_folder = self.chosen, None
-        (self.folder / FURTHER).unlink(missing_ok=True)  # of an earlier call
+        self._put_away()
         if chosen.taken is not None:
             entry = self.entries[chosen.taken]
             row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
@@ -271,11 +273,34 @@ class Comparison:
                 from rtxstudy.questions.your_texts import label_next
 
                 self.to_label = label_next.write(self.texts, self.unlabelled, model, row["ms"], self.folder / FURTHER)
+                self._further_mark.write_text(sha256(self.folder / FURTHER), encoding="utf-8")
         else:
             shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
         with replacing(self.folder / ANSWER) as part:
             part.write_text(json.dumps(self.answer().plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return model_folder
+
+    @property
+    def _further_mark(self) -> Path:
+        return self.folder / KEPT / "further.sha256"
+
+    def _put_away(self) -> None:
+        """Remove the texts to label of an earlier call. Where they were changed since, as by labelling them, they are kept."""
+        list_of_before, mark = self.folder / FURTHER, self._further_mark
+        if not list_of_before.exists():
+            return
+        if mark.is_file() and mark.read_text(encoding="utf-8") == sha256(list_of_before):
+            list_of_before.unlink()
+            return
+        names = (f"{list_of_before.stem}-{number}.csv" for number in itertools.count(2))
+        kept = next(name for name in names if not (self.folder / name).exists())
+        list_of_before.rename(self.folder / kept)
+        self.texts.said.append(f"{FURTHER} of an earlier call was changed since, so it is kept as {kept}.")
+
+    @cached_property
+    def quiet(self) -> bool:
+        """Whether nothing else computed on this machine until the models were compared."""
+        return self.raced.quiet and self.waiting.quiet()
 
     def answer(self) -> Answer:
         from rtxstudy.questions.your_texts import model_sentences
@@ -304,7 +329,7 @@ class Comparison:
             high=chosen_row.get("test_high"),
             ms=chosen_row.get("ms"),
             mb=chosen_row.get("mb"),
-            judged_by="macro-F1" if texts.unbalanced else "accuracy",
+            judged_by=texts.judged_by,
             train_rows=chosen_row.get("rows"),
             n_test=n_test,
             n_judged=len(texts.judged),
@@ -318,7 +343,7 @@ class Comparison:
             cascade=joined and {"first": joined.first, "second": joined.second, "share": float(joined.share)},
             ended=raced.ended or "all done",
             executor=self.executor,
-            quiet=raced.quiet and self.waiting.quiet(),
+            quiet=self.quiet,
             left_out=raced.left_out,
             not_tried=raced.not_tried,
             partial=raced.partial,

@@ -58,8 +58,8 @@ print(use.predict(archive.find(Path(), {place}), [{pasted}]))
 {plain_transformers}
 `rtx predict` and `use.predict` clean a text as the training texts were cleaned: {cleaning}. They read its first {longest:,}
 characters.
-`seen_texts.parquet` holds a hash of each training text, by which `rtx evaluate` knows them. Nothing is claimed for texts of
-another kind than those of {file}.
+`seen_texts.parquet` holds a hash of each training and validation text, by which `rtx evaluate` knows them. Nothing is claimed
+for texts of another kind than those of {file}.
 """
 
 

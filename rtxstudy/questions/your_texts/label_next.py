@@ -123,8 +123,10 @@ def write(texts: Texts, new: Unlabelled, classifier: Classifier, ms: float, out:
     table = new.table.loc[part.index[chosen]].assign(**answers)
     with replacing(out) as temporary:
         FORMATS["csv"](table, temporary)  # a spreadsheet computes nothing of it
-    extra = "" if len(part) == len(new.cleaned) else f" ({len(part):,} of them were drawn at random)"
+    if len(chosen) == len(new.cleaned):
+        return f"`{out.name}` has all {len(chosen):,} new texts of {plain(new.name)}. The model is least sure of the first ones."
+    drawn = "" if len(part) == len(new.cleaned) else f" They were chosen among {len(part):,} that were drawn at random."
     return (
-        f"`{out.name}` has {len(chosen):,} of the {len(new.cleaned):,} new texts{extra} of {plain(new.name)}, to be labelled "
-        "next: the model is unsure of them, and they are unlike one another."
+        f"`{out.name}` has {len(chosen):,} of the {len(new.cleaned):,} new texts of {plain(new.name)}, to be labelled next: the "
+        f"model is unsure of them, and they are unlike one another.{drawn}"
     )

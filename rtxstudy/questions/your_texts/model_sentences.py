@@ -22,6 +22,7 @@ MORE_LABELS = 0.01  # a gain of accuracy that is worth labelling for
 CHEAPER = 3.0  # times faster or smaller, to be named beside the chosen model
 MANY_TIMES = 5  # times the texts by which models are chosen; so many are not to be had
 WORTH_WAITING = 0.005  # of the score; what more minutes gain is told first where it is this much
+WELL_CALIBRATED = 0.05  # of the mean largest probability minus the accuracy; a model is called well calibrated within this
 FAST = 5.0  # milliseconds for a text; with fewer, speed matters to few
 
 
@@ -40,8 +41,9 @@ def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     if answer.why == "smallest":
         best = rows.loc[answer.best]
         parts.append(
-            f"It is the smallest model whose {by} is shown to be less than {margin_points(margin)} below that of the best, "
-            f"**{answer.best}** ({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
+            f"It is the smallest model whose {by} is shown to be less than {margin_points(margin)} below that of the model "
+            f"that counts as the best, **{answer.best}** "
+            f"({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
             f"{megabytes(best['mb'])})."
         )
     else:
@@ -73,7 +75,7 @@ def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
     return (
         f"On the {answer.n_judged:,} texts by which models are chosen, **{above['model']}** has a {answer.judged_by} of "
         f"{above['score']:.3f} and **{answer.take}** of {row['score']:.3f}. The difference is less than a standard error, so it "
-        f"may be chance. **{answer.take}** did best on the public files nearest in size and length, so it is taken."
+        f"may be chance. **{answer.take}** did best on the public files nearest in rows, labels and length, so it is taken."
     )
 
 
@@ -293,7 +295,7 @@ def left_out(reasons: Mapping[str, str], ended: str) -> str:
     return "\n".join([f"{head} Left out:".strip(), "", *lines])
 
 
-def more_labels(curve: pd.DataFrame) -> str:
+def more_labels(curve: pd.DataFrame, judged_by: str) -> str:
     """Whether more labelled texts would help: what the last step of the ``curve`` of a race brought."""
     sentences = []
     for row in curve[curve["gain"].notna()].itertuples():
@@ -305,32 +307,36 @@ def more_labels(curve: pd.DataFrame) -> str:
         else:
             tells = "the texts to judge by are too few to tell whether more labels would help"
         sentences.append(
-            f"- **{row.model}**: {signed(row.gain)} points of accuracy from {rows.iloc[0]:,} to {rows.iloc[1]:,} training texts "
-            f"({interval(row.low, row.high)}); {tells}."
+            f"- **{row.model}**: {signed(row.gain)} points of {judged_by} from {rows.iloc[0]:,} to {rows.iloc[1]:,} training "
+            f"texts ({interval(row.low, row.high)}); {tells}."
         )
     return "\n".join(sentences) or "There were too few texts or too few minutes for a learning curve."
 
 
 def calibration(table: pd.DataFrame, name: str) -> str:
     """Whether the probabilities mean what they say. table: columns confidence, accuracy, rows."""
-    share = table["rows"] / table["rows"].sum()
-    gap = float((share * (table["confidence"] - table["accuracy"]).abs()).sum())
-    side = float((share * (table["confidence"] - table["accuracy"])).sum())
-    way = "about as sure as it should be" if gap < 0.05 else "too sure" if side > 0 else "less sure than it could be"
-    return (
-        f"**{name}** is {way}: on average its largest probability and its accuracy differ by {100 * gap:.1f} points."
-    )
+    rows = int(table["rows"].sum())
+    sure, right = (float((table["rows"] * table[column]).sum() / rows) for column in ("confidence", "accuracy"))
+    gap, error = sure - right, math.sqrt(max(right * (1 - right), 1 / rows) / rows)
+    if abs(gap) > 2 * error:
+        way = "is too sure" if gap > 0 else "is less sure than it could be"
+    elif abs(gap) + 2 * error < WELL_CALIBRATED:
+        way = "is about as sure as it should be"
+    else:
+        way = f"is not shown to be too sure or not sure enough by these {rows:,} test texts"
+    return f"**{name}** {way}: its largest probability is {sure:.1%} on average, and its accuracy {right:.1%}."
 
 
-def doubtful(table: pd.DataFrame) -> str:
-    """What the table of doubtful labels is, or that it is empty."""
+def doubtful(table: pd.DataFrame, learned: int, n: int) -> str:
+    """What the table of doubtful labels is, or why it is empty. learned: models that have learned; n: held-out texts."""
+    if not learned:
+        return "No model is shown to have learned anything, so no label can be doubted."
     if table.empty:
-        return (
-            "No label looks doubtful: there is no text on which all models agree, with confidence, against its label."
-        )
+        return f"No label looks doubtful: for none of {n:,} held-out texts all models agree, with confidence, on another label."
     return (
-        "All models that learned agree, with confidence, on another label for the texts below. Read them: correcting a label "
-        "often helps more than another model."
+        f"Of {n:,} held-out texts those below are the ones for which all models that learned agree, with confidence, on another "
+        "label. Read them: correcting a label often helps more than another model. Test texts are among them. If only their "
+        "labels are corrected, and not those of all test texts, the next test score will be too high."
     )
 
 
@@ -347,14 +353,14 @@ def confused(table: pd.DataFrame) -> str:
     )
 
 
-def passes(table: pd.DataFrame, name: str) -> str:
-    """What each pass of a loop changes. table: columns passes, accuracy, changed."""
+def passes(table: pd.DataFrame, name: str, n: int) -> str:
+    """What each pass of a loop changes. table: columns passes, accuracy, changed. n: texts."""
     lines = [
         f"After pass {int(row.passes)}: accuracy {number(row.accuracy, '.3f')}"
         + ("" if math.isnan(row.changed) else f", {row.changed:.1%} of the labels changed")
         for row in table.itertuples()
     ]
-    return f"**{name}**. {'. '.join(lines)}."
+    return f"**{name}**, on {n:,} test texts. {'. '.join(lines)}."
 
 
 def use(folder: str, how: Mapping[str, str]) -> str:

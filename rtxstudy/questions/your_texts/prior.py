@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROM_SCRATCH, MAJORITY, NAMED, WORDS
+from rtxstudy.questions.your_texts.candidates import FINE_TUNED, FROM_SCRATCH, NAMED, WORDS
 
 FILE = Path(__file__).with_name("prior.json")
 MAX_LENGTH = 128  # word pieces of a text that the networks of the table read, and that its average counts
@@ -77,11 +77,11 @@ def order(names: list[str], rows: int, labels: int, tokens: float) -> tuple[list
     for name in names:
         behind = best - gains.get(name, best)
         if pretrained and name in FROM_SCRATCH and name not in gains:
-            left_out[name] = "It was measured on no public file near in size and length; --all trains it."
-        elif name != MAJORITY and behind > WITHIN:
+            left_out[name] = "It was measured on no public file near in rows, labels and length; --all trains it."
+        elif behind > WITHIN:
             left_out[name] = (
-                f"On the public files nearest in size and length it was {100 * behind:.0f} points behind the best; --all trains "
-                "it anyway."
+                f"On the public files nearest in rows, labels and length it was {100 * behind:.0f} points behind the best; --all "
+                "trains it anyway."
             )
         else:
             may.append(name)

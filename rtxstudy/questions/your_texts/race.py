@@ -104,7 +104,8 @@ def run(
     race.outlook = turns.outlook()
     known = prior.expected(*turns.setting)
     best = max(race.entries.keys() & known.keys(), key=lambda name: (known[name], name), default="")
-    race.favourite = best if best == turns.favourite and best not in race.needed and not texts.pairs else ""
+    trained_whole = best == turns.favourite != "" and turns.loss(NAMED[best], race.entries[best].plan) <= plans.ALIKE
+    race.favourite = best if trained_whole and not texts.pairs else ""
     return race
 
 
@@ -241,6 +242,8 @@ class Turns:
                 continue
             if finished := self.finished(candidate):
                 self.train_by(candidate, finished[0])
+                if self.loss(candidate, finished[0]) > plans.ALIKE:
+                    race.needed[candidate.name] = self.whole_seconds(candidate)
 
     def outlook(self) -> Outlook | None:
         """What more minutes are expected to bring, where the favourite was not trained whole."""
@@ -298,6 +301,10 @@ class Turns:
         """The score that a plan is expected to lose against the whole training on all rows."""
         return plans.loss(plan, candidate, len(self.race.train), self.estimate)
 
+    def whole_seconds(self, candidate: Candidate) -> float:
+        """Estimated seconds of the trainings of a candidate where time is no matter."""
+        return self.estimate.seconds(candidate, plans.whole(candidate, len(self.race.train)), self.trainings)
+
     def finished(self, candidate: Candidate) -> list[Plan]:
         """The plans of a candidate whose trainings are finished, in this call or an earlier one, the best first."""
         begun = dict.fromkeys([*self.race.begun(candidate), Plan(len(self.race.train))])
@@ -322,10 +329,10 @@ class Turns:
 
     def plan(self, candidate: Candidate, seconds: float) -> Plan | None:
         """What a candidate is trained by; None where it does not fit, and then the reason is noted."""
-        race, begun, whole = self.race, self.race.begun(candidate), plans.whole(candidate, len(self.race.train))
+        race, begun = self.race, self.race.begun(candidate)
         chosen = self.fitting(candidate, seconds)
         if chosen is None or self.loss(candidate, chosen) > plans.ALIKE:
-            race.needed[candidate.name] = self.estimate.seconds(candidate, whole, self.trainings)
+            race.needed[candidate.name] = self.whole_seconds(candidate)
         if chosen is None:
             minutes = max(1, round(race.needed[candidate.name] / 60))
             race.leave_out(

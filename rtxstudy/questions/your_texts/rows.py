@@ -66,7 +66,7 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, sentences: list[str
         cleaned = pd.Series(clean(raw, **CLEANING)[0], raw.index, dtype=str)
         if cut := int((cleaned.str.len() > LONGEST).sum()):
             many = "1 text is" if cut == 1 else f"{cut:,} texts are"
-            sentences.append(f"{many} longer than {LONGEST:,} characters; only the beginning is read.")
+            sentences.append(f"{name}: {many} longer than {LONGEST:,} characters; only the beginning is read.")
         fields |= {RAW[kind]: raw.to_numpy(), kind: cleaned.str.slice(0, LONGEST)}
     rows = pd.DataFrame(fields | {"name": table[columns.label].map(label_text).to_numpy()}, table.index)
     blanks = {kind: rows[kind].map(blank).to_numpy(bool) for kind in RAW if kind in rows}
@@ -84,7 +84,7 @@ def usable(table: pd.DataFrame, columns: Columns, name: str, sentences: list[str
     for mask, what in ((empty, "text"), (unlabelled & ~empty, "label")):
         if count := int(mask.sum()):
             verb = ("row has", "is") if count == 1 else ("rows have", "are")
-            sentences.append(f"{count:,} {verb[0]} no {what} and {verb[1]} left out.")
+            sentences.append(f"{name}: {count:,} {verb[0]} no {what} and {verb[1]} left out.")
     return rows[~empty & ~unlabelled]
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 from IPython.display import Markdown
 from pandas.io.formats.style import Styler
 
+from rtxlib.data.rows import spread
 from rtxstudy.figures.save import Shown
 from rtxstudy.questions.accuracy import accuracy_figures
 from rtxstudy.questions.audit import audit_figures
@@ -104,7 +105,7 @@ def learning_curve(comparison: Comparison) -> Shown | Markdown:
 
 
 def more_labels(comparison: Comparison) -> Markdown:
-    return Markdown(model_sentences.more_labels(comparison.raced.curve))
+    return Markdown(model_sentences.more_labels(comparison.raced.curve, comparison.texts.judged_by))
 
 
 def _of_best(comparison: Comparison) -> str:
@@ -168,7 +169,9 @@ def _doubtful(comparison: Comparison) -> pd.DataFrame:
 
 
 def doubts(comparison: Comparison) -> Markdown:
-    return Markdown(model_sentences.doubtful(_doubtful(comparison)))
+    learned = int(comparison.chosen.table["learned"].sum())
+    n = len(comparison.texts.judged) + len(comparison.texts.rows("test"))
+    return Markdown(model_sentences.doubtful(_doubtful(comparison), learned, n))
 
 
 def doubtful_labels(comparison: Comparison) -> Styler | Markdown:
@@ -187,14 +190,12 @@ def telling_words(comparison: Comparison) -> Styler | Markdown:
 def passes(comparison: Comparison) -> Markdown:
     """What each pass of a loop changes, for each loop that was trained."""
     texts = comparison.texts
-    rows, ms = texts.rows("test")[:FOLLOWED], comparison.chosen.table.set_index("model")["ms"]
-    sentences = [
-        model_sentences.passes(
-            further.passes(texts, comparison.open_model(name), rows[: int(1000 * FOLLOWED_SECONDS / ms[name])]), name
-        )
-        for name in LOOPS
-        if name in comparison.raced.entries
-    ]
+    test, ms = texts.rows("test"), comparison.chosen.table.set_index("model")["ms"]
+    sentences = []
+    for name in [name for name in LOOPS if name in comparison.raced.entries]:
+        some = test[spread(len(test), max(1, min(FOLLOWED, int(1000 * FOLLOWED_SECONDS / ms[name]))))]
+        table = further.passes(texts, comparison.open_model(name), some)
+        sentences.append(model_sentences.passes(table, name, len(some)))
     return Markdown("\n\n".join(sentences) or "*No loop was trained in the time.*")
 
 

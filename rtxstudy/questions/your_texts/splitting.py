@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedGroupKFold
 
-from rtxlib.errors import InputError, few
+from rtxlib.errors import InputError, counted, few
 
 CROSS_VALIDATED = 500  # fewer rows are cross-validated
 FOLDS = 5
@@ -63,8 +63,8 @@ def split(group: np.ndarray, numbers: np.ndarray, splits: np.ndarray | None = No
         if many < least:
             raise InputError(
                 f"{len(numbers):,} rows in {len(np.unique(group)):,} groups of texts that stay together are too few: the {name} "
-                f"split would hold {many}, and {least} {'is' if least == 1 else 'are'} needed. Give more texts that are unlike "
-                "the others, or leave out --group-column or --split-column where you gave it."
+                f"split would hold {counted(many, 'group')}, and it needs {counted(least, 'group')}. "
+                "Give more texts that are unlike the others, or leave out --group-column or --split-column where you gave it."
             )
     return where
 

@@ -11,12 +11,11 @@ import pandas as pd
 from sklearn.metrics import f1_score
 
 from rtxlib.atomic import replacing
-from rtxstudy.questions.your_texts import finished_candidates, plans
+from rtxstudy.questions.your_texts import choice, finished_candidates, plans
 from rtxstudy.questions.your_texts.candidates import NAMED, Candidate, Plan
 from rtxstudy.questions.your_texts.clock import Clock
 from rtxstudy.questions.your_texts.finished_candidates import Entry
 from rtxstudy.questions.your_texts.texts import Texts
-from rtxstudy.statistics import by_cluster, mean_difference
 
 MOST_OF_A_DOUBLING = 0.05  # of the score, that is believed of twice the rows; a curve of few texts is rough
 
@@ -89,9 +88,8 @@ class Race(Found):
     def finish(self, entry: Entry) -> None:
         """Add a finished candidate, and say what it reached."""
         self.entries[entry.name] = entry
-        by, many = "macro-F1" if self.texts.unbalanced else "accuracy", len(self.texts.judged)
         reached = self.score(entry.judged, self.texts.judged)
-        self.clock.announce(f"{entry.name:22} {reached:.3f} {by} on {many:,} held-out texts")
+        self.clock.announce(f"{entry.name:22} {reached:.3f} {self.texts.judged_by} on {len(self.texts.judged):,} held-out texts")
 
     def add(self, other: Found) -> None:
         """Add what another process has found."""
@@ -121,7 +119,7 @@ class Race(Found):
     @property
     def ended(self) -> str:
         """ "" when all was done, "time" or "asked"."""
-        return self.clock.ended or ("time" if self.partial or self.late else "")
+        return self.clock.ended or ("time" if self.partial or self.late or self.shortened else "")
 
     @property
     def results(self) -> Path:
@@ -200,17 +198,16 @@ class Race(Found):
     def curve(self) -> pd.DataFrame:
         """Columns model, rows (learned from), score, and of each model's last point what it gained over the one before.
 
-        The gain is of accuracy, with its 95 % interval over groups of texts: gain, low, high. It is NaN elsewhere.
+        The gain is of the score, with its 95 % interval over groups of texts: gain, low, high. It is NaN elsewhere.
         """
-        numbers, rows = self.texts.numbers(self.curve_judged), []
-        group = self.texts.table["group"].to_numpy()[self.curve_judged]
+        rows, group = [], self.texts.table["group"].to_numpy()[self.curve_judged]
         points = {(name, count): (score, guesses) for name, count, score, guesses in self.points}
         for name in dict.fromkeys(name for name, _ in points):
             counts = sorted(count for model, count in points if model == name)
             for count in counts:
                 gain = (np.nan,) * 3
                 if count == counts[-1] and len(counts) > 1 and len(np.unique(group)) > 1:
-                    after, before = (points[name, number][1] == numbers for number in (count, counts[-2]))
-                    gain = mean_difference(by_cluster((after.astype(float) - before)[None], group))[:3]
+                    after, before = (points[name, number][1] for number in (count, counts[-2]))
+                    gain = choice.difference(self.texts, after, before, self.curve_judged)
                 rows.append((name, count, points[name, count][0], *gain))
         return pd.DataFrame(rows, columns=["model", "rows", "score", "gain", "low", "high"])

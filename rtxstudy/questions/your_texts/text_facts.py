@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score
 from sklearn.tree import DecisionTreeClassifier
 
 from rtx.classifiers.words import WORD
+from rtxlib.data.clean import strip_tags
 from rtxlib.data.rows import sides
 from rtxlib.data.tokenization import encode
 
@@ -25,7 +26,6 @@ TELLS = 0.9  # F1 of a rule by one word or by length that gives a label away
 SPLIT_PIECES = 1.8  # word pieces for each word; English text has about 1.3, German 2.2, French 1.9
 UNKNOWN = 0.02  # share of unknown tokens
 GARBLED = re.compile("\ufffd|Ã[\x80-\xbf]|â€|Â[\xa0-\xbf]")  # UTF-8 that was read as another encoding
-MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
 
 def labels(texts: Texts) -> pd.DataFrame:
@@ -72,9 +72,11 @@ def findings(texts: Texts, sizes: pd.DataFrame, limit: int, english: bool = True
         note("unknown", (sizes["unknown"] > 0).sum(), f"{share:.0%}", _first(table, sizes["unknown"] > 0))
     if english and pieces.median() >= SPLIT_PIECES:
         note("split", len(table), f"{pieces.median():.1f}", _first(table, pieces >= SPLIT_PIECES))
+    if english and texts.signs.sum() > 0.5 * texts.words.sum():
+        note("script", (texts.signs > 0.5 * texts.words).sum(), example=_first(table, texts.signs > 0.5 * texts.words))
     garbled = table["raw"].str.contains(GARBLED)
     note("garbled", garbled.sum(), example=_first(table, garbled, "raw"))
-    markup = table["raw"].str.contains(MARKUP)
+    markup = table["raw"].map(strip_tags) != table["raw"]
     note("markup", markup.sum(), example=_first(table, markup, "raw"))
     for kind, name, label, score in [*_by_length(texts), *_by_word(texts)]:
         note(kind, (table["label"] == label).sum(), f"{name}|{texts.label_names[label]}|{score:.2f}")

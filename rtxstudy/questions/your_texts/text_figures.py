@@ -53,7 +53,7 @@ def accuracy_against_time(
     figure, axes = canvas(
         title,
         f"Area, and the number beside each name: megabytes. Upright lines: 95 % interval of the {name} on the test texts. Grey "
-        "steps: no model is at once as fast and as good."
+        "steps join the models that no other beats in both time and score."
         + ("" if choice is None else " A ring marks the model to take.")
         + below,
         4.6,

@@ -117,9 +117,13 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"**Another language or script.** A word has {row['what']} word pieces in the vocabulary of the pretrained encoder; in "
         f"English about 1.3. It was pretrained on English and may know little of these texts.{_example(row)}"
     ),
+    "script": lambda row: (
+        f"**Another script.** {_texts(row, 'is', 'are')} written without spaces between words, as Chinese and Japanese are. The "
+        f"pretrained encoder was pretrained on English and may know little of these texts.{_example(row)}"
+    ),
     "garbled": lambda row: (
-        f"**Wrong encoding.** {_texts(row, 'has', 'have')} characters that stand for another encoding read as UTF-8. Export the "
-        f"file again as UTF-8.{_example(row)}"
+        f"**Wrong encoding.** {_texts(row, 'has', 'have')} characters that a wrong encoding leaves, such as UTF-8 read as "
+        f"Latin-1. Export the file again as UTF-8.{_example(row)}"
     ),
     "markup": lambda row: (
         f"**Markup.** {_texts(row, 'has', 'have')} HTML tags, which are left out before a model reads them.{_example(row)}"

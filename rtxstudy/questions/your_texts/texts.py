@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rtx.classifiers.words import UNSPACED
 from rtxlib.data.containment import words_key
 from rtxlib.data.files import as_texts, doubtful_labels, require_column, require_texts
 from rtxlib.data.rows import PAIR, Text, labelled, sides, texts_of
@@ -66,6 +67,11 @@ class Texts:
         return bool(counts.min() < UNBALANCED / len(self.label_names))
 
     @property
+    def judged_by(self) -> str:
+        """The name of the score that decides."""
+        return "macro-F1" if self.unbalanced else "accuracy"
+
+    @property
     def ordered(self) -> np.ndarray | None:
         """The numbers that the labels are, if these are a scale, such as stars; else None."""
         numbers = all(re.fullmatch(r"[+-]?\d{1,4}(\.\d)?", name) for name in self.label_names)
@@ -97,8 +103,14 @@ class Texts:
 
     @cached_property
     def words(self) -> np.ndarray:
-        """(rows,) how many words each row has; both texts of a pair count."""
-        return np.sum([self.table[kind].str.count(" ").to_numpy() + 1 for kind in self.text_columns], axis=0)
+        """(rows,) how many words each row has; both texts of a pair count. Each sign of a script without spaces is a word."""
+        spaced = np.sum([self.table[kind].str.count(" ").to_numpy() + 1 for kind in self.text_columns], axis=0)
+        return spaced + self.signs
+
+    @cached_property
+    def signs(self) -> np.ndarray:
+        """(rows,) how many signs of scripts without spaces each row has."""
+        return np.sum([self.table[kind].str.count(f"[{UNSPACED}]").to_numpy() for kind in self.text_columns], axis=0)
 
     @cached_property
     def fingerprint(self) -> str:

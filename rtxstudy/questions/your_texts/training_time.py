@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from rtx.classifiers.words import UNSPACED
 from rtxlib.data.batching import Tokens
 from rtxlib.data.tokenization import encode, pretrained_tokenizer, special_ids
 from rtxlib.models import pretrained
@@ -53,9 +52,7 @@ class Estimate:
         rows = np.random.default_rng(0).permutation(every)[:SAMPLED]
         if self.has_minilm:
             return np.diff(encode(self.texts.texts(rows), pretrained_tokenizer(pretrained.find(MINILM)), None)[1])
-        part = self.texts.table.iloc[rows]
-        signs = sum(part[column].str.count(f"[{UNSPACED}]").to_numpy() for column in self.texts.text_columns)
-        return np.rint(1.3 * self.texts.words[rows] + signs + 3).astype(int)
+        return np.rint(1.3 * self.texts.words[rows] + 3).astype(int)
 
     def tokens(self, max_length: int = MAX_LENGTH) -> float:
         """Tokens that an encoder reads of a text, on average."""
@@ -119,9 +116,10 @@ class Estimate:
         """
         row = self.row_flops(candidate, plan.max_length)
         speed = self.speeds.get(candidate.name, self.speed)
-        judges = len(self.texts.judged) + len(self.texts.rows("test"))
-        if candidate.kind == "vectors":
-            return START_SECONDS + row * (plan.rows + judges) / self.speed
+        test = len(self.texts.rows("test"))
+        judges = len(self.texts.judged) + test
+        if candidate.kind == "vectors":  # in cross-validation the rows that judge are those that it learns from
+            return START_SECONDS + row * (plan.rows + (test if self.texts.cross_validated else judges)) / self.speed
         if candidate.kind == "tuned":
             passes, count = 3 * TUNING.steps * TUNING.recipe.batch_rows + plan.rows, TUNING.steps
         else:
