@@ -48,7 +48,7 @@ def _answer(repo: str, kind: str) -> Any:
 
 
 def require_intact(repo: str, kind: str = "dataset", damaged: Callable[[], object] = lambda: None, only: str = "") -> None:
-    """Compare the files of a repo that are in the cache with the checksums that the Hub names; a Hub without any names none.
+    """Compare the files of a repo that are in the cache with the checksums that the Hub names, if it names any.
 
     Raises InputError for files that were changed on their way. They are removed from the cache, so that the same command fetches
     them again. damaged: what else is then to be done. only: the one file that is compared; "": all.

@@ -74,7 +74,7 @@ def _rooms() -> list[tuple[int, str]]:
 
 
 def _rooms_of_groups() -> list[int]:
-    """Bytes that each control group of this process leaves: its limit less its use. Its file cache can be freed and is no use."""
+    """Bytes that each control group of this process leaves: its limit less its use. File cache is not counted."""
     rooms = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         number, controllers, path = line.split(":", 2)

@@ -62,7 +62,7 @@ def test_the_page_s_weights_are_those_of_the_command_and_as_good_as_it_says(name
         ids = command.numbered(texts[sizes["train"] :], record["words"])
         found = command.graded(model, ids, labels[sizes["train"] :])
     else:
-        found = [command.reversed_right(model, sizes["held_out"], 1)]
+        found = [command.reversed_right(model, sizes, 1)]
     assert found == pytest.approx(record["made"]["accuracy"], abs=0.002)  # another machine rounds differently
     assert found[-1] > 0.95
 
@@ -85,7 +85,7 @@ def test_generated_sentences_have_their_true_label_and_none_is_twice() -> None:
 
 def test_a_reversal_is_its_source_backwards_and_held_out_sources_stay_out() -> None:
     for held_out in (True, False):
-        batch = command.reversals(50, held_out, torch.Generator().manual_seed(0))
+        batch = command.reversals(50, held_out, torch.Generator().manual_seed(0), command.REVERSAL)
         for source, label, begun in zip(batch["input_ids"], batch["labels"], batch["decoder_input_ids"], strict=True):
             letters = source[source > 0].tolist()
             assert label[label >= 0].tolist() == [*letters[::-1], command.EOS]

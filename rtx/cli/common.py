@@ -153,6 +153,10 @@ def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: boo
     train: takes the folder and a function that is called with lines of progress, and returns the folder. Raises InputError when
     the folder cannot be written.
     """
+    if out.exists():
+        click.echo(
+            f"{visible(str(out))} is there already, so nothing is trained. Where its texts have changed since, name a new folder.", err=True
+        )
     try:
         folder = train(out.absolute(), lambda line: click.echo(visible(line), err=True))
     except OSError as error:

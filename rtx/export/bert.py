@@ -58,8 +58,8 @@ def write(model: EncoderForSequenceClassification, labels: list[str], out: Path)
     config, name = model.config, architecture(model.config)
     if name is None:
         raise InputError(
-            "transformers alone has no classifier of this shape (it has BERT's layers); leave out --format for an ONNX graph, or "
-            "open the run with `import rtxlib.models`."
+            "Only a model of BERT's layers can be written for transformers alone; leave out --format for an ONNX graph, or open "
+            "the run with `import rtxlib.models`."
         )
     state, prefix = model.encoder.state_dict(), REFERENCES["bert"].prefix
     tensors = {f"classifier.{part}": x for part, x in model.classifier.state_dict().items()}

@@ -32,7 +32,8 @@ On {n_test:,} texts ({texts}) the float32 graph and the model differ by at most 
 
 {other}
 """
-_OURS = """The architecture is this study's own. With rtxlib installed, transformers opens the run's folder in three lines:
+_OURS = """transformers alone has no classifier that computes these logits. With rtxlib installed, it opens the run's folder in
+three lines:
 
 ```python
 import rtxlib.models
@@ -125,8 +126,9 @@ def _loss(record: dict[str, Any]) -> str:
     """What the eight bits cost a graph."""
     return f"""
 
-The four maps of each layer and the embedding matrix have eight-bit weights; head, norms and positions stay in float32. The scales
-come from {record["n_calibration"]:,} other texts. The cost on the texts above:
+The four maps of each layer and the embedding matrix have eight-bit weights; head, norms and positions stay in float32. The
+factors that divide the states' channels (SmoothQuant) come from {record["n_calibration"]:,} other texts. The cost on the texts
+above:
 
 | | |
 | --- | --- |

@@ -22,7 +22,7 @@ from rtxlib.models.layers import MATRICES
 # Weights take seven of the eight bits. Processors without VNNI add two products in sixteen bits, where larger weights overflow.
 _MOST = 63
 _MOST_STATE, _MIDDLE = 127, 128  # of a rounded state, which is stored from 1 to 255
-TOWARDS_WEIGHTS = (0.4, 0.5, 0.6, 0.7)  # exponents to choose from: 0 leaves the states as they are, 1 makes all channels alike
+TOWARDS_WEIGHTS = (0.4, 0.5, 0.6, 0.7)  # α of SmoothQuant: 0 makes the weights' rows alike, 1 the states' channels
 _LEAST = 1e-5  # of a largest value, so that a channel of zeros divides nothing by zero
 
 

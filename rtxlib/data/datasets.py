@@ -56,7 +56,7 @@ class HubDataset:
     stars: bool = False  # label = stars − 1
     escaped: bool = False  # line breaks are written as backslash-n, quotes are doubled or have a backslash
     phrases: bool = False  # the training rows are phrases of sentences
-    proportions: bool = False  # the classes keep their natural shares; otherwise they are balanced
+    proportions: bool = False  # of a pooled source: the classes keep their natural shares; otherwise they are balanced
     splits: tuple[str, ...] = ("train", "test")  # splits to read, if present
 
 
@@ -337,7 +337,7 @@ def data_spec(source: str = "embedded", **fields: Any) -> DataSpec:
             raise InputError(f"Data have no field '{name}'.{nearest(name, known)}")
         owners = " or ".join("a data set of the Hub" if other is Hub else f"source='{other.source}'" for other in kinds)
         raise InputError(f"{name} is for {owners}; '{source}' has no use for it.")
-    task = HUB[source].task if kind is Hub else "sentiment" if kind is File else kind.tasks[0]
+    task = fields.get("task", HUB[source].task if kind is Hub else "sentiment" if kind is File else kind.tasks[0])
     settings = {"task": task} | ({"strip_urls": False} if task == "spam" else {})
     return kind(source=source, **(settings | fields))
 

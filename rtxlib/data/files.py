@@ -338,7 +338,7 @@ def doubtful_labels(values: pd.Series, join: str = "", leave_out: str = "") -> l
 def _require_frequent(values: pd.Series, name: str) -> None:
     """Raise InputError for a label that is too rare to be in all three splits, and name the first row that has it.
 
-    It may be a typing error of a frequent label. A mapping of the labels says that it is not; so it is not judged here.
+    It may be a typing error of a frequent label. Labels that the user mapped are meant, so they are not judged here.
     """
     counts = values.value_counts()
     rare = values[values.map(counts) < _RARE]

@@ -94,8 +94,8 @@ def fingerprint(arrays: Mapping[str, Tokens], label_names: list[str], vocabulary
 
 @cache
 def code_version() -> str:
-    """A hash of the code that prepares data. Data of other code are never opened."""
-    code = sorted(Path(__file__).parent.glob("*.py"))
+    """A hash of the code and the word lists that prepare data. Data of others are never opened."""
+    code = sorted(path for path in Path(__file__).parent.iterdir() if path.suffix in (".py", ".json"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in code)).hexdigest()
 
 

@@ -25,7 +25,7 @@ class DataSpec(ABC):
 
     source: str  # "embedded", "file", "domains" (three sources pooled), "composed", or the name of a data set of the Hub
     task: str = "sentiment"  # "sentiment", "domain", "spam", … one of the source's tasks
-    rows: int | None = None  # at most this many, balanced first, sized second; sst2 has its official test set besides
+    rows: int | None = None  # at most this many; a published test set is not counted (splits.py)
     train_fraction: float = 1.0  # share of the training rows kept; a smaller share lies inside a larger one
     lengths: str = "all"  # "all", or the "shortest" or "longest" 30 % of every split, by tokens
     max_length: int = 256  # tokens of a text, [CLS] and [SEP] included; 8 to 512
@@ -36,7 +36,7 @@ class DataSpec(ABC):
     uniform: bool = False  # leave a few lower-case words of each text, without punctuation or digits (clean.uniform)
     # "bert", "wordpiece", or a model's folder or Hub id; auto: bert for the Hub's data, else wordpiece
     tokenizer: str = "auto"
-    vocab_size: int = 8000  # of a trained tokenizer, at most
+    vocab_size: int = 8000  # of a trained tokenizer
     seed: int = 0  # of sampling, splits and the generator, not of training
     leak_words: int = 3  # a longer text that occurs on both sides of a split is a leak …
     allow_leaks: bool = False  # … which stops the run unless this is set
@@ -48,7 +48,7 @@ class DataSpec(ABC):
     hub: ClassVar[tuple[str, ...]] = ()  # the data sets of the Hub that are read
     published_test: ClassVar[str | None] = None  # the published split that is the test set; None: all rows are split here
     pairs: ClassVar[bool] = False  # whether a row is a pair of texts
-    phrases: ClassVar[bool] = False  # whether the training rows are phrases of the test sentences
+    phrases: ClassVar[bool] = False  # whether the training rows are phrases of sentences, as in SST-2
     balanced: ClassVar[bool] = False  # whether rows are drawn so that the classes are of one size
     most_rows: ClassVar[int] = 10**9
 

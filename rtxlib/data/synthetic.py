@@ -293,7 +293,7 @@ def generate(
                 break
         else:
             raise InputError(
-                f"No new text within {words} words was found at depth {operators}; allow more words or ask fewer rows."
+                f"Only {len(texts):,} different texts of depth {operators} were found; ask for fewer rows or a greater depth."
             )
         texts.append(text)
         truth.append(polarity(tree))

@@ -156,7 +156,7 @@ def train(texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreT
 
     Args:
         texts: the training texts
-        vocab_size: at most this many pieces, the five special ones included
+        vocab_size: pieces, the five special ones included. All letters of the texts are pieces, so a small size is exceeded.
         lowercase: the tokenizer lower-cases what it encodes later
 
     Raises:

@@ -38,7 +38,8 @@ def to_loop(
             and ``layers`` counts those inside.
         passes: R. One pass is the control: the same layers without a loop.
         start: "lower" takes the lowest N layers, "spread" takes N layers at even distances, the first and the last among
-            them, and "average" takes the mean of the layers that a shared layer replaces (i, i + N, i + 2N, …).
+            them (of one layer the first), and "average" takes the mean of the layers that a shared layer replaces (i, i + N,
+            i + 2N, …).
         rank: the rank of what each pass adds to the shared matrices. It starts from the singular values of the difference
             between the source's matrix and the shared one, so with full rank the loop computes what the source computes.
         pass_norms: each pass starts with the norms of the source's layers that it replaces

@@ -13,9 +13,9 @@ from rtxlib.models.encoder import Encoder
 from rtxlib.models.layers import Context
 
 CRITERIA = {
-    "confidence": "the largest probability",  # Graves 2016; Schwartz et al. 2020
-    "agreement": "passes in a row with the same label, over R",  # patience, Zhou et al. 2020
-    "change": "1 − ‖h_t − h_(t−1)‖ / (‖h_t‖ + ‖h_(t−1)‖) of the pooled state",  # step size, Geiping et al. 2025
+    "confidence": "the largest probability",  # Schwartz et al. 2020
+    "agreement": "passes in a row with the same label, over the most passes",  # patience, Zhou et al. 2020
+    "change": "1 − ‖h_t − h_(t−1)‖ / (‖h_t‖ + ‖h_(t−1)‖) of the pooled state",  # how small the step was
 }
 
 
@@ -87,7 +87,7 @@ def classify_with_exits(
 
     A text that leaves is removed, and the batch is cut to the longest text that stays, which is what saves time. If the
     model reads [CLS] alone, the block's last layer runs for [CLS] first, and for the other positions only of texts that
-    stay: leaving after pass t costs as much as a model of t passes.
+    stay. So a text that leaves after pass t computes that layer twice for [CLS] in the t − 1 earlier passes.
     """
     stack = encoder.stack
     passes = stack.check_passes(passes)

@@ -24,7 +24,7 @@ def _sizes(layers: int, width: int, heads: int, inner: int) -> Settings:
 
 
 # "Attention Is All You Need" (Vaswani et al. 2017). Both sides share one vocabulary, whose vectors are scaled by √d and are
-# also the output projection. Neither side has a final norm.
+# also the output projection. Neither side has a final norm. The dropout inside the feed-forward is that of torch.nn.Transformer.
 _TRANSFORMER: Settings = {
     "vocab_size": 37_000,
     "type_vocab_size": 0,
@@ -48,8 +48,8 @@ BERT: Settings = {
     "pooler": True,
     "pooling": "pooler",
 }
-# MiniLM (Wang et al. 2020) as tuned by sentence-transformers: a narrow BERT that returns a normalised mean over 256 tokens.
-_MINILM: Settings = BERT | {"pooling": "mean", "normalize": True, "max_seq_length": 256}
+# MiniLM (Wang et al. 2020) as tuned by sentence-transformers: a narrow BERT that returns a mean over the tokens.
+_MINILM: Settings = BERT | {"pooling": "mean", "normalize": True, "max_seq_length": 128}
 # ModernBERT (Warner et al. 2024).
 MODERNBERT: Settings = {
     "vocab_size": 50_368,
@@ -83,8 +83,8 @@ PRESETS: dict[str, Settings] = {
     "bert-medium": BERT | _sizes(8, 512, 8, 2048),
     "bert-base": BERT | _sizes(12, 768, 12, 3072),
     "bert-large": BERT | _sizes(24, 1024, 16, 4096),
-    "minilm-l3": _MINILM | _sizes(3, 384, 12, 1536),
-    "minilm-l6": _MINILM | _sizes(6, 384, 12, 1536),
+    "minilm-l3": _MINILM | {"normalize": False} | _sizes(3, 384, 12, 1536),
+    "minilm-l6": _MINILM | {"max_seq_length": 256} | _sizes(6, 384, 12, 1536),
     "minilm-l12": _MINILM | _sizes(12, 384, 12, 1536),
     "modernbert-base": MODERNBERT | _sizes(22, 768, 12, 1152),
     "modernbert-large": MODERNBERT | _sizes(28, 1024, 16, 2624),
@@ -126,8 +126,8 @@ def _study(name: str) -> Settings:
 def preset(name: str, **overrides: Any) -> ModelConfig:
     """The configuration of this name: one of :data:`PRESETS`, or a study model of any size.
 
-    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<passes>x<width>``. They have the shape
-    of the original study: heads of width 64 (32 below a width of 128), a feed-forward of width 4·width inside, biases
+    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<passes>x<width>``. They have
+    heads of width 64 (32 below a width of 128), a feed-forward of width 4·width inside, biases
     everywhere, no final norm. ``overrides`` are fields of :class:`ModelConfig`.
     Raises InputError for an unknown name, a width that no number of heads divides, or an unknown field.
     """

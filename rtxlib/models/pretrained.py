@@ -162,7 +162,7 @@ def _fill(
 ) -> None:
     """Load tensors into a module in float32.
 
-    table: each tensor of the module -> the names of the tensors in ``found`` that it is stacked from. heads: how the names of
+    table: each tensor of the module -> the names of the ``tensors`` that it is stacked from. heads: how the names of
     tensors begin that are left out. Raises InputError that lists missing tensors, unexpected tensors, tensors without
     floating-point numbers, wrong shapes, or tensors with NaN or infinity.
     """

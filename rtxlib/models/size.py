@@ -40,7 +40,8 @@ def forward_flops(config: PretrainedConfig, length: int, recurrent_depth: int | 
     their weighted sum) + 2kTdm, where k is 3 for gated feed-forwards and 2 otherwise. A layer of the block runs
     ``recurrent_depth`` times (None: as often as the configuration says), shared or not: sharing saves parameters but no
     arithmetic. Prelude and coda run once. A conditioning layer runs before each later pass. A gate on the residual adds 4Td²
-    per pass, and an embedding matrix of width E adds 2TEd. A low-rank addition to a map from i to o values adds 2Tr(i + o).
+    per pass (4d² in the last one if only [CLS] is read and there is no coda), and an embedding matrix of width E adds 2TEd. A
+    low-rank addition to a map from i to o values adds 2Tr(i + o).
 
     If the pooling reads [CLS], the last layer computes keys and values for all tokens and everything else for [CLS] only,
     which costs 4Td² + 4d² + 4Td + 2kdm.

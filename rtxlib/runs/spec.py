@@ -211,7 +211,7 @@ def data_label(data: DataSpec) -> str:
     parts = [data.name]
     if isinstance(data, Composed) or data.task != data.tasks[0]:  # not the source's own task
         parts.append(data.task)
-    if data.task == "pointer":
+    if isinstance(data, Composed) and data.task == "pointer":
         parts.append(f"{data.depth} steps among {data.items}")
     if data.domain is not None:
         parts.append(data.domain)

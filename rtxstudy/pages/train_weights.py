@@ -115,9 +115,9 @@ def numbered(texts: list[str], vocabulary: list[str]) -> Tensor:
     return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
-def reversals(rows: int, held_out: bool, generator: torch.Generator) -> dict[str, Tensor]:
+def reversals(rows: int, held_out: bool, generator: torch.Generator, sizes: dict[str, int]) -> dict[str, Tensor]:
     """Random sources and, as targets, the same backwards. Sources whose ids sum to a multiple of 5 are held out."""
-    fewest, most = REVERSAL["fewest"], REVERSAL["most"]
+    fewest, most = sizes["fewest"], sizes["most"]
     lengths = torch.randint(fewest, most + 1, (8 * rows,), generator=generator)
     place = torch.arange(most)
     real = place < lengths[:, None]
@@ -203,15 +203,15 @@ def reversal(seed: int, sizes: dict[str, int] = REVERSAL) -> dict[str, Any]:
     torch.manual_seed(seed)
     model = EncoderDecoder(TRANSLATOR)
     draw = torch.Generator().manual_seed(seed)
-    learn(model, sizes["steps"], 4e-3, lambda: model(**reversals(sizes["batch"], False, draw)).loss)
-    record = sizes | {"parameters": parameters(model), "accuracy": [reversed_right(model, sizes["held_out"], seed + 1)]}
+    learn(model, sizes["steps"], 4e-3, lambda: model(**reversals(sizes["batch"], False, draw, sizes)).loss)
+    record = sizes | {"parameters": parameters(model), "accuracy": [reversed_right(model, sizes, seed + 1)]}
     return packed(model, list(LETTERS), None) | {"made": record}
 
 
-def reversed_right(model: EncoderDecoder, rows: int, seed: int) -> float:
+def reversed_right(model: EncoderDecoder, sizes: dict[str, int], seed: int) -> float:
     """The share of held-out sources that the model, decoding greedily, reverses without any mistake."""
-    unseen = reversals(rows, True, torch.Generator().manual_seed(seed))
-    ends = {"bos_id": BOS, "eos_id": EOS, "max_new_tokens": REVERSAL["most"] + 2}
+    unseen = reversals(sizes["held_out"], True, torch.Generator().manual_seed(seed), sizes)
+    ends = {"bos_id": BOS, "eos_id": EOS, "max_new_tokens": sizes["most"] + 2}
     answers = decode(model, unseen["input_ids"], unseen["attention_mask"], **ends)
     targets = [[letter for letter in row if letter > EOS] for row in unseen["labels"].tolist()]
     return round(sum(one.ids == ids for one, ids in zip(answers, targets, strict=True)) / len(targets), 4)

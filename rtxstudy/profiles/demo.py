@@ -33,7 +33,7 @@ DEMO = Profile(
     grid_passes=(1, 2),
     grid_seeds=3,
     fractions=(1.0, 0.5, 0.1),
-    spam=dataclasses.replace(_DEMO, task="spam", rows=800),
+    spam=dataclasses.replace(_DEMO, task="spam", rows=800, strip_urls=False),
     small="bert-tiny",
     small_recipe=RECIPES["demo"],
     pretrained="sentence-transformers/all-MiniLM-L6-v2",

@@ -42,7 +42,7 @@ SMOKE = Profile(
     grid_passes=(1, 2),
     grid_seeds=1,
     fractions=(1.0, 0.5),
-    spam=dataclasses.replace(_SMOKE, task="spam"),
+    spam=dataclasses.replace(_SMOKE, task="spam", strip_urls=False),
     small="bert-tiny",
     small_recipe=RECIPES["smoke"],
     pretrained="sentence-transformers/all-MiniLM-L6-v2",

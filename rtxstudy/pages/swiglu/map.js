@@ -60,7 +60,7 @@ export function map(svg) {
     const outside = Math.max(Math.abs(gate), Math.abs(value)) > REACH ? ", outside this map" : "";
     const words =
       "The colour is Swish of the gate × value: blue with + is above zero, red with − is below. The line shows the gate " +
-      `and value of this unit as x goes from −${REACH} to ${REACH}; the first curve is W₃ times the product along it. ` +
+      `and value of this unit as x goes from −${REACH} to ${REACH}; the first chart shows W₃ times the product along this line. ` +
       `At x = ${minus(state.x, 2)} the gate is ${minus(gate, 2)} and the value ${minus(value, 2)}${outside}: ${minus(product, 3)}.`;
     plot(svg, {
       ...settings,

@@ -12,6 +12,9 @@ const BEGINS = 0.3; // the part of the picture that is in sight when the animati
 export function definition(config) {
   if (config.num_decoder_layers)
     return "An encoder reads a text, and a decoder writes another one, a word at a time.";
+  if (config.recurrent_depth === 1) return "An encoder passes a sentence through its layers, and a classifier reads the label.";
+  if (config.block_sharing === "unshared")
+    return "This encoder passes a sentence through several blocks, each with weights of its own. After each the answer can turn.";
   return "A recurrent encoder passes a sentence through the same layers several times, and each pass can turn the answer.";
 }
 

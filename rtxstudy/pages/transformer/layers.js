@@ -28,7 +28,7 @@ function normStage(path, part, config, rows, before) {
     title: rms ? "RMSNorm" : "LayerNorm",
     formula: rms ? "y = x / \\sqrt{mean(x^2) + ε} ⊙ γ" : "y = (x − μ) / \\sqrt{σ^2 + ε} ⊙ γ + β",
     says:
-      `Each row is scaled to size one${rms ? "" : " around zero"}` +
+      (rms ? "Each row is divided by its root mean square" : "Each row gets mean zero and variance one") +
       (before ? " for the sub-layer. The state itself does not change." : "."),
     shown: [
       { name: `weights/${part}/norm/gain`, title: "gain γ" },

@@ -60,7 +60,6 @@ export function links({ title, from, to }) {
         line.setAttribute("stroke-opacity", (0.1 + 0.9 * Math.sqrt(weight)).toFixed(3));
       });
     },
-    destroy() {},
   };
 }
 

@@ -98,7 +98,10 @@ export function network(page, act, choosePass) {
       root: pressable({ class: "part loop", "aria-label": label, "data-part": "loop" }, () => act("loop"), ...parts),
       show(pass, phase) {
         const going = phase < 1 || pass + 1 < passes();
-        const whole = passes() === 1 ? "passed once" : `the same ${count === 1 ? "layer" : `${count} layers`}, ${passes()} times`;
+        const layers = count === 1 ? "layer" : `${count} layers`;
+        const shared = config().block_sharing !== "unshared";
+        const often = shared ? `the same ${layers}, ${passes()} times` : `${passes()} blocks of ${layers}`;
+        const whole = passes() === 1 ? "passed once" : often;
         said.textContent = going ? `pass ${pass + 1} of ${passes()}` : whole;
         const moving = pass > 0 && phase < LOOPED;
         dot.setAttribute("visibility", moving ? "visible" : "hidden");

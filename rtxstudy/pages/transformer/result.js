@@ -45,11 +45,12 @@ export function provenance(state) {
       `rows of ${made.fewest} to ${made.most} letters from a to h, and it writes ${right[0]} of ${number(made.held_out)} other ` +
       "rows backwards without a mistake."
     );
-  const earlier = right.slice(0, -1).map((share, at) => `pass ${at + 1} of ${share}`);
+  const after = right.map((share, at) => `${share} after pass ${at + 1}`);
+  const shares = [after.slice(0, -1).join(", "), after.at(-1)].filter(Boolean).join(" and ");
   return (
     `A classifier of ${number(made.parameters)} weights: one layer, passed ${right.length} times. It was trained on ` +
-    `${number(made.train)} generated sentences about films. It finds the label of ${right.at(-1)} of ${number(made.held_out)} ` +
-    `others; after ${earlier.join(", after ")}.`
+    `${number(made.train)} generated sentences about films. On ${number(made.held_out)} other sentences its label is right for ` +
+    `${shares}.`
   );
 }
 

@@ -194,7 +194,7 @@ function loop(config) {
   return {
     id: "loop",
     title: "The state, pass by pass",
-    says: "One block, used again and again.",
+    says: config.block_sharing === "unshared" ? "Blocks, one after the other." : "One block, used again and again.",
     stages: [{ id: "loop/states", title: "States of the loop", formula, says, shown: states }, ...labels],
   };
 }

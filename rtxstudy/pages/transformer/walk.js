@@ -81,7 +81,6 @@ export function walk(page) {
 
   /** Makes the numbers of the step anew. Its control stays, so that a field in use keeps its cursor. */
   function lay(step) {
-    book.forget(lower);
     const shelf = element("div", { class: "shelf" });
     if (step.links) shelf.append(book.lines(step.links));
     for (const shown of step.shown) shelf.append(book.matrix(step.title, shown));
