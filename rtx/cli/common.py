@@ -155,7 +155,8 @@ def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: boo
     """
     if out.exists():
         click.echo(
-            f"{visible(str(out))} is there already, so nothing is trained. Where its texts have changed since, name a new folder.", err=True
+            f"{visible(str(out))} is there already, so nothing is trained. Where its texts have changed since, name a new folder.",
+            err=True,
         )
     try:
         folder = train(out.absolute(), lambda line: click.echo(visible(line), err=True))
