@@ -155,7 +155,7 @@ def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: boo
     """
     if out.exists():
         click.echo(
-            f"{visible(str(out))} is there already, so nothing is trained. Where its texts have changed since, name a new folder.",
+            f"{visible(str(out))} is there already, so nothing is trained. If its texts have changed, name a new folder.",
             err=True,
         )
     try:
