@@ -219,7 +219,7 @@ def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     comparison.race()
     chosen = comparison.choose()
     comparison.hand_over()
-    name = chosen.taken or str(chosen.table["model"].iloc[0])
+    name = chosen.taken or chosen.best
     how = f"took {name}" if chosen.taken else f"none is shown to beat the most frequent label; scored: {name}"
     model, names = comparison.open_model(name), comparison.texts.label_names
     size = float(chosen.table.set_index("model")["mb"][name])

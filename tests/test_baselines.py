@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import CountVectorizer
 
-from rtx.baselines import counting_words, embedding_bag, nb_svm
+from rtx.baselines import classical, counting_words, embedding_bag, nb_svm
 from rtx.baselines.classical import Fit, Labelled, record
 from rtx.baselines.counting_words import FITS, NAME
 from rtxlib.errors import InputError
@@ -83,6 +84,11 @@ def test_nb_svm_finds_a_rare_label() -> None:
     texts = [" ".join([f"w{word}" for word in rng.integers(0, 300, 10)] + [f"spam{rng.integers(6)}"] * label) for label in labels]
     found = fitted(nb_svm.fit, texts, labels, ["ham", "spam"])
     assert found["recall"] > 0.9, found
+
+
+def test_each_sign_of_a_script_without_spaces_is_a_word() -> None:
+    terms = classical.Terms(lambda: CountVectorizer(**classical.WORDS), ["好电影 fine", "坏电影"])
+    assert {"好", "电", "好 电", "影 fine", "fine"} <= set(terms.vectorisers[0].vocabulary_)
 
 
 def test_a_bag_is_a_mean() -> None:

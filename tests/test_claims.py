@@ -30,6 +30,7 @@ def tables(**compared: tuple[str, str, float, float, int]) -> dict[str, pd.DataF
             "non_embedding_parameters": n,
             "size_mb": n / 1e5,
             "train_seconds": 60,
+            "recipe": "default",
             "device": "CPU, 1 thread",
         }
         for model, n in sizes.items()
@@ -112,6 +113,8 @@ def test_minutes_on_a_gpu_are_measured_on_a_gpu_alone() -> None:
     given["runs"]["device"] = "NVIDIA H100"
     assert found(given, "on a GPU")["outcome"] == UNMEASURED  # of another part of the data
     given["runs"]["data"] = "sst2 33%"
+    assert found(given, "on a GPU")["outcome"] == UNMEASURED  # by another recipe
+    given["runs"]["recipe"] = "published"
     assert (found(given, "on a GPU")["value"], found(given, "on a GPU")["outcome"]) == (1, FAILS)
 
 

@@ -38,6 +38,7 @@ from rtx.classifiers.simple import Cascade, Majority
 from rtx.export import classifiers as export_classifiers
 from rtx.export import held_out
 from rtx.export import opened as export_opened
+from rtxlib import checksums
 from rtxlib.data import tokenization
 from rtxlib.errors import InputError
 from rtxlib.models import preset
@@ -382,6 +383,28 @@ def test_the_smallest_model_within_the_margin_is_taken() -> None:
     assert found.taken == "small" and found.best == "large" and found.why == "smallest"
     assert judged({"small": 0.08, "large": 0.05}, 4000).taken == "large"  # three points below
     assert judged({"small": 0.08, "large": 0.05}, 4000, Limits(margin=0.05)).taken == "small"
+
+
+def test_answers_that_agree_on_all_of_a_few_texts_prove_little() -> None:
+    numbers = np.arange(40) % 2
+    found = texts_of(numbers)
+    assert choice.difference(found, numbers, numbers, found.judged) == (0.0, -3 / 40, 3 / 40)
+    grouped = found.table.assign(group=found.table["group"] // 2)
+    for table in (found.table, grouped):  # with groups of two a bootstrap, or a variance of zero, would say 1 to 1
+        scores = choice.scores(dataclasses.replace(found, table=table), np.eye(2)[numbers], found.judged)
+        groups = table["group"].iloc[found.judged].nunique()
+        assert scores["score"] == scores["high"] == 1 and 1 - 4 / groups < scores["low"] < 1 - 3 / groups + 0.02
+
+
+def test_where_nothing_learned_the_favourite_counts_as_the_best() -> None:
+    """Of 16 texts nothing is shown. What did best on public files stands before what is one text ahead."""
+    numbers = np.arange(16) % 2
+    entries = {"words": entry(numbers, np.arange(16) < 7), "MiniLM": entry(numbers, np.arange(16) < 8)}
+    entries[MAJORITY] = SimpleNamespace(judged=np.tile([0.6, 0.4], (16, 1)), test=np.tile([0.6, 0.4], (16, 1)))
+    costs = pd.DataFrame({"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": [1.0, 9.0, 0.0]}, index=[*entries])
+    for favourite, best in (("MiniLM", "MiniLM"), ("", "words")):
+        found = choice.compare(texts_of(numbers), entries, costs, Limits(), favourite)
+        assert (found.taken, found.best, found.why) == (None, best, "nothing learned")
 
 
 def test_the_favourite_is_best_unless_another_leads_by_more_than_a_standard_error() -> None:
@@ -1002,7 +1025,7 @@ def test_texts_that_drift_are_told_from_those_that_do_not(csv, tmp_path: Path) -
     later = told(300, seed=7)
     changed = later.assign(text=["quite another story " * 3 + text.replace("film", "app") for text in later["text"]])
     longer = "they are longer (median 17 words, before 8)"
-    for table, drifted, says in ((later, False, "are like those"), (changed, True, longer)):
+    for table, drifted, says in ((later, False, "No drift is shown"), (changed, True, longer)):
         done = rtx("evaluate", model, csv(table, "later.csv"), "--json")
         assert json.loads(done.stdout)["drift"]["drifted"] is drifted and says in done.stderr, done.stderr
     in_order = [f"{label} {'word ' * n}" for label, n in (("short", 1), ("long", 9)) for _ in range(drift.MOST_TEXTS)]
@@ -1035,6 +1058,22 @@ def test_the_texts_to_label_next_are_unsure_and_unlike(csv) -> None:
     with pytest.raises(InputError, match="is labelled already"):
         label_next.unlabelled(found, csv(told(600).head(5), "old.csv"))
     assert not label_next.vectors(["🙂", "🙁 !"]).any()  # texts without a word are alike
+
+
+def test_a_list_that_was_labelled_in_place_is_kept_by_the_next_call(tmp_path: Path) -> None:
+    texts = SimpleNamespace(said=[])
+    comparison = Comparison(Options(), texts, tmp_path, "", Limits())
+    listed, mark = tmp_path / "further.csv", tmp_path / "kept" / "further.sha256"
+    mark.parent.mkdir()
+    listed.write_text("text,label\n")
+    mark.write_text(checksums.sha256(listed))
+    comparison._put_away()
+    assert not listed.exists() and not texts.said  # as it was written
+    for number, label in ((2, "good"), (3, "bad")):
+        listed.write_text(f"text,label\na film,{label}\n")
+        comparison._put_away()
+        assert not listed.exists() and label in (tmp_path / f"further-{number}.csv").read_text()
+    assert "so it is kept as further-2.csv" in texts.said[0]
 
 
 def test_unlabelled_texts_are_read_as_strictly_as_labelled_ones(csv, tmp_path: Path) -> None:
@@ -1123,6 +1162,12 @@ def test_the_command_refuses_before_it_writes(csv, tmp_path: Path) -> None:
         assert not (tmp_path / "out").exists()
 
 
+def test_the_columns_of_a_file_that_is_sorted_by_its_labels_are_guessed() -> None:
+    n = 2 * columns.LOOKED_AT
+    table = pd.DataFrame({"review": [f"a film of number {k}" for k in range(n)], "mood": ["bad"] * (n - 900) + ["good"] * 900})
+    assert columns.choose(table, "sorted.csv", None, None)[:2] == ("review", "mood")
+
+
 def test_a_script_without_spaces_is_read_sign_by_sign(csv) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(120) % 2
@@ -1131,6 +1176,10 @@ def test_a_script_without_spaces_is_read_sign_by_sign(csv) -> None:
     counted = words.fit(found.texts(found.rows("train")), found.numbers(found.rows("train")), 2)
     p = counted.probabilities(found.texts(found.rows("test")))
     assert (p.argmax(axis=1) == found.numbers(found.rows("test"))).all()
+    assert set(found.words.tolist()) == {11}  # ten signs and what stands around them
+    sizes = pd.DataFrame({"tokens": found.words + 2, "words": found.words, "unknown": 0})
+    said = text_sentences.oddities(text_facts.findings(found, sizes, 256))
+    assert "**Another script.** 120 texts are written without spaces between words" in said
 
 
 def test_the_folder_of_another_file_is_not_written_to(csv, tmp_path: Path) -> None:
@@ -1439,4 +1488,8 @@ def test_mistakes_and_doubtful_labels_are_rows_to_read() -> None:
     assert further.mistakes(found, right, found.rows("test")).empty
     bins = further.calibration(found, right, found.rows("test"))
     assert bins["rows"].sum() == 200 and bins["accuracy"].eq(1).all()
-    assert "less sure" in model_sentences.calibration(bins, WORDS)
+    assert "is less sure than it could be" in model_sentences.calibration(bins, WORDS)
+    for rows, says in ((20, "is not shown to be"), (4000, "is about as sure as it should be")):
+        bins = pd.DataFrame({"confidence": [0.7, 0.9], "accuracy": [0.6, 1.0], "rows": [rows // 2] * 2})
+        assert says in model_sentences.calibration(bins, WORDS)
+    assert "no label can be doubted" in model_sentences.doubtful(doubtful[:0], 0, 400)

@@ -306,8 +306,9 @@ def test_a_graph_that_disagrees_is_not_left(home: Path, tmp_path: Path, monkeypa
         (["export", "nothing", "--out", "{home}/new"], "There is no run"),
         (["export", "{home}/encoder", "--out", "{home}/new", "--format", "pickle"], "--format is onnx or transformers"),
         (["export", "{run}", "--out", "{home}/new", "--data", "sst2"], "its own data"),
+        (["export", "{run}", "--out", "{home}/new", "--texts", "t.csv", "--text-pair-column", "b"], "trained on single texts"),
         (["export", "{home}/encoder", "--out", "{home}/new", "--texts", "t.csv"], "--texts are for the ONNX graph of a run"),
-        (["export", "{run}", "--out", "{home}/new", "--format", "transformers"], "no classifier of this shape"),
+        (["export", "{run}", "--out", "{home}/new", "--format", "transformers"], "Only a model of BERT's layers"),
         (["predict", "{home}/vectors", "a"], "rtx embed --model"),
         (["predict", "{home}/graph", "a", "--early-exit", "confidence:0.9"], "no early exits"),
     ],
@@ -476,7 +477,7 @@ def test_transformers_alone_opens_a_classifier_of_berts_layers(pooling: str, tmp
     assert_near(again(**given).logits, model(**given).logits)
     exec(bert.snippet(config, repr(str(tmp_path / "out"))), {})  # what the card says can be pasted
     loop = EncoderForSequenceClassification(preset("recurrent-1x2x32", vocab_size=len(tokenizer)))
-    with pytest.raises(InputError, match="no classifier of this shape"):
+    with pytest.raises(InputError, match="Only a model of BERT's layers"):
         bert.save(loop, tokenizer, ["no", "yes"], tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

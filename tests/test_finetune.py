@@ -159,6 +159,7 @@ def test_spam_keeps_its_links_and_is_called_by_its_name() -> None:
     assert spam.task == "spam" and not spam.strip_urls and data_label(spam) == "sms_spam"
     assert data_spec("sst2").strip_urls and data_spec("domains").task == "domain"
     assert data_spec("sms_spam", strip_urls=True).strip_urls
+    assert not data_spec("embedded", task="spam").strip_urls and data_spec("embedded").strip_urls
 
 
 def test_each_seed_of_the_spam_study_has_a_split_of_its_own() -> None:
@@ -237,6 +238,10 @@ def test_a_teacher_is_named_on_the_command_line_and_is_a_part_of_the_key(made: t
     student = ("train", "--model", loop, "--data", texts, "--max-length", 64, "--json")
     done = in_process(*student, "--teacher", teacher["key"], home=home)
     assert done.returncode == 0, done.stderr
+    copy = shutil.copytree(teacher["run"], tmp_path / "mine")  # a run that was copied to a folder of another name
+    again = in_process(*student, "--teacher", copy, home=home)
+    keys = {json.loads(one.stdout.splitlines()[-1])["key"] for one in (again, done)}
+    assert again.returncode == 0 and len(keys) == 1, again.stderr
     beside = json.loads(done.stdout.splitlines()[-1])
     spec = RunSpec.from_canonical(json.loads((Path(beside["run"]) / "spec.json").read_text()))
     other = dataclasses.replace(spec, teacher=dataclasses.replace(spec.teacher, seed=1))

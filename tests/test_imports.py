@@ -36,7 +36,7 @@ RULES = [
     ("rtxlib/models", OURS, ("rtxlib.models", *LEAVES)),
     ("rtxlib/data", OURS, ("rtxlib.data", "rtxlib.paths", *LEAVES)),
     ("rtxlib/training", OURS, ("rtxlib.training", "rtxlib.models", "rtxlib.data", *LEAVES)),
-    ("rtx/baselines", OURS, ("rtx.baselines", "rtxlib")),
+    ("rtx/baselines", OURS, ("rtx.baselines", "rtx.classifiers.words", "rtxlib")),
     ("rtx/classifiers", OURS, ("rtx.classifiers", "rtx.embedding", "rtxlib")),
     (
         "rtx/archive.py rtx/beam_search.py rtx/distillation.py rtx/embedding.py rtx/errors.py rtx/latency.py rtx/vocabulary.py",

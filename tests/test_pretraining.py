@@ -280,6 +280,7 @@ def test_rtx_pretrain_goes_on_and_is_fine_tuned(file: Path, tmp_path: Path) -> N
         (("--threads", 999), "too many for this machine"),
         (("--set", "hidden_sise=2"), "no setting"),
         (("--recipe-set", "epochs=0"), "epochs must be"),
+        (("--recipe-set", "label_smoothing=0.1"), "has no use for the recipe's label_smoothing"),
     ],
 )
 def test_a_pretraining_that_cannot_be_is_refused(file: Path, tmp_path: Path, arguments: tuple, words: str) -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from rtxstudy.claims import Claim, claim, row
 from rtxstudy.names import short
-from rtxstudy.questions.depth_gain.verdicts import MARGIN
+from rtxstudy.statistics import MARGIN
 
 
 def vocabulary(small: pd.DataFrame) -> list[Claim]:

@@ -20,9 +20,7 @@ from typing import Any
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
-from rtxstudy.statistics import CONFIDENCE, FEWEST_SEEDS
-
-MARGIN = 0.01  # of accuracy that a replacement may lose: one percentage point
+from rtxstudy.statistics import CONFIDENCE, FEWEST_SEEDS, MARGIN
 
 VERDICTS = {  # verdict → how a table writes it
     "replaces": "the loop replaces depth",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
 from rtxstudy.claims import Claim, claim, listed
 from rtxstudy.names import short
@@ -26,19 +25,11 @@ def title(rows: pd.DataFrame, data: str) -> Claim:
     )
 
 
-def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are worse than the study's own form after Holm's correction over all of them."""
-    if rows.empty:
-        return rows
-    holm = multipletests(rows["p"], method="holm")[1]
-    return rows[(holm < 1 - CONFIDENCE) & (rows["difference"] < 0)]
-
-
 def summary(rows: pd.DataFrame) -> list[Claim]:
-    """What all data sets show together."""
+    """What all data sets show together. ``rows``: of :func:`rtxstudy.questions.forms.loop_forms.corrected`."""
     enough = rows[rows["n_seeds"] >= FEWEST_SEEDS]
     worse = enough[(enough["high"] < 0) & (enough["data"] != "sst2")].sort_values("difference")
-    shown = _corrected(enough[enough["data"] != "sst2"])
+    shown = worse[worse["holm"] < 1 - CONFIDENCE]
     few = rows[(rows["n_seeds"] < FEWEST_SEEDS) & (rows["high"] < 0)]
     both = sorted(set(rows.loc[rows["high"] < 0, "form"][rows.loc[rows["high"] < 0, "form"].duplicated()]))
     return [

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+from statsmodels.stats.multitest import multipletests
 
 from rtxstudy import comparisons, studies, tables
 from rtxstudy.absent import Absent
@@ -16,6 +18,7 @@ from rtxstudy.numbers import percent
 from rtxstudy.profiles import LoopStudy
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures
 from rtxstudy.questions.forms import form_claims
+from rtxstudy.statistics import FEWEST_SEEDS
 
 if TYPE_CHECKING:
     from rtxstudy import Study
@@ -58,6 +61,14 @@ def loop_forms(study: Study) -> LoopForms:
     ]
     results = pd.concat([arm.table.assign(form=form) for (_, form), arm in arms.items()])
     return LoopForms(runs, arms, pd.concat(differences, ignore_index=True), results)
+
+
+def corrected(forms: LoopForms) -> pd.DataFrame:
+    """The differences with ``holm``, their p-values with Holm's correction over the forms of a place with enough seeds."""
+    table, enough = forms.differences.assign(holm=np.nan), forms.differences["n_seeds"] >= FEWEST_SEEDS
+    for _, part in table[enough].groupby("data"):
+        table.loc[part.index, "holm"] = multipletests(part["p"], method="holm")[1]
+    return table
 
 
 def draw(study: Study, forms: LoopForms, number: int) -> Drawing:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rtxstudy.questions.depth_gain.verdicts import MARGIN
 from rtxstudy.questions.proposal.proposal_measured import Claim, Measured, Tables, difference, norm_time, of_runs, ratio
+from rtxstudy.statistics import MARGIN
 
 TOLERANCE = 0.05  # a number that is given with two digits may differ by this share
 

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rtx.baselines.counting_words import FITS, MAJORITY
-from rtxstudy.questions.depth_gain.verdicts import MARGIN
-from rtxstudy.statistics import FEWEST_SEEDS, error_of_share, mean_difference, summarise
+from rtxstudy.statistics import FEWEST_SEEDS, MARGIN, error_of_share, mean_difference, summarise
 
 STUDIES = ("baseline", "recurrent", "width_vs_depth", "pretraining")  # those with runs on the headline data
 COSTS = ["parameters", "non_embedding_parameters"]

@@ -16,7 +16,7 @@ from rtxstudy.figures.scales import Percent, logarithmic, wide
 from rtxstudy.figures.style import WIDE, canvas, styled
 from rtxstudy.names import said, short
 from rtxstudy.numbers import megabytes
-from rtxstudy.questions.depth_gain.verdicts import MARGIN
+from rtxstudy.statistics import MARGIN
 
 PALE = "#b9b9b9"
 _CLEAR = "#0072b2"

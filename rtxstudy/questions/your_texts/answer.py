@@ -26,7 +26,7 @@ class Answer:
         train_rows: rows that the chosen model learned from
         n_test, n_judged, n_labelled, train_texts: numbers of texts: test, validation, labelled without the test, training
         majority_accuracy, majority_score, counting_words_accuracy, counting_words_score: of the two baselines on the test texts
-        best: the best model within the limits
+        best: the model that counts as the best within the limits, whether it has learned anything or not
         cascade: its members first and second, and the share of texts that the first answers
         ended: "all done", "time" or "asked"
         executor: what trained the networks

@@ -33,7 +33,7 @@ class Choice:
 
     Attributes:
         taken: the chosen model; None: none fits, or none has learned anything
-        best: the best one within the limits; None: none is within them
+        best: the one that counts as the best within the limits, whether it has learned anything or not; None: none is within them
         table: one row per model, see :func:`compare`
         why: "smallest", "best", "nothing learned" or "limits"
     """
@@ -195,9 +195,11 @@ def compare(
         for row in table.itertuples()
     ]
     stands = np.array([_stands(name, entries, guesses, texts, table) for name in table["model"]])
-    able = table[table["learned"] & table["allowed"] & stands]
-    best = None if able.empty else str(able.iloc[0]["model"])
-    if best is not None and favourite in set(able["model"]):
+    allowed = table[table["allowed"] & stands & (table["model"] != MAJORITY)]
+    able = allowed[allowed["learned"]]
+    ranked = allowed if able.empty else able
+    best = None if ranked.empty else str(ranked.iloc[0]["model"])
+    if best is not None and favourite in set(ranked["model"]):
         lead, low, _ = difference(texts, guesses[best], guesses[favourite], judged)
         error = (lead - low) / NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
         best = favourite if lead <= BEYOND_CHANCE * error else best
@@ -210,8 +212,8 @@ def compare(
     room = table["behind"] + limits.margin
     open_ = table["model"].isin(able["model"]) & ~table["fits"] & (room > 0)
     table["needed"] = np.where(open_, len(judged) * ((half / room.where(room > 0, np.nan)) ** 2 - 1), np.nan)
-    if best is None:
-        return Choice(None, None, table, "limits" if (table["learned"] & ~table["allowed"]).any() else "nothing learned")
+    if able.empty:
+        return Choice(None, best, table, "limits" if (table["learned"] & ~table["allowed"]).any() else "nothing learned")
     fits = table[table["fits"]].sort_values(["mb", "ms"])
     model = str(fits.iloc[0]["model"])
     return Choice(model, best, table, "best" if model == best else "smallest")

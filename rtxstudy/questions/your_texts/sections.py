@@ -109,8 +109,8 @@ def more_labels(comparison: Comparison) -> Markdown:
 
 
 def _of_best(comparison: Comparison) -> str:
-    """The model to take, or the best one where none is to be taken."""
-    return comparison.chosen.taken or comparison.chosen.table["model"].iloc[0]
+    """The model to take, or the one that counts as the best where none is to be taken."""
+    return comparison.chosen.taken or comparison.chosen.best or comparison.chosen.table["model"].iloc[0]
 
 
 def _confused(comparison: Comparison) -> pd.DataFrame:
