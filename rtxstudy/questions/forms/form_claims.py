@@ -48,8 +48,8 @@ def summary(rows: pd.DataFrame) -> list[Claim]:
             are="is" if len(shown) == 1 else "are",
         ),
         claim(
-            "Of these only *{named}* has an interval below zero on SST-2, too. There it has two seeds, which are too few to "
-            "decide.",
+            "Of the forms that are worse there, only *{named}* has an interval below zero on SST-2, too. It has two seeds on "
+            "SST-2, which are too few to decide.",
             holds=len(both) == 1 and len(few) > 0,
             named=short(both[0]) if both else None,
         ),

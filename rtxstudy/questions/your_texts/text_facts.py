@@ -72,8 +72,9 @@ def findings(texts: Texts, sizes: pd.DataFrame, limit: int, english: bool = True
         note("unknown", (sizes["unknown"] > 0).sum(), f"{share:.0%}", _first(table, sizes["unknown"] > 0))
     if english and pieces.median() >= SPLIT_PIECES:
         note("split", len(table), f"{pieces.median():.1f}", _first(table, pieces >= SPLIT_PIECES))
+    unspaced = pd.Series(texts.signs > 0.5 * texts.words, table.index)
     if english and texts.signs.sum() > 0.5 * texts.words.sum():
-        note("script", (texts.signs > 0.5 * texts.words).sum(), example=_first(table, texts.signs > 0.5 * texts.words))
+        note("script", unspaced.sum(), example=_first(table, unspaced))
     garbled = table["raw"].str.contains(GARBLED)
     note("garbled", garbled.sum(), example=_first(table, garbled, "raw"))
     markup = table["raw"].map(strip_tags) != table["raw"]
