@@ -367,7 +367,9 @@ def entry(numbers: np.ndarray, wrong: np.ndarray, labels: int = 2) -> SimpleName
     return SimpleNamespace(judged=np.eye(labels)[found] * 0.8 + 0.1, test=np.eye(labels)[found] * 0.8 + 0.1)
 
 
-def judged(errors: dict[str, float], n: int, limits: Limits = Limits(), mb=None, seed: int = 0) -> choice.Choice:  # noqa: B008
+def judged(
+    errors: dict[str, float], n: int, limits: Limits = Limits(), mb=None, seed: int = 0, favourite: str = ""  # noqa: B008
+) -> choice.Choice:
     rng = np.random.default_rng(seed)
     numbers, order = np.arange(n) % 2, rng.permutation(n)
     entries = {name: entry(numbers, np.isin(np.arange(n), order[: int(share * n)])) for name, share in errors.items()}
@@ -375,7 +377,7 @@ def judged(errors: dict[str, float], n: int, limits: Limits = Limits(), mb=None,
     costs = pd.DataFrame({"rows": 100, "seconds": 1.0, "ms": 1.0, "mb": 1.0}, index=[*entries])
     costs.loc[list(errors), "mb"] = mb or range(10, 10 + len(errors))
     costs.loc[list(errors), "ms"] = np.arange(1.0, 1 + len(errors))
-    return choice.compare(texts_of(numbers), entries, costs, limits)
+    return choice.compare(texts_of(numbers), entries, costs, limits, favourite)
 
 
 def test_the_smallest_model_within_the_margin_is_taken() -> None:
@@ -394,6 +396,13 @@ def test_answers_that_agree_on_all_of_a_few_texts_prove_little() -> None:
         scores = choice.scores(dataclasses.replace(found, table=table), np.eye(2)[numbers], found.judged)
         groups = table["group"].iloc[found.judged].nunique()
         assert scores["score"] == scores["high"] == 1 and 1 - 4 / groups < scores["low"] < 1 - 3 / groups + 0.02
+
+
+def test_a_smaller_model_with_the_same_labels_is_taken() -> None:
+    found = judged({"small": 0.05, "large": 0.05}, 40, favourite="large")
+    assert (found.taken, found.best, found.why) == ("small", "large", "smallest")
+    assert found.table.set_index("model").loc["small", "behind_low"] == -3 / 40  # so it is not shown to be near
+    assert judged({"small": 0.075, "large": 0.05}, 40, favourite="large").taken == "large"
 
 
 def test_where_nothing_learned_the_favourite_counts_as_the_best() -> None:

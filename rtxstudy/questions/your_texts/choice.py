@@ -173,9 +173,9 @@ def compare(
     - ``model``, ``rows`` (that it learned from), ``seconds``, ``mb``, ``ms``
     - on the judged rows ``accuracy``, ``macro_f1``, ``mae``, ``score``, ``low``, ``high``; the same on the test rows, as
       ``test_score`` and so on
-    - ``behind``, ``behind_low`` and ``behind_high``: the score minus that of the best
+    - ``behind``, ``behind_low`` and ``behind_high``: the score minus that of the best; ``same``: whether all labels agree
     - ``learned``: better than the majority class beyond the interval
-    - ``allowed``: within the limits; ``fits``: not worse than the best by more than the margin
+    - ``allowed``: within the limits; ``fits``: not worse than the best by more than the margin, or the same on all judged rows
     - ``needed``: how many more judged texts would settle whether it fits, NaN where that is settled
     """
     judged, test = texts.judged, texts.rows("test")
@@ -206,7 +206,8 @@ def compare(
     reference = best or str(table.iloc[0]["model"])
     behind = [difference(texts, guesses[name], guesses[reference], judged) for name in table["model"]]
     table[["behind", "behind_low", "behind_high"]] = behind
-    close = (table["behind_low"] > -limits.margin) | (table["model"] == best)
+    table["same"] = [bool((guesses[name] == guesses[reference]).all()) for name in table["model"]]
+    close = (table["behind_low"] > -limits.margin) | table["same"]
     table["fits"] = table["model"].isin(able["model"]) & close
     half = table["behind"] - table["behind_low"]
     room = table["behind"] + limits.margin

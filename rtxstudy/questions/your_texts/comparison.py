@@ -308,7 +308,7 @@ class Comparison:
 
         chosen, raced, texts = self.chosen, self.raced, self.texts
         n_test = len(texts.rows("test"))
-        table = chosen.table.drop(columns=["behind", "behind_low", "behind_high"])
+        table = chosen.table.drop(columns=["behind", "behind_low", "behind_high", "same"])
         for column in ("mae", "test_mae"):  # they are there, too, where the labels are no scale
             table[column] = table.get(column, np.nan)
         rows = plain(table.to_dict("records"))

@@ -40,12 +40,15 @@ def verdict(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     parts = [*_outlook(answer), _take(row, answer), *_not_tried(answer), *_partial(answer), *_shortened(answer)]
     if answer.why == "smallest":
         best = rows.loc[answer.best]
-        parts.append(
-            f"It is the smallest model whose {by} is shown to be less than {margin_points(margin)} below that of the model "
-            f"that counts as the best, **{answer.best}** "
-            f"({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, "
-            f"{megabytes(best['mb'])})."
+        figures = f"({score(best['test_score'], n)} on the test texts, {milliseconds(best['ms'])}, {megabytes(best['mb'])})"
+        why = (
+            f"that gives all {answer.n_judged:,} texts by which models are chosen the same labels as **{answer.best}** "
+            f"{figures}, which counts as the best"
+            if row["same"]
+            else f"whose {by} is shown to be less than {margin_points(margin)} below that of the model that counts as the best, "
+            f"**{answer.best}** {figures}"
         )
+        parts.append(f"It is the smallest model {why}.")
     else:
         cascades = table[(table["model"] == "cascade") & table["allowed"]]
         higher_cascade = bool((cascades["score"] > row["score"]).any())
