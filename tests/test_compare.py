@@ -1070,19 +1070,16 @@ def test_the_texts_to_label_next_are_unsure_and_unlike(csv) -> None:
 
 
 def test_a_list_that_was_labelled_in_place_is_kept_by_the_next_call(tmp_path: Path) -> None:
-    texts = SimpleNamespace(said=[])
-    comparison = Comparison(Options(), texts, tmp_path, "", Limits())
-    listed, mark = tmp_path / "further.csv", tmp_path / "kept" / "further.sha256"
-    mark.parent.mkdir()
+    listed, mark = tmp_path / "further.csv", tmp_path / "further.sha256"
     listed.write_text("text,label\n")
     mark.write_text(checksums.sha256(listed))
-    comparison._put_away()
-    assert not listed.exists() and not texts.said  # as it was written
+    assert label_next.put_away(listed, mark) == [] and not listed.exists()  # as it was written
     for number, label in ((2, "good"), (3, "bad")):
         listed.write_text(f"text,label\na film,{label}\n")
-        comparison._put_away()
+        (said,) = label_next.put_away(listed, mark)
         assert not listed.exists() and label in (tmp_path / f"further-{number}.csv").read_text()
-    assert "so it is kept as further-2.csv" in texts.said[0]
+        assert f"so it is kept as further-{number}.csv" in said
+    assert label_next.put_away(listed, mark) == []
 
 
 def test_unlabelled_texts_are_read_as_strictly_as_labelled_ones(csv, tmp_path: Path) -> None:
@@ -1185,7 +1182,7 @@ def test_a_script_without_spaces_is_read_sign_by_sign(csv) -> None:
     counted = words.fit(found.texts(found.rows("train")), found.numbers(found.rows("train")), 2)
     p = counted.probabilities(found.texts(found.rows("test")))
     assert (p.argmax(axis=1) == found.numbers(found.rows("test"))).all()
-    assert set(found.words.tolist()) == {11}  # ten signs and what stands around them
+    assert set(found.words.tolist()) == {11}  # ten signs, and the one text between spaces
     sizes = pd.DataFrame({"tokens": found.words + 2, "words": found.words, "unknown": 0})
     said = text_sentences.oddities(text_facts.findings(found, sizes, 256))
     assert "**Another script.** 120 texts are written without spaces between words" in said

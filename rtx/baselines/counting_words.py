@@ -103,8 +103,10 @@ def majority(
     label_names: Sequence[str],
     validation_labels: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """The most frequent training label, given to every test row. The keys are those of :func:`baseline`, without ``C``
-    and ``ms_per_text``."""
+    """The most frequent training label, given to every test row.
+
+    The keys are those of :func:`baseline`, without ``C`` and ``ms_per_text``.
+    """
     start = time.perf_counter()
     winner = int(np.bincount(checked(train_labels, "training"), minlength=len(label_names)).argmax())
     predictions = np.full(len(test_labels), winner, dtype=np.int64)

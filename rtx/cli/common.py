@@ -79,7 +79,7 @@ def data_spec(data: str, **fields: Any) -> Any:
 
 
 def data_specs(columns: Mapping[str, str | None], *groups: Sequence[str], **fields: Any) -> list[tuple[Any, ...]]:
-    """The DataSpecs of each group of sources and files. ``columns`` are of the files. Raises InputError without a file."""
+    """The DataSpecs of each group of sources and files. columns: of the files; raises InputError for some and no file."""
     files = [data for group in groups for data in group if Path(data).suffix]
     if not files and (named := [name for name, value in columns.items() if value is not None]):
         option = named[0].replace("_", "-")
@@ -153,15 +153,14 @@ def show_encoder(out: Path, record: str, left_out: Collection[str], as_json: boo
     train: takes the folder and a function that is called with lines of progress, and returns the folder. Raises InputError when
     the folder cannot be written.
     """
-    if out.exists():
-        click.echo(
-            f"{visible(str(out))} is there already, so nothing is trained. If its texts have changed, name a new folder.",
-            err=True,
-        )
+    was_there = out.exists()
     try:
         folder = train(out.absolute(), lambda line: click.echo(visible(line), err=True))
     except OSError as error:
         raise InputError(f"{out} could not be written: {error.strerror or error}.") from error
+    if was_there:
+        said = "was there already, so nothing was trained. If its texts have changed, name a new folder."
+        click.echo(f"{visible(str(out))} {said}", err=True)
     fields = json.loads((folder / record).read_text(encoding="utf-8"))
     show({name: value for name, value in fields.items() if name not in left_out} | {"folder": str(folder)}, as_json)
 

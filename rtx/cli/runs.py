@@ -89,9 +89,7 @@ def train(
         if use.is_classifier(of_teacher := find_run(teacher)):
             raise InputError(f"{teacher} holds {of_teacher.spec['model']}, no network; --teacher takes a run of `rtx train`.")
         taught_by = RunSpec.from_canonical(of_teacher.spec)
-        key = of_teacher.key  # of a copy in a folder of another name, its mark has the key
-        if of_teacher.path is not None:
-            key = read_json(of_teacher.path / store.MARK).get("key", key)
+        key = read_json(of_teacher.path / store.MARK).get("key", of_teacher.key)  # a copy may have another name than its key
         if key != taught_by.key(prepare(taught_by.data, paths.prepared_dir()).fingerprint):
             raise InputError(
                 f"The data or the pretrained weights of the run {teacher} have changed since it was trained; train the teacher "

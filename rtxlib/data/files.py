@@ -167,6 +167,13 @@ def require_texts(table: pd.DataFrame, used: Collection[str], name: str) -> None
             require_text(value, column, f"{kind} {number} of {name}")
 
 
+def of_parquet(rows: Any) -> pd.DataFrame:
+    """The columns of a Table or RecordBatch of pyarrow. An index with a name is a column like any other."""
+    table = rows.to_pandas(integer_object_nulls=True)  # a float has too few digits for an id
+    named = [name for name in table.index.names if name is not None]
+    return table.reset_index(named, allow_duplicates=True) if named else table
+
+
 def _parquet(path: Path) -> pd.DataFrame:
     try:
         with parquet.ParquetFile(path) as file:  # pd.read_parquet takes no file that has a column twice
@@ -175,9 +182,7 @@ def _parquet(path: Path) -> pd.DataFrame:
             size = sum(memory.VALUE * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
             _require_few(file.metadata.num_rows, path.name)
             memory.require_memory(size, f"Reading {path.name}", "take fewer rows or columns of it")
-            table = file.read().to_pandas(integer_object_nulls=True)  # a float has too few digits for an id
-            named = [name for name in table.index.names if name is not None]  # an index with a name is a column like any other
-            table = table.reset_index(named, allow_duplicates=True) if named else table
+            table = of_parquet(file.read())
     except InputError:
         raise
     except Exception as error:  # pyarrow raises several kinds, and none is a sentence for a user

@@ -109,12 +109,11 @@ def _remembered(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
 
 
 def _another_width(line: int, name: str, fields: list[str], header: list[str]) -> str:
-    many = counted(len(fields), "field")
     if len(fields) < len(header):
         instead = f"write all of {shortened(', '.join(header))}, and nothing between two separators where a value is missing"
     else:
         instead = "put a text that holds the separator, a quote or a line break in double quotes"
-    return f"Line {line} of {name} has {many} and its header has {len(header)}; {instead}."
+    return f"Line {line} of {name} has {counted(len(fields), 'field')} and its header has {len(header)}; {instead}."
 
 
 def _like_rows(lines: list[str], delimiter: str, width: int) -> list[list[str]]:

@@ -79,8 +79,8 @@ def _split_published(rows: Rows, spec: DataSpec) -> None:
     """A published split becomes the test set, and whole groups of the other rows become the validation set.
 
     Rows whose text equals a test text (apart from case and punctuation), contains it or lies inside it are dropped, directly or
-    through another row. Where the spec asks
-    for the test set of a source that is pooled otherwise, the other rows are balanced; the test set keeps its shares.
+    through another row. Where the spec asks for the test set of a source that is pooled otherwise, the other rows are balanced;
+    the test set keeps its shares.
     """
     official = spec.published_test
     test = (rows.table["split"] == official).to_numpy()

@@ -126,9 +126,9 @@ def _study(name: str) -> Settings:
 def preset(name: str, **overrides: Any) -> ModelConfig:
     """The configuration of this name: one of :data:`PRESETS`, or a study model of any size.
 
-    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<passes>x<width>``. They have
-    heads of width 64 (32 below a width of 128), a feed-forward of width 4·width inside, biases
-    everywhere, no final norm. ``overrides`` are fields of :class:`ModelConfig`.
+    Study models are called ``standard-<layers>x<width>`` and ``recurrent-<layers>x<passes>x<width>``. They have heads of width 64
+    (32 below a width of 128), a feed-forward of width 4·width inside, biases everywhere, no final norm. ``overrides`` are fields
+    of :class:`ModelConfig`.
     Raises InputError for an unknown name, a width that no number of heads divides, or an unknown field.
     """
     settings = PRESETS.get(name) or _study(name)

@@ -16,10 +16,10 @@ def convergence(runs: Runs) -> pd.DataFrame:
     """How long each arm trains until its validation accuracy is within :data:`NEAR` of its best, one row per arm.
 
     The best is the highest validation accuracy at any evaluation of the same run, and the time is that of the first evaluation
-    within that of it. Evaluations are some steps apart, so this overstates the time by up to that distance. Columns: those of
-    :data:`ARM`, ``best`` (accuracy), ``steps``, ``epochs`` and ``core_seconds`` (processor time, in proportion to the steps, of
-    trainings on a CPU), the ``all_steps``, ``all_epochs`` and ``all_core_seconds`` of the whole training, all of them means over
-    seeds, ``near``, ``evaluations`` (the most of a run) and ``n`` (seeds).
+    that comes so close to it. Evaluations are some steps apart, so this overstates the time by up to that distance. Columns:
+    those of :data:`ARM`, ``best`` (accuracy), ``steps``, ``epochs`` and ``core_seconds`` (processor time, in proportion to the
+    steps, of trainings on a CPU), the ``all_steps``, ``all_epochs`` and ``all_core_seconds`` of the whole training, all of them
+    means over seeds, ``near``, ``evaluations`` (the most of a run) and ``n`` (seeds).
     """
     curves = runs.part("curves")
     rows = []

@@ -9,7 +9,6 @@ comparison.close()
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -258,10 +257,11 @@ class Comparison:
 
     def hand_over(self) -> Path | None:
         """Write the chosen model's folder and the answer as JSON. Returns the folder; None if no model is to be taken."""
+        from rtxstudy.questions.your_texts import label_next
         from rtxstudy.questions.your_texts.hand_over import Chosen, hand_over
 
-        chosen, model_folder = self.chosen, None
-        self._put_away()
+        chosen, model_folder, mark = self.chosen, None, self.folder / KEPT / "further.sha256"
+        self.texts.said += label_next.put_away(self.folder / FURTHER, mark)
         if chosen.taken is not None:
             entry = self.entries[chosen.taken]
             row = chosen.table.set_index("model").loc[chosen.taken].to_dict()
@@ -270,32 +270,13 @@ class Comparison:
             choice = Chosen(chosen.taken, model, run, entry.test, row, len(self.entries), self.what(chosen.taken))
             model_folder = hand_over(self.texts, choice, self.folder / MODEL, self.folder / KEPT / "held_out.parquet", place)
             if self.unlabelled is not None:
-                from rtxstudy.questions.your_texts import label_next
-
                 self.to_label = label_next.write(self.texts, self.unlabelled, model, row["ms"], self.folder / FURTHER)
-                self._further_mark.write_text(sha256(self.folder / FURTHER), encoding="utf-8")
+                mark.write_text(sha256(self.folder / FURTHER), encoding="utf-8")
         else:
             shutil.rmtree(self.folder / MODEL, ignore_errors=True)  # of an earlier call, whose answer this one takes back
         with replacing(self.folder / ANSWER) as part:
             part.write_text(json.dumps(self.answer().plain(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         return model_folder
-
-    @property
-    def _further_mark(self) -> Path:
-        return self.folder / KEPT / "further.sha256"
-
-    def _put_away(self) -> None:
-        """Remove the texts to label of an earlier call. Where they were changed since, as by labelling them, they are kept."""
-        list_of_before, mark = self.folder / FURTHER, self._further_mark
-        if not list_of_before.exists():
-            return
-        if mark.is_file() and mark.read_text(encoding="utf-8") == sha256(list_of_before):
-            list_of_before.unlink()
-            return
-        names = (f"{list_of_before.stem}-{number}.csv" for number in itertools.count(2))
-        kept = next(name for name in names if not (self.folder / name).exists())
-        list_of_before.rename(self.folder / kept)
-        self.texts.said.append(f"{FURTHER} of an earlier call was changed since, so it is kept as {kept}.")
 
     @cached_property
     def quiet(self) -> bool:

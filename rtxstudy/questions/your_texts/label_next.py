@@ -6,6 +6,7 @@ groups as there are texts to label, and of each group the text nearest to its ce
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from rtx.classifiers.folder import Classifier
 from rtx.classifiers.words import WORD
 from rtx.cli.output import FORMATS
 from rtxlib.atomic import replacing
+from rtxlib.checksums import sha256
 from rtxlib.data.containment import words_key
 from rtxlib.data.files import as_texts, require_texts
 from rtxlib.data.rows import PAIR, sides, texts_of
@@ -103,6 +105,21 @@ def vectors(texts: list[str]) -> np.ndarray:
     width = min(WIDTH, min(counted.shape) - 1)
     with threadpool_limits(1):
         return counted.toarray() if width < 2 else TruncatedSVD(width, random_state=0).fit_transform(counted)
+
+
+def put_away(listed: Path, mark: Path) -> list[str]:
+    """Remove the list of an earlier call. One that was changed since, as by labelling it, is kept, and a sentence says so.
+
+    mark: a file with the SHA-256 of the list as it was written.
+    """
+    if not listed.exists():
+        return []
+    if mark.is_file() and mark.read_text(encoding="utf-8") == sha256(listed):
+        listed.unlink()
+        return []
+    names = (listed.with_name(f"{listed.stem}-{number}.csv") for number in itertools.count(2))
+    kept = listed.rename(next(name for name in names if not name.exists()))
+    return [f"{listed.name} of an earlier call was changed since, so it is kept as {kept.name}."]
 
 
 def write(texts: Texts, new: Unlabelled, classifier: Classifier, ms: float, out: Path) -> str:

@@ -337,9 +337,9 @@ def doubtful(table: pd.DataFrame, learned: int, n: int) -> str:
     if table.empty:
         return f"No label looks doubtful: for none of {n:,} held-out texts all models agree, with confidence, on another label."
     return (
-        f"Of {n:,} held-out texts those below are the ones for which all models that learned agree, with confidence, on another "
-        "label. Read them: correcting a label often helps more than another model. Test texts are among them. If only their "
-        "labels are corrected, and not those of all test texts, the next test score will be too high."
+        f"All models that learned agree, with confidence, on another label for the texts below, which are some of {n:,} held-out "
+        "texts. Read them: correcting a label often helps more than another model. Some may be test texts. If labels of the test "
+        "are corrected only where the models disagree with them, the next test score will be too high."
     )
 
 

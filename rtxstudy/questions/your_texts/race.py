@@ -104,8 +104,8 @@ def run(
     race.outlook = turns.outlook()
     known = prior.expected(*turns.setting)
     best = max(race.entries.keys() & known.keys(), key=lambda name: (known[name], name), default="")
-    trained_whole = best == turns.favourite != "" and turns.loss(NAMED[best], race.entries[best].plan) <= plans.ALIKE
-    race.favourite = best if trained_whole and not texts.pairs else ""
+    if best and best == turns.favourite and not texts.pairs and turns.loss(NAMED[best], race.entries[best].plan) <= plans.ALIKE:
+        race.favourite = best
     return race
 
 
@@ -242,8 +242,7 @@ class Turns:
                 continue
             if finished := self.finished(candidate):
                 self.train_by(candidate, finished[0])
-                if self.loss(candidate, finished[0]) > plans.ALIKE:
-                    race.needed[candidate.name] = self.whole_seconds(candidate)
+                self.note_needed(candidate, finished[0])
 
     def outlook(self) -> Outlook | None:
         """What more minutes are expected to bring, where the favourite was not trained whole."""
@@ -301,9 +300,11 @@ class Turns:
         """The score that a plan is expected to lose against the whole training on all rows."""
         return plans.loss(plan, candidate, len(self.race.train), self.estimate)
 
-    def whole_seconds(self, candidate: Candidate) -> float:
-        """Estimated seconds of the trainings of a candidate where time is no matter."""
-        return self.estimate.seconds(candidate, plans.whole(candidate, len(self.race.train)), self.trainings)
+    def note_needed(self, candidate: Candidate, plan: Plan | None) -> None:
+        """Note the seconds of a candidate's whole training, where its plan is not nearly as good as that."""
+        if plan is None or self.loss(candidate, plan) > plans.ALIKE:
+            whole = plans.whole(candidate, len(self.race.train))
+            self.race.needed[candidate.name] = self.estimate.seconds(candidate, whole, self.trainings)
 
     def finished(self, candidate: Candidate) -> list[Plan]:
         """The plans of a candidate whose trainings are finished, in this call or an earlier one, the best first."""
@@ -331,8 +332,7 @@ class Turns:
         """What a candidate is trained by; None where it does not fit, and then the reason is noted."""
         race, begun = self.race, self.race.begun(candidate)
         chosen = self.fitting(candidate, seconds)
-        if chosen is None or self.loss(candidate, chosen) > plans.ALIKE:
-            race.needed[candidate.name] = self.whole_seconds(candidate)
+        self.note_needed(candidate, chosen)
         if chosen is None:
             minutes = max(1, round(race.needed[candidate.name] / 60))
             race.leave_out(

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from rtxlib.data.files import SUFFIXES, column_names, existing, json_row, read_values
+from rtxlib.data.files import SUFFIXES, column_names, existing, json_row, of_parquet, read_values
 from rtxlib.data.separated import read_rows, require_apart, separator
 from rtxlib.errors import InputError
 
@@ -82,9 +82,7 @@ def _parquet(path: Path) -> Iterator[pd.DataFrame]:
     first = 1
     with parquet.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=PIECE):
-            table = batch.to_pandas(integer_object_nulls=True)  # a float has too few digits for an id
-            named = [name for name in table.index.names if name is not None]  # as in a file that is read at once
-            table = (table.reset_index(named, allow_duplicates=True) if named else table).astype(object)
+            table = of_parquet(batch).astype(object)
             table.index = pd.RangeIndex(first, first + len(table), name="row")
             first += len(table)
             yield table

@@ -103,7 +103,7 @@ class Texts:
 
     @cached_property
     def words(self) -> np.ndarray:
-        """(rows,) how many words each row has; both texts of a pair count. Each sign of a script without spaces is a word."""
+        """(rows,) how many words each row has, in both texts of a pair: what stands between spaces, and each of :attr:`signs`."""
         spaced = np.sum([self.table[kind].str.count(" ").to_numpy() + 1 for kind in self.text_columns], axis=0)
         return spaced + self.signs
 
