@@ -97,6 +97,7 @@ def main() -> None:
         record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}", "machine": machine()}
         print(line(record), flush=True)
         print(f"    {record['settings']}", flush=True)
+        earlier.pop(row.name, None)  # rows stand in the order of their measuring
         earlier[row.name] = record
         measured.add(row.name)
         if not arguments.short:
