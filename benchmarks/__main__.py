@@ -90,22 +90,19 @@ def main() -> None:
             sys.exit(f"These rooms did not end well, and their rows are those of before: {', '.join(failed)}.")
         return
     file = paths.root() / "reports" / FILES[pick_device().type]
-    earlier = {row["name"]: row for row in json.loads(file.read_text())["rows"]} if file.is_file() else {}
+    earlier: list[dict[str, Any]] = json.loads(file.read_text())["rows"] if file.is_file() else []
     print(f"{'':72} {'ours':>9} {'peer':>9} {'unit':9} {'ratio':>6} {'aim':>6} {'':12} {'n':>3}")
-    (room,), measured = rooms, set()
+    (room,), measured = rooms, {}
     for row in rows_of(room, arguments.rounds, arguments.short):
         record = dataclasses.asdict(row) | {"room": room, "measured": f"{datetime.date.today()}", "machine": machine()}
         print(line(record), flush=True)
         print(f"    {record['settings']}", flush=True)
-        earlier.pop(row.name, None)  # rows stand in the order of their measuring
-        earlier[row.name] = record
-        measured.add(row.name)
+        measured[row.name] = record
         if not arguments.short:
-            write(file, list(earlier.values()))
+            write(file, [*(row for row in earlier if row["name"] not in measured), *measured.values()])
     # The name of a row holds the peer's best batch size, so an earlier run may have left a row of another name.
-    earlier = {name: row for name, row in earlier.items() if row["room"] != room or name in measured}
     if not arguments.short:
-        write(file, list(earlier.values()))
+        write(file, [*(row for row in earlier if row["room"] != room), *measured.values()])
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:
