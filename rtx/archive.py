@@ -81,13 +81,12 @@ def lost(run: Run) -> str | None:
 
 
 @functools.lru_cache(maxsize=8)
-def _by_key(file: Path, written: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """A published table and the rows of each key. It is read once: a study asks it for hundreds of runs.
+def _by_key(file: Path, written: int) -> dict[str, pd.DataFrame]:
+    """Key → its rows of a published table. It is read and split once: a study asks it for hundreds of runs.
 
     written: when the file was written, in nanoseconds, so that a new one is read again.
     """
-    table = store.read_table(file)
-    return table, dict(table.groupby("key", sort=False).indices)
+    return {str(key): rows.reset_index(drop=True) for key, rows in store.read_table(file).groupby("key", sort=False)}
 
 
 def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
@@ -100,9 +99,9 @@ def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
         return store.read_table(run.path / f"{name}.parquet")
     file = results / f"{name}.parquet" if results is not None else None
     if file is not None and file.is_file():
-        table, places = _by_key(file, file.stat().st_mtime_ns)
-        if run.key in places:
-            return table.iloc[places[run.key]].reset_index(drop=True)
+        rows = _by_key(file, file.stat().st_mtime_ns)
+        if run.key in rows:
+            return rows[run.key].copy()
     raise InputError(f"The {name} of run {run.key} are not here; train it again, or fetch data/results.")
 
 
