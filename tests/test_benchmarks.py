@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from near import assert_near
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
-from benchmarks import classify, compare, measure, memory, scale
+from benchmarks import classify, compare, measure, memory, plans, scale
 from benchmarks.__main__ import ROOMS
 from benchmarks.peers import Peer
 from rtx.process import SETTINGS
@@ -23,6 +23,7 @@ from rtxlib.errors import InputError
 from rtxlib.models import build
 from rtxlib.models.size import parameters
 from rtxstudy.questions.deployment import growth_figures
+from rtxstudy.questions.your_texts import plans as constants
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = json.loads((ROOT / "reports" / "benchmarks.json").read_text())["rows"]
@@ -196,3 +197,12 @@ def test_a_plain_tool_learns_from_its_rows_and_says_what_it_took(tool: str, hub:
     row = classify.measured(tool, tmp_path / "rows.csv", tmp_path / "rows.csv", 1.0, tmp_path / "work")
     assert row["accuracy"] > 0.9 and row["n_test"] == 48 and row["mb"] > 0
     assert all(version in row["versions"] for version in classify.TOOLS[tool][1])
+
+
+def test_what_a_shorter_training_is_expected_to_lose_is_what_was_measured() -> None:
+    rows = json.loads((ROOT / "reports/benchmark_plans.json").read_text())["rows"]
+    assert {row["data"] for row in rows} == set(plans.DATA)
+    means = plans.means(rows)["lost"]
+    assert list(means.index) == ["epochs", "rows", "tokens", "few rows read"]
+    taken = [constants.HALF_THE_EPOCHS, constants.HALF_THE_ROWS, constants.UNREAD, constants.FEW_READ_LOSE]
+    assert taken == pytest.approx(means.to_list(), rel=0.05)

@@ -1,8 +1,9 @@
-"""Which training of a candidate fits into the time. Fewer epochs and shorter texts come before fewer rows.
+"""Which training of a candidate fits into the time: fewer epochs, fewer rows or shorter texts.
 
-What a smaller training loses is expected from a few early measurements, which were not kept (``python -m benchmarks.plans``
-measures them again). Of the plans that fit, the one that is expected to lose least is taken. Texts are not cut below 128 tokens:
-of reviews, fewer rows lose less than that.
+What a smaller training loses is expected from the measurements of ``python -m benchmarks.plans``
+(``reports/benchmark_plans.json``: one seed, 1,000 test texts). Of the plans that fit, the one that is expected to lose least is
+taken. To halve the epochs loses least, then to halve the rows; to cut reviews loses most, so that is left for cross-validation,
+where every row is needed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ EPOCHS, MOST_EPOCHS = 3, 16  # of a whole fine-tuning; few rows are read in more
 SHORTER = (1.0, 2 / 3, 1 / 3)  # of the epochs of a whole fine-tuning
 FEWEST = 250  # rows of a training on a part of the rows
 HALF_THE_EPOCHS = 0.006  # score that is lost by halving the epochs
-HALF_THE_ROWS = 0.012  # score that is lost by halving the rows
-UNREAD = 0.05  # score that would be lost if no token were read; a part of the tokens costs its share
+HALF_THE_ROWS = 0.010  # score that is lost by halving the rows
+UNREAD = 0.08  # score that would be lost if no token were read; a part of the tokens costs its share
+FEW_READ, FEW_READ_LOSE = 1600, 0.022  # rows × epochs below which a fine-tuning loses so much more score
 ALIKE = 0.003  # score by which two plans do not differ
 BEGUN = 1.25  # a begun training is taken if all of it needs at most this many times the time left, because a part is done
 
@@ -39,6 +41,7 @@ def loss(plan: Plan, candidate: Candidate, rows: int, estimate: Estimate) -> flo
     lost = UNREAD * estimate.cut(plan.max_length) + HALF_THE_ROWS * math.log2(rows / plan.rows)
     if candidate.pretrained and candidate.kind == "network":
         lost += HALF_THE_EPOCHS * math.log2(max(1.0, whole_epochs(plan.rows) / plan.epochs))
+        lost += FEW_READ_LOSE * (plan.rows * plan.epochs < FEW_READ)
     return lost
 
 
@@ -78,15 +81,14 @@ def on_fewer_rows(candidate: Candidate, rows: int, seconds: float, estimate: Est
 def choose(
     candidate: Candidate, rows: int, seconds: float, trainings: int, estimate: Estimate, begun: Iterable[Plan] = ()
 ) -> Plan | None:
-    """Of the plans on all rows that fit into so many seconds, the one that is expected to lose least; None where none fits.
+    """Of the plans that fit into so many seconds, the one that is expected to lose least; None where none fits.
 
-    Fewer rows are read where no plan on all of them fits. In cross-validation (``trainings`` above one) every fold is needed, so
-    no plan leaves rows out. A plan that was ``begun`` before is taken where it fits and is not expected to lose more than
-    another, because what it has learned is kept.
+    In cross-validation (``trainings`` above one) every fold is needed, so no plan leaves rows out. A plan that was ``begun``
+    before is taken where it fits and is not expected to lose more than another, because what it has learned is kept.
     """
     fitting = [plan for plan in on_all_rows(candidate, rows, estimate) if estimate.seconds(candidate, plan, trainings) <= seconds]
-    if not fitting and trainings == 1:
-        fitting = on_fewer_rows(candidate, rows, seconds, estimate)
+    if trainings == 1:
+        fitting += on_fewer_rows(candidate, rows, seconds, estimate)
     begun = [plan for plan in begun if estimate.seconds(candidate, plan, trainings) <= BEGUN * seconds]
     both = [*begun, *fitting]
     return min(both, key=lambda plan: loss(plan, candidate, rows, estimate) - ALIKE * (plan in begun), default=None)
