@@ -86,7 +86,7 @@ def _by_key(file: Path, written: int) -> dict[str, pd.DataFrame]:
 
     written: when the file was written, in nanoseconds, so that a new one is read again.
     """
-    return {str(key): rows.reset_index(drop=True) for key, rows in store.read_table(file).groupby("key", sort=False)}
+    return {str(key): rows for key, rows in store.read_table(file).groupby("key", sort=False)}
 
 
 def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def part(run: Run, name: str, results: Path | None = None) -> pd.DataFrame:
     if file is not None and file.is_file():
         rows = _by_key(file, file.stat().st_mtime_ns)
         if run.key in rows:
-            return rows[run.key].copy()
+            return rows[run.key].reset_index(drop=True)
     raise InputError(f"The {name} of run {run.key} are not here; train it again, or fetch data/results.")
 
 
