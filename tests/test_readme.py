@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import json
 import re
 import shlex
 import subprocess
@@ -67,6 +68,13 @@ def test_the_table_of_recipes_follows_the_recipes(monkeypatch: pytest.MonkeyPatc
         monkeypatch.undo()
     monkeypatch.setitem(RECIPES, "small", dataclasses.replace(RECIPES["small"], keep="last"))
     assert readme.filled(page) != page
+
+
+def test_the_memory_of_a_comparison_is_that_of_the_benchmark() -> None:
+    rows = json.loads((ROOT / "reports/benchmark_compare.json").read_text(encoding="utf-8"))["rows"]
+    held = [row["peak_mb"] / 1000 for row in rows if row["tool"] == "ours"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"A comparison held {min(held):.0f} to {max(held):.1f} GB of memory in our measurements." in text
 
 
 def test_the_drawing_is_the_one_its_code_draws(tmp_path: Path) -> None:
