@@ -200,7 +200,26 @@ class Comparison:
         self.joined = choice.cascade(self.texts, self.raced.entries)
         costs = self._costs()
         self.chosen = choice.compare(self.texts, self.entries, costs, self.limits, self.raced.favourite)
+        self._train_again(costs)
         return self.chosen
+
+    def _train_again(self, costs: pd.DataFrame) -> None:
+        """Let the chosen model learn from the validation texts, too, unless it then is too large to be chosen."""
+        from rtxstudy.questions.your_texts import choice, last_training
+
+        name, earlier = self.chosen.taken, dict(self.raced.entries)
+        if name not in earlier or self.executor != "local":
+            return
+        entry = last_training.train(self.raced, name)
+        if entry is None:
+            return
+        self.raced.entries[name] = entry
+        costs.loc[name, ["rows", "seconds", "mb"]] = entry.rows, entry.seconds, entry.mb
+        again = choice.compare(self.texts, self.entries, costs, self.limits, self.raced.favourite)
+        if again.taken == name:
+            self.chosen = again
+        else:
+            self.raced.entries = earlier
 
     def _costs(self) -> pd.DataFrame:
         """Index model; columns rows, seconds, mb and ms (of one text, on average over some test texts).

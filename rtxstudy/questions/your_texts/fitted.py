@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
 from rtx.classifiers import linear, words
 from rtx.classifiers.encoders import Frozen, Static, static_table
@@ -81,7 +82,7 @@ def minilm() -> tuple:
 def _on_vectors(race: Race, candidate: Candidate, embedder: Static | Frozen) -> None:
     texts, clock = race.texts, race.clock
     judged = np.empty(0, int) if texts.cross_validated else texts.judged
-    order = np.concatenate([judged, texts.rows("test"), race.train])  # training rows last: the time may cut them
+    order = pd.unique(np.concatenate([judged, texts.rows("test"), race.train]))  # training rows last: the time may cut them
     least = len(order) - len(race.train) + min(len(race.train), FEWEST_EMBEDDED)
     least = len(order) if texts.cross_validated else least
     file = race.results / f"vectors-{race.key(candidate, Plan(len(order)))}.safetensors"
@@ -161,7 +162,7 @@ def learn(race: Race, name: str, most: int, answer: Callable[[np.ndarray], np.nd
     for share in CURVE:
         rows = train[: int(share * len(train))]
         counts = np.bincount(texts.numbers(rows), minlength=len(texts.label_names))
-        if race.clock.asked or race.clock.left < 0 or counts.min() < 2:
+        if not race.curves or race.clock.asked or race.clock.left < 0 or counts.min() < 2:
             continue
         whole = share == 1 and not texts.cross_validated
         race.point(name, len(rows), race.entries[name].judged if whole else answer(rows))

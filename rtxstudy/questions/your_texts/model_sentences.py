@@ -66,10 +66,13 @@ def _take(row: pd.Series, answer: Answer) -> str:
     if not math.isnan(row.get("test_mae", math.nan)):
         also += f", mean absolute error {row['test_mae']:.2f}"
     few = " These are few, so the interval is wide." if n < FEW_TESTS else ""
+    again = ""
+    if (answer.train_rows or 0) > answer.train_texts:
+        again = f" After it was chosen, it was trained once more, also on the {answer.n_judged:,} texts by which it was chosen."
     return (
         f"Take **{answer.take}**: {by} **{score(row['test_score'], n)}** ({score(row['test_low'], n)} to "
         f"{score(row['test_high'], n)}){also}, {milliseconds(row['ms'])} for a text, {megabytes(row['mb'])}. This model "
-        f"{answer.what}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}"
+        f"{answer.what}. The score is on {n:,} test texts that no choice has seen, with its 95 % interval.{few}{again}"
     )
 
 

@@ -33,7 +33,7 @@ def prepare(texts: Texts, rows: dict[str, np.ndarray], tokenizer: str, max_lengt
 
     tokenizer: a pretrained model's name, or "wordpiece" for a vocabulary of the training rows. Prepared once per ``folder``.
     """
-    whole = len(texts.rows("train"))
+    whole = max(len(rows["train"]), len(texts.rows("train")))
     spec = File(
         path=texts.name,
         text_column=texts.columns.text,

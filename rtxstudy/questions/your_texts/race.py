@@ -1,10 +1,10 @@
 """Which candidates are trained in the time given, in which order, and how long each.
 
 Cheap candidates come first. The networks follow; those that did best on public files of about this size come first (``prior``).
-The first network, the favourite, gets 60 % of the minutes if it can learn nearly as well in them as with more, and another one
-can learn in the rest. Otherwise the favourite gets nine tenths of the time that is left. What is computed beside it is counted
-off its time. Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same
-command with more minutes goes on from there.
+The first network, the favourite, gets 60 % of the minutes if it can be trained whole in them, and another one can learn in the
+rest. Otherwise the favourite gets nine tenths of the time that is left. What is computed beside it is counted off its time.
+Choices are made on the validation rows alone, or by cross-validation. What is finished is kept, and the same command with more
+minutes goes on from there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from rtxstudy.questions.your_texts.tuned import unfit, with_pairs
 
 FAVOURITE_SHARE = 0.6  # of the minutes
 NEXT_SHARE = 0.9  # of what is left, because a time is estimated
-NEARLY = 0.01  # score that the favourite may be expected to lose in its share; where it is more, it gets NEXT_SHARE
 WORD_SECONDS = 3e-5  # of counting a word of a text, of one of so many fits with two labels
 MORE_LABELS = 0.5  # of that time, for each further label
 VECTOR_SECONDS = 1e-3  # of averaging the vectors of a text
@@ -102,10 +101,7 @@ def run(
         if candidate.name not in race.entries and candidate.name not in race.left_out:
             race.leave_out(candidate.name, why, late=True)
     race.outlook = turns.outlook()
-    known = prior.expected(*turns.setting)
-    best = max(race.entries.keys() & known.keys(), key=lambda name: (known[name], name), default="")
-    if best and best == turns.favourite and not texts.pairs and turns.loss(NAMED[best], race.entries[best].plan) <= plans.ALIKE:
-        race.favourite = best
+    race.favourite = "" if texts.pairs else turns.still_favourite()
     return race
 
 
@@ -209,12 +205,12 @@ class Turns:
         return min(FAVOURITE_SHARE * self.race.clock.seconds, self.race.clock.left)
 
     def has_time(self, candidate: Candidate, lost: float = 0.0) -> bool:
-        """Whether the favourite's share of the minutes is enough for it: a longer training is expected to gain little.
+        """Whether the favourite's share of the minutes is enough for it: a longer training is expected to gain nothing.
 
         lost: seconds that it would lose to what is not begun yet.
         """
         plan = self.fitting(candidate, self.share - self.other.borrowed - lost)
-        return plan is not None and self.loss(candidate, plan) <= NEARLY
+        return plan is not None and self.loss(candidate, plan) <= plans.ALIKE
 
     def another_fits(self, names: list[str]) -> bool:
         """Whether one of these networks can be trained well enough in what the favourite leaves; else nobody would use it."""
@@ -263,6 +259,17 @@ class Turns:
         least = math.floor(race.clock.seconds / 60) + 1  # what is known to be too little is never advised
         minutes = max(least, math.ceil(race.needed[name] / FAVOURITE_SHARE / 60))
         return Outlook(name, minutes, gain, source, rows)
+
+    def still_favourite(self) -> str:
+        """The favourite, if public files expect it to be the best of the finished models as it was trained; "" if not."""
+        finished = {name: entry.plan for name, entry in self.race.entries.items()}
+        gains = {
+            name: gain - self.loss(NAMED[name], finished[name])
+            for name, gain in prior.expected(*self.setting).items()
+            if name in finished
+        }
+        best = max(gains, key=lambda name: (gains[name], name), default="")
+        return best if best == self.favourite else ""
 
     def right(self, name: str) -> float:
         """The accuracy of a finished candidate on the judged rows; public files are compared by it."""

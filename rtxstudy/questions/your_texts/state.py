@@ -65,13 +65,16 @@ class Race(Found):
         clock: the time that there is
 
     Attributes:
+        curves: whether candidates get learning curves
         quiet: whether nothing else computed on this machine, so that a time can be measured on it
         needed: name → seconds of its whole training, of those that could not be trained whole
         outlook: what more minutes are expected to bring; None: nothing
-        favourite: the network that public files of about this size let expect to win, if it was trained whole; "": there is none
+        favourite: the network that public files of about this size let expect to win, as it was trained; "": there is none
         train: (training rows,) in a random order; fewer rows are the first of these
         fold: (rows,) the fold of each row of the texts
     """
+
+    curves = True
 
     def __init__(self, texts: Texts, folder: Path, clock: Clock) -> None:
         super().__init__()
@@ -112,7 +115,7 @@ class Race(Found):
     @property
     def shortened(self) -> dict[str, str]:
         """Name → how its training on all rows was shorter than a whole one."""
-        whole = {name: entry for name, entry in self.entries.items() if entry.rows == len(self.train)}
+        whole = {name: entry for name, entry in self.entries.items() if entry.rows >= len(self.train)}
         ways = {name: plans.shortened(entry.plan, NAMED[name], entry.rows) for name, entry in whole.items()}
         return {name: way for name, way in ways.items() if way}
 

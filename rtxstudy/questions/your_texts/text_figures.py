@@ -103,7 +103,7 @@ def _without_floor(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     low, high, level = others["test_low"].min(), others["test_high"].max(), table.loc[floor, "test_score"].iloc[0]
     if level >= low - max(high - low, 0.05):
         return table, ""
-    return others.reset_index(drop=True), f" The majority class lies below the figure, at {level:.0%}."
+    return others.reset_index(drop=True), f" The score of the most frequent label lies below the figure, at {level:.0%}."
 
 
 @styled
