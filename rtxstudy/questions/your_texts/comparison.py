@@ -207,19 +207,19 @@ class Comparison:
         """Let the chosen model learn from the validation texts, too, unless it then is too large to be chosen."""
         from rtxstudy.questions.your_texts import choice, last_training
 
-        name, earlier = self.chosen.taken, dict(self.raced.entries)
-        if name not in earlier or self.executor != "local":
+        name, entries = self.chosen.taken, self.raced.entries
+        if name not in entries or self.executor != "local":
             return
-        entry = last_training.train(self.raced, name)
+        entry, before = last_training.train(self.raced, name), entries[name]
         if entry is None:
             return
-        self.raced.entries[name] = entry
+        entries[name] = entry
         costs.loc[name, ["rows", "seconds", "mb"]] = entry.rows, entry.seconds, entry.mb
         again = choice.compare(self.texts, self.entries, costs, self.limits, self.raced.favourite)
         if again.taken == name:
             self.chosen = again
         else:
-            self.raced.entries = earlier
+            entries[name] = before
 
     def _costs(self) -> pd.DataFrame:
         """Index model; columns rows, seconds, mb and ms (of one text, on average over some test texts).

@@ -262,11 +262,10 @@ class Turns:
 
     def still_favourite(self) -> str:
         """The favourite, if public files expect it to be the best of the finished models as it was trained; "" if not."""
-        finished = {name: entry.plan for name, entry in self.race.entries.items()}
         gains = {
-            name: gain - self.loss(NAMED[name], finished[name])
+            name: gain - self.loss(NAMED[name], self.race.entries[name].plan)
             for name, gain in prior.expected(*self.setting).items()
-            if name in finished
+            if name in self.race.entries
         }
         best = max(gains, key=lambda name: (gains[name], name), default="")
         return best if best == self.favourite else ""
