@@ -993,13 +993,16 @@ def test_the_chosen_model_learns_from_the_validation_texts_too(csv, tmp_path: Pa
 
 def test_fine_tuned_minilm_learns_from_the_validation_texts_too(csv, tmp_path: Path, hub: None, monkeypatch) -> None:
     found = opened(csv, told(760))
-    raced = race.Race(found, tmp_path / "kept", Clock(30, tmp_path / "kept" / "stop"))
+    lines: list[str] = []
+    raced = race.Race(found, tmp_path / "kept", Clock(30, tmp_path / "kept" / "stop", lines.append))
     turns = race.Turns(raced, beside.Beside(raced))
     turns.train_by(NAMED[FINE_TUNED], Plan(len(raced.train), epochs=1.0, threads=1))
     chosen, asked = raced.entries[FINE_TUNED], raced.clock.stop_file
-    with monkeypatch.context() as interrupted:
-        interrupted.setattr(networks, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert last_training.train(raced, FINE_TUNED) is None and not asked.exists()
+    for error, said in ((KeyboardInterrupt(), False), (InputError("The training loss is nan."), True)):
+        with monkeypatch.context() as failing:
+            failing.setattr(networks, "train", lambda *_, error=error: (_ for _ in ()).throw(error))
+            assert last_training.train(raced, FINE_TUNED) is None and not asked.exists()
+        assert any("stays as it was chosen" in line and "loss is nan" in line for line in lines) == said
     again = last_training.train(raced, FINE_TUNED)
     assert again.plan == Plan(len(found.table) - len(found.rows("test")), epochs=1.0, threads=1) and again.run != chosen.run
     np.testing.assert_array_equal(again.judged, chosen.judged)

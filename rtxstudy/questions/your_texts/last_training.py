@@ -57,7 +57,10 @@ def train(race: Race, name: str) -> Entry | None:
             FIT[name](last)
         else:
             Turns(last, Beside(last)).train_by(candidate, plan)
-    except (InputError, OutOfTime, KeyboardInterrupt):  # the model that was chosen is there
+    except InputError as error:
+        clock.announce(f"{name} stays as it was chosen. Training it on the validation texts, too, failed: {error}")
+        return None
+    except (OutOfTime, KeyboardInterrupt):  # the model that was chosen is there
         return None
     finally:
         clock.stop_file.unlink(missing_ok=True)
