@@ -3,7 +3,9 @@
     make faults                                                  the whole, about an hour and a half on two cores
     python -m tests.faults --seed 7 --only kill                  one kind, with other moments
     python -m tests.faults --seed 7 --case train:17              one case again, as the table names it
-    python -m tests.faults --write-docs                          the whole, and its table goes into docs/reliability.md
+    python -m tests.faults --seed 7 --write-docs                 the whole, and the record's table goes into docs/reliability.md
+
+Whole kinds go into the record, ``reports/faults.json``, beside those of other seeds.
 
 - :mod:`kill`: ``kill -9`` at random moments, then the same command again. The bits are those of an unbroken run, and
   nothing is left behind.

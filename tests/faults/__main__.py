@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -96,20 +97,33 @@ def table(rows: list[Row]) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def record(rows: list[Row], seed: int, seconds: float) -> dict:
-    return {
-        "seed": seed,
-        "measured": datetime.date.today().isoformat(),
+def recorded(rows: list[Row], seed: int) -> list[dict]:
+    """What each check gave with each seed: these rows, and those of the record that are of other checks or seeds."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    about = {
+        **{"seed": seed, "measured": datetime.date.today().isoformat(), "commit": commit},
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-        "minutes": round(seconds / 60, 1),
-        "rows": [
-            {
-                **{"kind": row.check.kind, "name": row.check.name, "what": row.check.what},
-                **{"tried": row.tried, "held": row.held, "failures": row.failures, "not_tried": row.not_tried},
-            }
-            for row in rows
-        ],
     }
+    seen = ("tried", "held", "failures", "not_tried")
+    new = [{"name": row.check.name, **{name: getattr(row, name) for name in seen}, **about} for row in rows]
+    replaced = {(row["seed"], row["name"]) for row in new}
+    before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else []
+    order = list(CHECKS)
+    kept = [row for row in before if row["name"] in order and (row["seed"], row["name"]) not in replaced]
+    return sorted(kept + new, key=lambda row: (row["seed"], order.index(row["name"])))
+
+
+def block(record: list[dict]) -> str:
+    """The page's table, over all seeds of the record, and a line that says where it comes from."""
+    rows = {name: Row(check) for name, check in CHECKS.items() if any(row["name"] == name for row in record)}
+    for one in record:
+        row = rows[one["name"]]
+        row.tried, row.held = row.tried + one["tried"], row.held + one["held"]
+        row.failures |= {f"{case} with seed {one['seed']}": why for case, why in one["failures"].items()}
+        row.not_tried |= {f"{case} with seed {one['seed']}": why for case, why in one["not_tried"].items()}
+    of_seeds = {row["seed"]: f"seed {row['seed']} ({row['measured']}, commit {row['commit']})" for row in record}
+    line = f"{', '.join(of_seeds.values())}; {', '.join(sorted({row['machine'] for row in record}))}."
+    return f"{table(list(rows.values()))}\n\n{line[0].upper()}{line[1:]}\n"
 
 
 def write(path: Path, text: str) -> None:
@@ -123,7 +137,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"about how long; fewer mean fewer cases ({MINUTES})")
     parser.add_argument("--only", choices=("kill", "inputs", "system", "compare"), help="one kind")
     parser.add_argument("--case", action="append", default=[], metavar="NAME[:NUMBER]", help="one check, or one case of it")
-    parser.add_argument("--write-docs", action="store_true", help="write the table into docs/reliability.md")
+    parser.add_argument("--write-docs", action="store_true", help="write the table of the record into docs/reliability.md")
     given = parser.parse_args()
     began = time.monotonic()
     if given.case:
@@ -137,16 +151,15 @@ def main() -> None:
         cases = spread([check for check in CHECKS.values() if given.only in (None, check.kind)], min(1, given.minutes / MINUTES))
     warm_up()
     rows = run_all(cases, given.seed, 1.5 * given.minutes, lambda line: print(line[:1500], file=sys.stderr, flush=True))
-    said = record(rows, given.seed, time.monotonic() - began)
-    if not given.case and not given.only:
-        write(RECORD, json.dumps(said, indent=1, ensure_ascii=False) + "\n")
+    minutes = (time.monotonic() - began) / 60
     print(table(rows))
     tried, held = (sum(getattr(row, what) for row in rows) for what in ("tried", "held"))
-    print(f"\n{held} of {tried} held; seed {given.seed}, {said['minutes']} minutes. A case is repeated by --seed and --case.")
-    if given.write_docs:
-        page = PAGE.read_text(encoding="utf-8")
-        line = f"Seed {given.seed}, {said['measured']}, {said['minutes']} minutes; {said['machine']}."
-        write(PAGE, BLOCK.sub(lambda _: f"{table(rows)}\n\n{line}\n", page))
+    print(f"\n{held} of {tried} held; seed {given.seed}, {minutes:.1f} minutes. A case is repeated by --seed and --case.")
+    if not given.case and given.minutes >= MINUTES:
+        record = recorded(rows, given.seed)
+        write(RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+        if given.write_docs:
+            write(PAGE, BLOCK.sub(lambda _: block(record), PAGE.read_text(encoding="utf-8")))
     cut = any(UP in row.not_tried.values() for row in rows)
     sys.stdout.flush()
     sys.exit(held < tried or (cut and given.minutes >= MINUTES))  # a whole run that was cut is not clean

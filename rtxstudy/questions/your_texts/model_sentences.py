@@ -14,7 +14,7 @@ import pandas as pd
 
 from rtxlib.errors import visible
 from rtxlib.runs.card import plain
-from rtxstudy.numbers import higher, interval, margin_points, megabytes, milliseconds, number, signed
+from rtxstudy.numbers import higher, interval, margin_points, megabytes, milliseconds, number, percent, signed
 from rtxstudy.questions.your_texts.answer import Answer
 
 FEW_TESTS = 100  # test texts; with fewer, every score here is rough
@@ -194,8 +194,8 @@ def _cascade(rows: pd.DataFrame, answer: Answer) -> list[str]:
         return []
     row, n = rows.loc["cascade"], answer.n_test
     return [
-        f"A **cascade** takes {pair['first']} for the {pair['share']:.0%} of the texts of which it is sure and {pair['second']} "
-        f"for the others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
+        f"A **cascade** takes {pair['first']} for the {percent(pair['share'], 0)} of the texts of which it is sure "
+        f"and {pair['second']} for the others: {score(row['test_score'], n)} in {milliseconds(row['ms'])} a text on average."
     ]
 
 
@@ -211,8 +211,8 @@ def _unsettled(table: pd.DataFrame, answer: Answer, margin: float) -> list[str]:
     enough = math.ceil(needed / 10**digits) * 10**digits
     amount = f"About {int(enough):,} such texts" if enough <= MANY_TIMES * answer.n_judged else "Only many times more"
     return [
-        f"**{row['model']}** is smaller. {answer.n_judged:,} texts to choose by are too few to tell whether it loses less than "
-        f"{margin_points(margin)} (measured {signed(row['behind'])} points, "
+        f"A smaller model is **{row['model']}**. {answer.n_judged:,} texts to choose by are too few to tell whether it loses "
+        f"less than {margin_points(margin)} (measured {signed(row['behind'])} points, "
         f"{interval(row['behind_low'], row['behind_high'])}). {amount} would tell. Label more, or let `--split-column` name more "
         "validation rows."
     ]
@@ -330,7 +330,7 @@ def calibration(table: pd.DataFrame, name: str) -> str:
         way = "is about as sure as it should be"
     else:
         way = f"is not shown to be too sure or not sure enough by these {rows:,} test texts"
-    return f"**{name}** {way}: its largest probability is {sure:.1%} on average, and its accuracy {right:.1%}."
+    return f"**{name}** {way}: its largest probability is {percent(sure)} on average, and its accuracy {percent(right)}."
 
 
 def doubtful(table: pd.DataFrame, learned: int, n: int) -> str:
@@ -363,7 +363,7 @@ def passes(table: pd.DataFrame, name: str, n: int) -> str:
     """What each pass of a loop changes. table: columns passes, accuracy, changed. n: texts."""
     lines = [
         f"After pass {int(row.passes)}: accuracy {number(row.accuracy, '.3f')}"
-        + ("" if math.isnan(row.changed) else f", {row.changed:.1%} of the labels changed")
+        + ("" if math.isnan(row.changed) else f", {percent(row.changed)} of the labels changed")
         for row in table.itertuples()
     ]
     return f"**{name}**, on {n:,} test texts. {'. '.join(lines)}."

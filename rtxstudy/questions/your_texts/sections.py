@@ -153,12 +153,11 @@ def how_sure(comparison: Comparison) -> Markdown:
     return Markdown(model_sentences.calibration(_calibration(comparison), _of_best(comparison)))
 
 
-def mistakes(comparison: Comparison) -> Styler:
-    """The mistakes of which the model was surest."""
+def mistakes(comparison: Comparison) -> Styler | Markdown:
+    """The mistakes of which the model was surest; nothing where there are none, which the sentence on confused labels says."""
     texts = comparison.texts
-    return comparison.tabulate(
-        further.mistakes(texts, comparison.entries[_of_best(comparison)].test, texts.rows("test"))
-    )
+    table = further.mistakes(texts, comparison.entries[_of_best(comparison)].test, texts.rows("test"))
+    return Markdown("") if table.empty else comparison.tabulate(table)
 
 
 def _doubtful(comparison: Comparison) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from rtx.classifiers.words import WORD
 from rtxlib.data.clean import strip_tags
 from rtxlib.data.rows import sides
 from rtxlib.data.tokenization import encode
+from rtxstudy.numbers import percent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -69,7 +70,7 @@ def findings(texts: Texts, sizes: pd.DataFrame, limit: int, english: bool = True
     pieces = (sizes["tokens"] - 2) / sizes["words"].clip(lower=1)
     share = sizes["unknown"].sum() / max(1, (sizes["tokens"] - 2).sum())
     if english and share >= UNKNOWN:
-        note("unknown", (sizes["unknown"] > 0).sum(), f"{share:.0%}", _first(table, sizes["unknown"] > 0))
+        note("unknown", (sizes["unknown"] > 0).sum(), percent(share, 0), _first(table, sizes["unknown"] > 0))
     if english and pieces.median() >= SPLIT_PIECES:
         note("split", len(table), f"{pieces.median():.1f}", _first(table, pieces >= SPLIT_PIECES))
     unspaced = pd.Series(texts.signs > 0.5 * texts.words, table.index)

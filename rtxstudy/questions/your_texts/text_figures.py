@@ -12,7 +12,7 @@ from rtxstudy.figures.labels import at_line_ends, place, spread
 from rtxstudy.figures.looks import DASHED, GREY, INK, OKABE, ink
 from rtxstudy.figures.scales import Percent, grid, logarithmic, wide
 from rtxstudy.figures.style import canvas, styled
-from rtxstudy.numbers import megabytes
+from rtxstudy.numbers import megabytes, percent
 from rtxstudy.pareto import frontier
 
 LARGEST, LEAST = 17.0, 3.5  # radius of the largest and of the least bubble, points
@@ -103,7 +103,7 @@ def _without_floor(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     low, high, level = others["test_low"].min(), others["test_high"].max(), table.loc[floor, "test_score"].iloc[0]
     if level >= low - max(high - low, 0.05):
         return table, ""
-    return others.reset_index(drop=True), f" The score of the most frequent label lies below the figure, at {level:.0%}."
+    return others.reset_index(drop=True), f" The score of the most frequent label lies below the figure, at {percent(level, 0)}."
 
 
 @styled
@@ -147,8 +147,9 @@ def calibration(table: pd.DataFrame, title: str = "Do the probabilities mean wha
     for row in table.itertuples():
         ax.annotate(f"{row.rows:,}", (row.confidence, row.accuracy), (9, -11), textcoords="offset points", color=INK)
     low = max(0.0, min(table["confidence"].min(), table["accuracy"].min()) - 0.08)
-    ax.set(xlim=(low, 1.06), ylim=(low, 1.06), xlabel="largest probability (%)", ylabel="accuracy (%)")
-    ticks = [tick for tick in MaxNLocator(6).tick_values(low, 1) if low <= tick <= 1]
+    high = 1 + 0.1 * (1 - low)
+    ax.set(xlim=(low, high), ylim=(low, high), xlabel="largest probability (%)", ylabel="accuracy (%)")
+    ticks = [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, 1) if low <= tick <= 1]
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(ticks)
         axis.set_major_formatter(Percent())

@@ -9,6 +9,7 @@ import pandas as pd
 
 from rtxlib.errors import counted
 from rtxlib.runs.card import plain
+from rtxstudy.numbers import percent
 
 SPLITS = {"train": "training", "validation": "validation", "test": "test"}
 MOST_NAMED = 6  # labels that a sentence names
@@ -26,7 +27,7 @@ def setting(
     counts = balance.groupby("label_name", sort=False)["rows"].sum()
     frequent = counts.sort_values(ascending=False)
     shares = ", ".join(
-        f"{plain(str(label))} {rows / counts.sum():.0%}" for label, rows in frequent.head(MOST_NAMED).items()
+        f"{plain(str(label))} {percent(rows / counts.sum(), 0)}" for label, rows in frequent.head(MOST_NAMED).items()
     )
     more = f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else ""
     rows = balance.groupby("split", sort=False)["rows"].sum()
@@ -50,7 +51,7 @@ def lengths(table: pd.DataFrame, limit: int) -> str:
     tokens = table["tokens"]
     return (
         f"Half of the texts have at most {tokens.median():,.0f} tokens, and nine of ten at most {tokens.quantile(0.9):,.0f}. "
-        f"The encoders read {limit} tokens of a text; {(tokens > limit).mean():.1%} of the texts are longer."
+        f"The encoders read {limit} tokens of a text; {percent((tokens > limit).mean())} of the texts are longer."
     )
 
 
