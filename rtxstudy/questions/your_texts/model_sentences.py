@@ -79,9 +79,9 @@ def _take(row: pd.Series, answer: Answer) -> str:
 def _by_chance(above: pd.Series, row: pd.Series, answer: Answer) -> str:
     """Why a model is not taken whose score on few texts is higher."""
     return (
-        f"On the {answer.n_judged:,} texts by which models are chosen, **{above['model']}** has a {answer.judged_by} of "
-        f"{above['score']:.3f} and **{answer.take}** of {row['score']:.3f}. The difference is less than a standard error, so it "
-        f"may be chance. **{answer.take}** did best on the public files nearest in rows, labels and length, so it is taken."
+        f"On the {answer.n_judged:,} texts by which models are chosen, the {answer.judged_by} of **{above['model']}** is "
+        f"{above['score']:.3f} and that of **{answer.take}** {row['score']:.3f}. The difference is less than a standard error, "
+        f"so it may be chance. **{answer.take}** did best on the public files nearest in rows, labels and length, so it is taken."
     )
 
 
