@@ -176,6 +176,8 @@ CASES = [
     ("paired_differences", accuracy.paired_differences, DIFFERENCES),
     ("confusion", accuracy.confusion, confusion_of(TWO, ["movies", "local business", "online shopping"])),
     ("confusion, one", accuracy.confusion, confusion_of(TWO[:1], ["negative", "positive"])),
+    ("confusion, ten labels", accuracy.confusion, confusion_of(TWO[:1], [f"{name} {n}" for name in "abcde" for n in (0, 1)])),
+    ("confusion, ten long labels", accuracy.confusion, confusion_of(TWO[:1], [f"a long name of {n}" for n in range(10)])),
     ("bubble", tradeoff_figures.bubble, summary_of(TWO, 3)),
     ("bubble, twelve, one seed", tradeoff_figures.bubble, summary_of(TWELVE, 1)),
     ("pareto_frontier", tradeoff_figures.pareto_frontier, summary_of(TWELVE, 3)),

@@ -191,19 +191,23 @@ def confusion(
     one_row_each(table, [c for c in ("model", "truth", "prediction") if c in table], "confusion")
     panels = list(table.groupby("model", sort=False)) if "model" in table else [("", table)]
     names = list(dict.fromkeys([*table["truth"], *table["prediction"]]))
-    words = [str(name).replace(" ", "\n") for name in names]
     columns = min(2, len(panels))
     lines = -(-len(panels) // columns)
+    room = (400 if columns == 1 else 185) / len(names)  # width of a cell in points, roughly
+    words = [str(name).replace(" ", "\n") for name in names]
+    upright = any(extent(word, BODY)[0] > room or word.count("\n") > 1 for word in words)  # names with no room below a column
+    if upright:
+        words = [str(name) for name in names]
+    longest = max(extent(word, BODY)[0] for word in words) / 72 if upright else 0.0  # inches below the matrix
     figure, axes = canvas(
         title,
         note,
-        0.6 + lines * (2.5 if columns == 2 else 3.4),
+        0.6 + lines * max(2.5 if columns == 2 else 3.4, 0.4 * len(names)) + longest,
         rows=lines,
         columns=columns,
         sharex=True,
         sharey=True,
     )
-    room = (400 if columns == 1 else 185) / len(names)  # width of a cell in points, roughly
     for place, ax in enumerate(axes.flat):
         if place >= len(panels):
             ax.set_visible(False)
@@ -225,6 +229,8 @@ def confusion(
             yticklabels=words,
         )
         for (i, j), part_of_class in np.ndenumerate(shares):
+            if not counts[i, j]:
+                continue
             cell = f"{part_of_class:.1%}\n{int(counts[i, j]):,}"
             ax.text(
                 j + 0.5,
@@ -240,5 +246,7 @@ def confusion(
             ylabel="true class" if place % columns == 0 else "",
         )
         ax.tick_params(length=0, rotation=0, labelbottom=place + columns >= len(panels))
+        if upright:
+            ax.tick_params("x", rotation=90)
         ax.set_title(str(model), loc="left", weight="bold")
     return figure
