@@ -39,13 +39,20 @@ def _hashes(words: Sequence[str]) -> np.ndarray:
     return pd.util.hash_array(np.array(words, dtype=object), categorize=False) if len(words) else np.empty(0, np.uint64)
 
 
+def _known(hashes: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Which of the hashes are known. known: sorted; it is searched and not sorted again for each text, as numpy.isin would."""
+    if not len(known):
+        return np.zeros(len(hashes), bool)
+    return known[np.minimum(np.searchsorted(known, hashes), len(known) - 1)] == hashes
+
+
 def _numbers(texts: Sequence[Text], p: np.ndarray, known: np.ndarray) -> dict[str, np.ndarray]:
     """Of each text: words, the share of them that are not known, and the largest probability. known: sorted hashes."""
     lengths, unknown = [], []
     for text in texts:
         words = _hashes(_words(text))
         lengths.append(len(words))
-        unknown.append(1 - np.isin(words, known).mean() if len(words) else 0.0)
+        unknown.append(1 - _known(words, known).mean() if len(words) else 0.0)
     return {
         "length": np.array(lengths, np.float32),
         "unknown": np.array(unknown, np.float32),

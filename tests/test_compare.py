@@ -1125,6 +1125,12 @@ print(json.dumps(pipeline("text-classification", sys.argv[1])(json.loads(sys.arg
     np.testing.assert_allclose([answer["score"] for answer in answers], p[:8].max(axis=1), atol=0.02)  # ours is in 16 bits
 
 
+@pytest.mark.parametrize("known", [[], [5], [1, 5, 2**63]])
+def test_known_words_are_those_among_the_known(known: list[int]) -> None:
+    hashes, known = np.array([0, 1, 5, 6, 2**63, 2**64 - 1], np.uint64), np.array(known, np.uint64)
+    np.testing.assert_array_equal(drift._known(hashes, known), np.isin(hashes, known))
+
+
 def test_texts_that_drift_are_told_from_those_that_do_not(csv, tmp_path: Path) -> None:
     found = opened(csv, told(1200))
     counted = classifier_of("words", found)
