@@ -965,7 +965,7 @@ def test_rows_by_which_models_are_chosen_were_not_seen(csv, tmp_path: Path, no_h
     assert done.texts.cross_validated and abs(done.score(done.entries[WORDS].judged, done.texts.judged) - 0.5) < 0.2
 
 
-def test_the_chosen_model_learns_from_the_validation_texts_too(csv, tmp_path: Path, no_hub: None) -> None:
+def test_the_chosen_model_learns_from_the_validation_texts_too(csv, tmp_path: Path, no_hub: None, monkeypatch) -> None:
     """Their words are known then. The scores by which it was chosen stay, and these texts judge nothing more."""
     table, lines = told(760), []
     table["text"] += [f" only{n}" for n in range(len(table))]
@@ -983,6 +983,9 @@ def test_the_chosen_model_learns_from_the_validation_texts_too(csv, tmp_path: Pa
 
     assert known(again) - known(chosen) == {text.split()[-1] for text in found.texts(found.judged)}
     assert not any("held-out" in line for line in lines) and len(raced.points) == points
+    with monkeypatch.context() as failed:
+        failed.setattr(raced, "score", lambda p, _: float(p is chosen.judged))
+        assert last_training.train(raced, WORDS) is None and "less than before" in lines[-1]
     raced.entries[WORDS] = again
     assert last_training.train(raced, WORDS) is None  # it has been done
     assert last_training.train(raced, MAJORITY) is None

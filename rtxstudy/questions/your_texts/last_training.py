@@ -40,7 +40,7 @@ def train(race: Race, name: str) -> Entry | None:
 
     Its answers to the validation texts stay those by which it was chosen. In cross-validation it has learned from these texts
     already, a model that read a part of the training texts was short of time, and a network from scratch needs validation texts
-    to end its training.
+    to end its training. A training can fail: a model that answers texts worse after it has learned from them is not taken.
     """
     candidate, entry, clock = NAMED[name], race.entries[name], race.clock
     scratch = candidate.kind == "network" and not candidate.pretrained
@@ -65,4 +65,7 @@ def train(race: Race, name: str) -> Entry | None:
     finally:
         clock.stop_file.unlink(missing_ok=True)
     again = last.entries[name]
+    if race.score(again.judged, race.texts.judged) < race.score(entry.judged, race.texts.judged):  # it has seen them, and fails
+        clock.announce(f"{name} stays as it was chosen. Trained on the validation texts, too, it knows them less than before.")
+        return None
     return dataclasses.replace(again, judged=entry.judged, seconds=entry.seconds + again.seconds)
