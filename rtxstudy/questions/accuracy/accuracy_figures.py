@@ -194,10 +194,10 @@ def confusion(
     columns = min(2, len(panels))
     lines = -(-len(panels) // columns)
     room = (400 if columns == 1 else 185) / len(names)  # width of a cell in points, roughly
-    words = [str(name).replace(" ", "\n") for name in names]
-    upright = any(extent(word, BODY)[0] > room or word.count("\n") > 1 for word in words)  # names with no room below a column
-    if upright:
-        words = [str(name) for name in names]
+    whole = [str(name) for name in names]
+    broken = [name.replace(" ", "\n") for name in whole]
+    upright = any(extent(name, BODY)[0] > room or name.count("\n") > 1 for name in broken)  # no room below a column
+    words = whole if upright else broken
     longest = max(extent(word, BODY)[0] for word in words) / 72 if upright else 0.0  # inches below the matrix
     figure, axes = canvas(
         title,
@@ -246,7 +246,6 @@ def confusion(
             ylabel="true class" if place % columns == 0 else "",
         )
         ax.tick_params(length=0, rotation=0, labelbottom=place + columns >= len(panels))
-        if upright:
-            ax.tick_params("x", rotation=90)
+        ax.tick_params("x", rotation=90 if upright else 0)
         ax.set_title(str(model), loc="left", weight="bold")
     return figure
