@@ -6,12 +6,13 @@ LOG.md has the measurements behind the settings of threads and memory.
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ LEAST_FILES = 64  # that a process must be allowed to have open
 LEAST_MEMORY = 2 << 30  # bytes of address space for a small training; with less, torch and OpenBLAS end the process
 NOTEBOOK_MEMORY = 7 << 29  # bytes of address space for the kernel of a notebook, which also draws; measured on `rtx compare`
 THREAD_MEMORY = 1 << 27  # bytes of address space that each thread may take: glibc reserves a heap for it
-AGAIN = 0.5  # seconds after which an interrupt in the middle of an import comes again
+AGAIN = 0.5  # seconds after which an interrupt comes again where it was lost
 _KEPT = 1 << 30  # bytes of freed memory that stay with the process
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
@@ -159,17 +160,22 @@ class Terminated(KeyboardInterrupt):
 def signals_as_interrupts() -> Iterator[None]:
     """SIGINT raises KeyboardInterrupt in the block, and SIGTERM Terminated.
 
-    Only the main thread can set this, and only where nobody else has set it. An interrupt in the middle of an import comes
-    again until the block ends, because some libraries take any error in an import for a missing package and go on.
+    Only the main thread can set this, and only where nobody else has set it. An interrupt comes again until the block ends
+    where it may be lost: in the middle of an import, because some libraries take any error there for a missing package and go
+    on, and in a finaliser or a weak reference's callback, whose errors Python ignores.
     """
     here = threading.current_thread() is threading.main_thread()
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     ours = {number: old for number, old in usual.items() if here and signal.getsignal(number) == old}
     for number in ours:
         signal.signal(number, _interrupt)
+    ignored = sys.unraisablehook
+    if ours:
+        sys.unraisablehook = functools.partial(_ignored, ignored)
     try:
         yield
     finally:
+        sys.unraisablehook = ignored
         if ours and hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, old in ours.items():
@@ -180,10 +186,24 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     within = frame
     while within is not None and not within.f_code.co_filename.startswith("<frozen importlib"):
         within = within.f_back
-    if within is not None and hasattr(signal, "setitimer"):  # not on Windows
-        signal.signal(signal.SIGALRM, lambda _, later: _interrupt(number, later))
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    if within is not None:
+        _later(number)
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def _later(number: int) -> None:
+    """Interrupt again after a while."""
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.signal(signal.SIGALRM, lambda _, frame: _interrupt(number, frame))
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+
+
+def _ignored(usual: Callable[[sys.UnraisableHookArgs], object], lost: sys.UnraisableHookArgs) -> None:
+    """Python ignores an error, because it has nobody to tell: an interrupt comes again, and all others are shown as usual."""
+    if isinstance(lost.exc_value, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        _later(signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT)
+    else:
+        usual(lost)
 
 
 def exit_status(stop: BaseException) -> int:

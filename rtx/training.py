@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rtx import archive
 from rtx.baselines.counting_words import baseline, majority
+from rtx.model_names import whole
 from rtxlib import paths
 from rtxlib.data.prepare import Prepared, prepare
 from rtxlib.data.spec import DataSpec
@@ -85,8 +85,7 @@ def checked_model(model: str, recipe: str | None, settings: Mapping[str, Any], c
     if not is_pretrained(model):
         preset(model, **settings)
         return model
-    folder = Path(model).expanduser()
-    model = folder.resolve().as_posix() if folder.is_dir() else model
+    model = whole(model)
     read_config(model, **settings)
     return model
 

@@ -95,6 +95,11 @@ def test_texts_without_words_are_refused() -> None:
         words.fit(["!", "?"] * 5, np.arange(10) % 2, 2)
 
 
+def test_texts_that_share_no_word_are_told_from_texts_without_words() -> None:
+    with pytest.raises(InputError, match="have no word that two of them share"):
+        words.fit([f"only{n}" for n in range(1200)], np.arange(1200) % 2, 2)
+
+
 def test_a_rare_label_is_found_when_labels_count_alike() -> None:
     rng = np.random.default_rng(0)
     numbers = (np.arange(400) % 20 == 0).astype(int)

@@ -179,6 +179,8 @@ def test_bad_files_are_one_sentence(run: dict, home: Path, tmp_path: Path) -> No
         (["predict", run["key"], "--file", str(latin)], "UTF-8"),
         (["predict", run["key"], "--file", str(empty)], "no text"),
         (["predict", run["key"], str(table), "--text-column", "txet"], "no column 'txet'"),
+        (["predict", run["key"], "--file", str(latin), "--text-column", "text"], "is read line by line and has no columns"),
+        (["predict", run["key"], "a fine film", "--text-column", "text"], "the texts are not in one; leave it out"),
         (["evaluate", run["key"], str(table)], "'great'"),
         (["evaluate", run["key"], str(table), "--labels", "{"], "not JSON"),
         (["predict", run["key"], "x", "--out", str(tmp_path / "o.xlsx")], "must end in"),

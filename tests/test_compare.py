@@ -400,6 +400,22 @@ def test_answers_that_agree_on_all_of_a_few_texts_prove_little() -> None:
         assert scores["score"] == scores["high"] == 1 and 1 - 4 / groups < scores["low"] < 1 - 3 / groups + 0.02
 
 
+def test_models_that_are_wrong_on_the_same_few_texts_are_not_shown_to_be_equal() -> None:
+    """Of three labels two models may give different wrong ones; every difference is zero then, and so is its variance."""
+    numbers, wrong = np.arange(60) % 3, np.arange(60) < 12
+    a = np.where(wrong, (numbers + 1) % 3, numbers)
+    b = np.where(np.arange(60) == 5, (numbers + 2) % 3, a)
+    found = texts_of(numbers, labels=3)
+    assert (a != b).sum() == 1 and choice.difference(found, a, b, found.judged) == (0.0, -3 / 60, 3 / 60)
+    grouped = dataclasses.replace(found, table=found.table.assign(group=found.table["group"] // 2))
+    other = a.copy()
+    other[[0, 12]] = numbers[0], (numbers[12] + 1) % 3  # one gain and one loss, in two groups
+    assert choice.difference(grouped, other, a, found.judged)[1] > -3 / 30 - 0.1
+    other = a.copy()
+    other[[10, 11]] = numbers[10], a[11]
+    assert choice.difference(grouped, other, a, found.judged)[0] == pytest.approx(1 / 60)
+
+
 def test_a_smaller_model_with_the_same_labels_is_taken() -> None:
     found = judged({"small": 0.05, "large": 0.05}, 40, favourite="large")
     assert (found.taken, found.best, found.why) == ("small", "large", "smallest")

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from test_compare import told
 from rtx.classifiers import words
 from rtxlib import checksums
 from rtxlib.errors import InputError
+from rtxlib.runs import seen
 from rtxstudy.commands import compare
 from rtxstudy.questions.your_texts import hand_over, reading
 from rtxstudy.questions.your_texts.candidates import WORDS
@@ -122,6 +124,13 @@ def _larger(stat: Any) -> Any:
     return lambda path, **how: Larger(stat(path, **how)) if path.suffix in reading.SUFFIXES else stat(path, **how)
 
 
+def test_columns_may_be_numbers(tmp_path: Path, pieces: bool) -> None:
+    told(120).set_axis([7, 8], axis=1).to_parquet(tmp_path / "x.parquet")
+    for asked in ({}, {"text_column": "7", "label_column": "8"}):
+        found = open_texts(tmp_path / "x.parquet", **asked)
+        assert (found.columns.text, found.columns.label) == ("7", "8") and len(found.table) > 100
+
+
 NO_TEXTS = {  # name → a column that holds no texts, what it is called
     "lists": ([["a", "b"], ["c"]], "a list"),
     "dictionaries": ([{"a": 1}, {"a": 2}], "a dictionary"),
@@ -200,14 +209,28 @@ def test_invisible_characters_make_neither_texts_nor_difference(tmp_path: Path) 
 # ---------------------------------------- the model that is handed over
 
 
-def handed_over(tmp_path: Path) -> Path:
-    found = open_texts(write(tmp_path, GOOD))
+def handed_over(tmp_path: Path, learnt: int = 9, table: pd.DataFrame = GOOD) -> Path:
+    """learnt: rows that the model learned from."""
+    found = open_texts(write(tmp_path, table))
     rows = np.arange(len(found.table))
-    row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
+    row = {"rows": learnt, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
     counted = words.fit(found.texts(rows), found.numbers(rows), 2)
     answers = counted.probabilities(found.texts(found.rows("test")))
     chosen = hand_over.Chosen(WORDS, counted, None, answers, row, 3, "counts words")
     return hand_over.hand_over(found, chosen, tmp_path / "model", tmp_path / "held.parquet", "out/model")
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_model_knows_the_validation_texts_as_those_it_learned_from(again: bool, tmp_path: Path) -> None:
+    table = told(760)
+    learnt = open_texts(write(tmp_path, table))
+    train, judged = learnt.rows("train"), learnt.judged
+    model = handed_over(tmp_path, len(train) + len(judged) * again, table)
+    run = SimpleNamespace(key="it", path=model)
+    split = {again: "train", not again: "validation"}[True]
+    assert set(seen.splits_of(run, learnt.texts(judged))) == {split} and len(judged) > 50
+    assert set(seen.splits_of(run, learnt.texts(train))) == {"train"}
+    assert set(seen.splits_of(run, learnt.texts(learnt.rows("test")))) == {""}
 
 
 def test_a_model_whose_files_do_not_fit_one_another_is_one_sentence(tmp_path: Path) -> None:

@@ -207,6 +207,7 @@ def test_an_old_vocabulary_reads_as_the_new_file_does(minilm: Path, tmp_path: Pa
         (tmp_path / name).write_bytes((minilm / name).read_bytes())
     texts = ["Naïve Café, 北京 unbelievable!", ""]
     assert pretrained_tokenizer(tmp_path)(texts)["input_ids"] == pretrained_tokenizer(minilm)(texts)["input_ids"]
+    assert tokenization.fetch(str(tmp_path)).path == tmp_path / "vocab.txt"  # so that it is fine-tuned, too
 
 
 def test_a_folder_without_a_usable_tokenizer_is_refused(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_eight_bits_of_a_loop_are_read_in_every_pass() -> None:
 def test_the_loss_of_eight_bits_has_an_interval_even_where_nothing_changed() -> None:
     logits, truth = np.eye(2)[[0, 1, 1, 0] * 25], np.array([0, 1, 0, 0] * 25)
     same = check.loss(logits, logits, truth, True)
+    assert "np." not in str(same)  # people read it
     assert same["points"] == 0 and same["points_interval"][0] < 0 < same["points_interval"][1]
     worse = check.loss(logits, logits[::-1][:, ::-1], truth, True)
     assert worse["accuracy_8_bits"] < worse["accuracy"] and worse["points_interval"][1] < 0
@@ -276,7 +277,7 @@ def test_without_torch_script_predict_and_embed_answer(home: Path, wheel: Path, 
     assert done.returncode == 0, done.stderr
     assert_near(theirs, np.stack(pd.read_parquet(tmp_path / "ours.parquet")["embedding"]))
     script = Path(standalone.__file__).read_text(encoding="utf-8")
-    assert len([line for line in script.split('"""', 2)[2].splitlines() if line.strip()]) <= 60
+    assert len([line for line in script.split('"""', 2)[2].splitlines() if line.strip()]) <= 62
 
 
 def test_onnxruntime_reports_nothing_to_its_makers(tmp_path: Path) -> None:
@@ -482,12 +483,21 @@ def test_transformers_alone_opens_a_classifier_of_berts_layers(pooling: str, tmp
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize(("pairs", "texts"), [(True, ["one"]), (True, []), (True, ["a", "b", "c"]), (False, [])])
+def test_the_script_says_how_many_texts_it_wants(pairs: bool, texts: list[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^Give texts as arguments, each in quotes; "):
+        standalone.main(mock.Mock(record={"pairs": pairs}), texts)
+
+
 def test_a_run_is_checked_on_its_own_data(home: Path) -> None:
     from rtx import archive
 
     run = archive.find(home / "data" / "runs", (home / "run").read_text())
     held = held_out.of_run(run)
     source = folder.of_run(run)
+    assert held.what == "the test split of embedded"
+    cut = dataclasses.replace(run, spec=run.spec | {"longest": 20_000})
+    assert folder._record(folder.of_run(cut), 1)["longest"] == 20_000 < folder._record(source, 1)["longest"]
     assert source.labels and not source.pairs and len(held.test) == len(held.labels) == run.metrics["n_test"]
     grown = dataclasses.replace(run, metrics=run.metrics | {"fingerprint": "of other rows"})
     with pytest.raises(InputError, match="have changed since the run was trained"):

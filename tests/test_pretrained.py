@@ -365,6 +365,17 @@ def test_other_weights_are_another_version(bert: Path) -> None:
     assert pretrained.version(str(bert)) != before
 
 
+def test_another_pooling_is_another_version(bert: Path) -> None:
+    """It decides the embeddings as the weights do. A card decides nothing."""
+    (bert / "1_Pooling").mkdir()
+    (bert / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    before = pretrained.version(str(bert))
+    (bert / "README.md").write_text("a card")
+    assert pretrained.version(str(bert)) == before
+    (bert / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    assert pretrained.version(str(bert)) != before
+
+
 # ---------------------------------------- saving, and other libraries
 
 

@@ -62,7 +62,7 @@ def data(spec: DataSpec, prepared_cache: Path):
 
 
 def test_the_corpus_holds_training_texts_alone(data) -> None:
-    texts = corpus_texts([data], [], leak_words=100)
+    texts = corpus_texts([data], [])
     assert len(texts) > 100 and set(texts) <= set(data.texts("train"))
 
 
@@ -271,6 +271,16 @@ def test_rtx_pretrain_goes_on_and_is_fine_tuned(file: Path, tmp_path: Path) -> N
     assert tuned.returncode == 0, tuned.stderr
 
 
+def test_a_model_beyond_the_memory_is_refused_before_it_is_built(
+    data, spec: DataSpec, prepared_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rtxlib.paths.prepared_dir", lambda: prepared_cache)
+    monkeypatch.setattr("rtxlib.runs.pretraining.EncoderForMaskedLM", lambda config: pytest.fail("it was built"))
+    what = Pretraining("standard-200x8192", (spec,), recipe("pretrain"), length=24)
+    with pytest.raises(InputError, match="memory"):
+        pretrain(what, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -281,9 +291,12 @@ def test_rtx_pretrain_goes_on_and_is_fine_tuned(file: Path, tmp_path: Path) -> N
         (("--set", "hidden_sise=2"), "no setting"),
         (("--recipe-set", "epochs=0"), "epochs must be"),
         (("--recipe-set", "label_smoothing=0.1"), "has no use for the recipe's label_smoothing"),
+        (("--tokenizer", "mytok"), "mytok holds neither tokenizer.json nor vocab.txt"),
     ],
 )
-def test_a_pretraining_that_cannot_be_is_refused(file: Path, tmp_path: Path, arguments: tuple, words: str) -> None:
+def test_a_pretraining_that_cannot_be_is_refused(file: Path, tmp_path: Path, arguments: tuple, words: str, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mytok").mkdir()
     done = rtx("pretrain", "--model", "standard-1x32", "--data", file, *arguments, "--out", tmp_path / "out", home=tmp_path)
     said = [line for line in done.stderr.splitlines() if not line.startswith("data: ")]
     assert done.returncode == 2 and len(said) == 1 and words in said[0], done.stderr

@@ -275,6 +275,27 @@ def test_an_interrupt_that_an_import_swallows_comes_again(
     time.sleep(0.1)  # and it does not come once the block has ended
 
 
+@pytest.mark.parametrize(("sent", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, process.Terminated)])
+def test_an_interrupt_in_a_finaliser_comes_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sent: signal.Signals, raised: type[BaseException]
+) -> None:
+    class Interrupted:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), sent)
+            time.sleep(0)
+
+    monkeypatch.setattr(process, "AGAIN", 0.05)
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}[sent]
+    found, hook, reached = signal.signal(sent, usual), sys.unraisablehook, False
+    with pytest.raises(raised) as stop, process.signals_as_interrupts():
+        Interrupted()
+        reached = True  # Python ignored the interrupt
+        time.sleep(9)
+    assert reached and type(stop.value) is raised
+    assert signal.signal(sent, found) == usual and sys.unraisablehook is hook
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("name", ["click", "filelock"])
 def test_a_missing_package_is_one_sentence(name: str, tmp_path: Path) -> None:
     code = (

@@ -162,6 +162,14 @@ def test_pairs_need_a_name_and_an_equals_sign() -> None:
             notebooks.pairs([wrong])
 
 
+@pytest.mark.parametrize("value", ["a\nb", "{a: b\rc}", "x" * 200_000])
+def test_a_list_that_is_no_line_is_refused_in_a_sentence(tmp_path: Path, value: str) -> None:
+    source = write(tmp_path, "01_a", parameters="variant: dict[str, Union[int, str]] = {}")
+    with pytest.raises(InputError, match="cannot be separated at its commas") as refusal:
+        notebooks.check(source, {"variant": value}, text=True)
+    assert len(str(refusal.value)) < 400
+
+
 def test_notebooks_are_found_by_number_or_name(tmp_path: Path) -> None:
     for stem in ("02_baseline", "03_recurrent"):
         write(tmp_path, stem)

@@ -110,8 +110,9 @@ def fit(texts: Sequence[Text], numbers: np.ndarray, labels: int, balanced: bool 
         words = _vectorizer(min_df=least, max_features=max(1000, MOST_WEIGHTS // labels), dtype=np.float32)
         try:
             vectors.append(words.fit_transform(one_side(texts, side)))
-        except ValueError as error:  # scikit-learn's "empty vocabulary"
-            raise InputError("The training texts hold no words, only signs.") from error
+        except ValueError as error:  # scikit-learn's "empty vocabulary", or none of its words occurs twice
+            why = "hold no words, only signs" if "empty vocabulary" in str(error) else "have no word that two of them share"
+            raise InputError(f"The training texts {why}.") from error
         vocabularies.append(Vocabulary(words.get_feature_names_out().tolist(), words.idf_.astype(np.float32)))
     return WordCounts(vocabularies, linear.fit(hstack(vectors, format="csr"), numbers, labels, balanced))
 

@@ -214,6 +214,8 @@ def read_texts(
 
     name = Path(path).name
     if not is_table(path):
+        if column is not None:
+            raise InputError(f"{name} is read line by line and has no columns; leave --text-column out, or name a table.")
         if pair_column is not None:
             raise InputError(f"Pairs of texts are read from a table, and {name} is none; name a CSV, TSV, JSONL or Parquet file.")
         table = pd.DataFrame({"text": text_lines(decode(read_bytes(path), name))})

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rtx.cli.common import cli, data_specs, json_option, require_threads, settings_of, show_encoder
+from rtx.model_names import whole
 
 
 @cli.command()
@@ -51,15 +52,11 @@ def distill(
 
     require_threads(threads)
 
-    def named(encoder: str) -> str:
-        folder = Path(encoder).expanduser()
-        return folder.resolve().as_posix() if folder.is_dir() else encoder
-
     columns = {"text_column": text_column, "label_column": label_column}
-    read, left_out = data_specs(columns, sources, kept_out, tokenizer=named(model), rows=rows)
+    read, left_out = data_specs(columns, sources, kept_out, tokenizer=whole(model), rows=rows)
     what = Distillation(
-        named(model),
-        named(teacher),
+        whole(model),
+        whole(teacher),
         read,
         recipe("distill", **settings_of(changes)),
         left_out,

@@ -9,6 +9,7 @@ import click
 
 from rtx.cli.common import cli, data_specs, json_option, require_threads, settings_of, show_encoder
 from rtx.cli.runs import set_option
+from rtx.model_names import whole
 
 
 @cli.command()
@@ -63,6 +64,8 @@ def pretrain(
     preset(model, **settings)  # a mistake is reported before any data are fetched
 
     columns = {"text_column": text_column, "label_column": label_column}
+    if tokenizer not in (None, "auto", "bert", "wordpiece"):
+        tokenizer = whole(tokenizer)
     read, left_out = data_specs(columns, sources, kept_out, tokenizer=tokenizer)
     what = Pretraining(
         model,

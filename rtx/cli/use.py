@@ -225,6 +225,8 @@ def _texts_to_label(
     from rtxlib.data.files import decode, whole
 
     table = None
+    if file is None and column is not None:
+        raise InputError("--text-column names a column of a file, and the texts are not in one; leave it out.")
     if file is not None:
         rows, read = read_texts(file, column, pair_column)
         table = rows.reset_index(drop=True) if is_table(file) else None

@@ -86,6 +86,6 @@ def loss(model: np.ndarray, graph: np.ndarray, truth: np.ndarray | None, classif
         "accuracy": float((before == truth).mean()),
         "accuracy_8_bits": float((after == truth).mean()),
         "points": 100 * (won - lost) / n,
-        "points_interval": [100 * (middle - half), 100 * (middle + half)],
+        "points_interval": [float(100 * (middle - half)), float(100 * (middle + half))],
         "other_labels": float((before != after).mean()),
     }

@@ -47,6 +47,7 @@ class Source:
     switches: Mapping[str, bool]  # of the cleaning
     max_length: int
     origin: str = ""  # of a run, see rtx.export.beside
+    longest: int = LONGEST_TEXT  # characters of a text that are read
 
     @property
     def config(self) -> ModelConfig:
@@ -59,7 +60,8 @@ def of_run(run: Run) -> Source:
     spec = from_record(run.spec["data"])
     name = f"{run.metrics['model']}, run {run.key}"
     names, origin = run.spec["label_names"], beside.origin(run)
-    return Source(model.to("cpu"), tokenizer, name, names, run.pairs, clean.switches(spec), spec.max_length, origin)
+    longest, switches = run.spec.get("longest", LONGEST_TEXT), clean.switches(spec)
+    return Source(model.to("cpu"), tokenizer, name, names, run.pairs, switches, spec.max_length, origin, longest)
 
 
 def of_encoder(name: str, report: Callable[[str], None]) -> Source:
@@ -122,7 +124,7 @@ def _record(source: Source, n_test: int) -> dict[str, Any]:
         "labels": source.labels,
         "pairs": source.pairs,
         "cleaning": cleaning_rules(source.switches),
-        "longest": LONGEST_TEXT,
+        "longest": source.longest,
         "max_length": source.max_length,
         "width": len(source.labels) or config.hidden_size,
         "passes": config.recurrent_depth,

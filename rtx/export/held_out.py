@@ -60,7 +60,7 @@ def of_data(spec: DataSpec, fingerprint: str | None = None) -> HeldOut:
     data = prepare(spec, paths.prepared_dir(), progress=False)
     if fingerprint not in (None, data.fingerprint):
         raise InputError("The data have changed since the run was trained.")
-    test, labels, what = data.texts("test"), data.splits["test"].labels, f"the test split of {spec.source}"
+    test, labels, what = data.texts("test"), data.splits["test"].labels, f"the test split of {spec.name}"
     if len(test) > MOST:
         chosen = spread(len(test), MOST)
         test, labels, what = [test[row] for row in chosen], labels[chosen], f"of the {len(test):,} in {what}"

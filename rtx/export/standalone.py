@@ -64,6 +64,8 @@ class Exported:
 
 
 def main(exported: Exported, texts: list) -> None:
+    if not texts or (exported.record["pairs"] and len(texts) != 2):
+        sys.exit("Give texts as arguments, each in quotes; for a model of pairs, a first and a second text.")
     texts = [exported.clean(text) for text in texts]
     for answer in exported([tuple(texts)] if exported.record["pairs"] else texts):
         if exported.record["labels"]:

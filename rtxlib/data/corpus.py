@@ -15,10 +15,11 @@ from rtxlib.data.rows import sides
 from rtxlib.data.tokenization import encode
 from rtxlib.errors import InputError
 
+LEAK_WORDS = 3  # as of a DataSpec
 HELD_OUT = 0.02  # share of the packed rows on which the loss is validated
 
 
-def corpus_texts(sources: Sequence[Prepared], kept_out: Sequence[Prepared], leak_words: int = 3) -> list[str]:
+def corpus_texts(sources: Sequence[Prepared], kept_out: Sequence[Prepared]) -> list[str]:
     """The distinct training texts of ``sources``, in order, without any text that evaluates.
 
     Of a text that lies inside another, such as a phrase of a sentence, only the longer one is kept. A pair counts as two texts.
@@ -26,8 +27,9 @@ def corpus_texts(sources: Sequence[Prepared], kept_out: Sequence[Prepared], leak
     Args:
         sources: the data whose training texts are wanted
         kept_out: data whose validation and test texts must not be in the corpus; those of ``sources`` are kept out anyway
-        leak_words: a text is left out if it has the words of an evaluation text, or if it contains one, or lies inside one, of
-            more than so many words
+
+    A text is left out if it has the words of an evaluation text, or if it contains one, or lies inside one, of more than
+    :data:`LEAK_WORDS` words.
     """
     texts = pd.Series([text for data in sources for text in _single(data, "train")], dtype=object)
     evaluating = {text for data in (*sources, *kept_out) for split in ("validation", "test") for text in _single(data, split)}
@@ -36,11 +38,11 @@ def corpus_texts(sources: Sequence[Prepared], kept_out: Sequence[Prepared], leak
     distinct, first = np.unique(keys, return_index=True)
     leaves = np.isin(distinct, held)
     lengths = np.array([len(key.split()) for key in distinct])
-    long = np.array([key for key in held if len(key.split()) > leak_words], dtype=object)
+    long = np.array([key for key in held if len(key.split()) > LEAK_WORDS], dtype=object)
     for _, row in occurrences(long, distinct):  # an evaluation text inside a text
         leaves[row] = True
     for needle, _ in occurrences(distinct, held):  # a text inside an evaluation text
-        leaves[needle[lengths[needle] > leak_words]] = True
+        leaves[needle[lengths[needle] > LEAK_WORDS]] = True
     for inner, outer in occurrences(distinct, distinct):
         leaves[inner[inner != outer]] = True
     return texts[np.sort(first[~leaves])].tolist()

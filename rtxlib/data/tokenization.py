@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rtxlib.data.spec import DataSpec
 
 BERT = "google-bert/bert-base-uncased"
+FILES = ("tokenizer.json", "vocab.txt")  # of a tokenizer, the first one that is there
 PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # ids 0 to 4 if trained here
 _ALPHABET = 1000  # characters a trained vocabulary knows
 _BEGINNING = 16  # characters for each token that is kept: enough of a long text, unless its words are very long
@@ -63,9 +64,9 @@ def fetch(model: str) -> TokenizerFile | None:
     from huggingface_hub import hf_hub_download
 
     if (folder := Path(model).expanduser()).is_dir():
-        path = folder / "tokenizer.json"
-        if not path.is_file():
-            raise InputError(f"{folder} holds no tokenizer.json.")
+        path = next((path for name in FILES if (path := folder / name).is_file()), None)
+        if path is None:
+            raise InputError(f"{folder} holds neither tokenizer.json nor vocab.txt.")
         return TokenizerFile(model, path, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()[:16])
     try:
         answers = revision(model, "model") is not None
@@ -251,7 +252,7 @@ def pretrained_tokenizer(folder: Path | str) -> PreTrainedTokenizerFast:
         InputError: the folder holds neither file, the file is damaged, or the vocabulary lacks [CLS], [SEP] or [PAD].
     """
     folder = Path(folder)
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+    if not any((folder / name).is_file() for name in FILES):
         raise InputError(f"{folder} holds neither tokenizer.json nor vocab.txt, so its model cannot read text.")
     check_kinds(folder)
     try:

@@ -81,14 +81,15 @@ def _require_whole(folder: Path) -> None:
 
 
 def version(source: str) -> str:
-    """The version of a checkpoint: its commit on the Hub, or a hash of its files. Raises InputError as :func:`find` does."""
+    """The version of a checkpoint: its commit on the Hub, or a hash of the files that it is opened from.
+
+    Raises InputError as :func:`find` does.
+    """
     folder = find(source)
     if not Path(source).expanduser().is_dir():
         return folder.name  # the cache names the folder after the commit
-    digest = hashlib.sha256()
-    for path in [*sorted(folder.glob("*.safetensors")), folder / "config.json"]:
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    return "sha256:" + digest.hexdigest()[:16]
+    files = [f"{name} {checksums.sha256(folder / name)}" for name in filter(checksums.opened, checksums.names(folder))]
+    return "sha256:" + hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]
 
 
 def read_config(source: str, **overrides: Any) -> ModelConfig:

@@ -29,6 +29,7 @@ from rtxlib.models.checkpoint_files import read_json
 from rtxlib.models.config import ModelConfig
 from rtxlib.models.heads import EncoderForMaskedLM
 from rtxlib.models.presets import preset
+from rtxlib.models.size import require_room
 from rtxlib.runs import store
 from rtxlib.runs.store import GENERATION, changed, hashed
 from rtxlib.training import parallel
@@ -182,8 +183,10 @@ def _pretrain_into(folder: Path, checkpoint: Path, what: Pretraining, report: Ca
     texts = corpus_texts(sources, kept_out)
     training, validation = packed(texts, tokenizer, what.length, what.seed)
     report(f"{len(texts):,} texts, {len(training):,} rows of {what.length} tokens")
+    config, device = config_of(what, tokenizer), pick_device()
+    require_room(what.model, config, "training", 20, device=device)  # bytes: see rtxlib.runs.train.training_bytes
     torch.manual_seed(what.seed)
-    model, device = EncoderForMaskedLM(config_of(what, tokenizer)), pick_device()
+    model = EncoderForMaskedLM(config)
     arguments = (model, training, validation, what.recipe, what.seed, special_ids(tokenizer), device, checkpoint, report)
     trained = Pretrainer(*arguments, share=what.share).run()
     record = {

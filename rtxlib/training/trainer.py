@@ -343,11 +343,7 @@ class Trainer:
         """Whether to write a checkpoint now. All processes have the same answer."""
         if self.checkpoint_file is None or (parallel.processes() > 1 and self.progress.step % AGREE_EVERY):
             return False
-
-        def overdue() -> bool:
-            return time.perf_counter() - self.saved_at > CHECKPOINT_SECONDS
-
-        return parallel.agree(overdue)
+        return parallel.agree(lambda: time.perf_counter() - self.saved_at > CHECKPOINT_SECONDS)
 
     def save(self) -> None:
         """Write the state of the training to the checkpoint."""

@@ -193,6 +193,12 @@ def _convert(value: Any, kind: Any, text: bool) -> Any:
 
 
 def _items(text: str, brackets: str) -> list[str]:
-    """``"[a, 'b']"`` or ``"a,b"`` → ``["a", "b"]``. A comma within double quotes does not separate."""
+    """``"[a, 'b']"`` or ``"a,b"`` → ``["a", "b"]``. A comma within double quotes does not separate.
+
+    Raises ``ValueError`` for a text that is no line of comma-separated values.
+    """
     inner = text.strip().removeprefix(brackets[0]).removesuffix(brackets[1]).strip()
-    return [item.strip().strip("'") for item in next(csv.reader([inner], skipinitialspace=True))] if inner else []
+    try:
+        return [item.strip().strip("'") for item in next(csv.reader([inner], skipinitialspace=True))] if inner else []
+    except csv.Error as error:  # a line break, or an item of more than 128 KB
+        raise ValueError(f"{shown(text)} cannot be separated at its commas ({error}).") from None

@@ -54,6 +54,14 @@ def macro_f1(numbers: np.ndarray, guesses: np.ndarray, labels: int, weights: np.
     return f1.sum(axis=1) / np.maximum(occurs.sum(axis=1), 1)
 
 
+def score(texts: Texts, p: np.ndarray, rows: np.ndarray) -> float:
+    """The score that decides: macro-F1 where the labels are unbalanced, else accuracy. p: (rows, labels)."""
+    numbers, guesses = texts.numbers(rows), p.argmax(axis=1)
+    if texts.unbalanced:
+        return float(macro_f1(numbers, guesses, len(texts.label_names))[0])
+    return float((guesses == numbers).mean())
+
+
 def _draws(group: np.ndarray) -> np.ndarray:
     """(draws, rows): how often each text counts when whole groups are drawn with replacement."""
     _, place = np.unique(group, return_inverse=True)
@@ -66,11 +74,13 @@ def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> 
     """The score of A minus that of B on the same rows, with its 95 % interval. a, b: (rows,) found labels.
 
     The score is accuracy, with the interval of the study over groups of texts. Where the labels are unbalanced it is macro-F1,
-    with a paired bootstrap over groups. Where A and B agree on every text of n groups, the interval is ±3/n: a share of 3/n
-    of the groups may differ and go unseen with a probability of 5 % (Hanley and Lippman-Hand 1983, JAMA 249).
+    with a paired bootstrap over groups. Where A and B are right equally often in each of n groups (for macro-F1: give the same
+    labels), the interval is ±3/n: a share of 3/n of the groups may differ and go unseen with a probability of 5 % (Hanley and
+    Lippman-Hand 1983, JAMA 249).
     """
     numbers, group = texts.numbers(rows), texts.table["group"].to_numpy()[rows]
-    if (a == b).all():
+    d = by_cluster(((a == numbers).astype(float) - (b == numbers))[None], group)
+    if (a == b).all() or not (texts.unbalanced or d.any()):
         unseen = min(1.0, 3 / len(np.unique(group)))
         return 0.0, -unseen, unseen
     if texts.unbalanced:
@@ -79,8 +89,7 @@ def difference(texts: Texts, a: np.ndarray, b: np.ndarray, rows: np.ndarray) -> 
         whole = float((macro_f1(numbers, a, labels) - macro_f1(numbers, b, labels))[0])
         low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         return whole, float(low), float(high)
-    d = ((a == numbers).astype(float) - (b == numbers))[None]
-    interval = mean_difference(by_cluster(d, group))
+    interval = mean_difference(d)
     return float(d.mean()), interval.low, interval.high
 
 
@@ -124,20 +133,18 @@ def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
     Its threshold is the least one, of a few, with which its score on the judged rows is at least that of the better model, so
     that the cheap model answers as many texts as it can.
     """
-    numbers, labels = texts.numbers(texts.judged), len(texts.label_names)
 
-    def score(p: np.ndarray) -> float:
-        guesses = p.argmax(axis=1)
-        return float(macro_f1(numbers, guesses, labels)[0] if texts.unbalanced else (guesses == numbers).mean())
+    def judged(p: np.ndarray) -> float:
+        return score(texts, p, texts.judged)
 
     cheap = [name for name in CHEAP if name in entries]
     others = [name for name in entries if name not in (*CHEAP, MAJORITY)]
     if not cheap or not others:
         return None
-    first = max(cheap, key=lambda name: score(entries[name].judged))
-    second = max(others, key=lambda name: score(entries[name].judged))
+    first = max(cheap, key=lambda name: judged(entries[name].judged))
+    second = max(others, key=lambda name: judged(entries[name].judged))
     a, b = entries[first], entries[second]
-    if score(b.judged) <= score(a.judged):
+    if judged(b.judged) <= judged(a.judged):
         return None
     sure = a.judged.max(axis=1)
 
@@ -150,8 +157,8 @@ def cascade(texts: Texts, entries: Mapping[str, Entry]) -> Joined | None:
         return None
     wanted = np.quantile(sure, np.linspace(0.05, 0.95, 19))
     thresholds = np.unique(between[np.abs(between[:, None] - wanted).argmin(axis=0)])
-    ways = [(score(answers(a.judged, b.judged, t)), float((sure >= t).mean()), float(t)) for t in thresholds]
-    good = [way for way in ways if way[0] >= score(b.judged)]
+    ways = [(judged(answers(a.judged, b.judged, t)), float((sure >= t).mean()), float(t)) for t in thresholds]
+    good = [way for way in ways if way[0] >= judged(b.judged)]
     if not good:
         return None
     _, share, threshold = max(good, key=lambda way: way[1])

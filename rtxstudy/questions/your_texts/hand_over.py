@@ -104,10 +104,13 @@ def hand_over(texts: Texts, chosen: Chosen, out: Path, rows_file: Path, place: s
         place: the name of the folder on the card
     """
     name, row, run = chosen.name, chosen.row, chosen.run
+    learnt, held = texts.rows("train"), texts.rows("validation")
+    if row["rows"] > len(learnt):  # at the end it learned from the validation texts, too
+        learnt, held = np.concatenate([learnt, held]), held[:0]
     with replacing_folder(out) as aside:
         if run is None:
             classifiers.save(chosen.classifier, aside)
-            seen.write(aside, [texts.texts(texts.rows("train")), texts.texts(texts.rows("validation"))])
+            seen.write(aside, [texts.texts(learnt), texts.texts(held)])
             _records(aside, texts, name, row)
         else:
             shutil.copytree(run, aside, dirs_exist_ok=True)
@@ -120,7 +123,7 @@ def hand_over(texts: Texts, chosen: Chosen, out: Path, rows_file: Path, place: s
         kept_rows = np.concatenate([calibrates, texts.rows("test")])
         split = np.repeat(["validation", "test"], [len(calibrates), len(kept_rows) - len(calibrates)])
         held_out.keep(texts.table.iloc[kept_rows].assign(split=split), aside, out, rows_file)
-        drift.write(aside, texts.texts(texts.rows("train")), texts.texts(texts.rows("test")), chosen.test)
+        drift.write(aside, texts.texts(learnt), texts.texts(texts.rows("test")), chosen.test)
         (aside / store.CARD).write_text(_card(texts, chosen, place), encoding="utf-8")
         files = {file: [checksums.sha256(aside / file)] for file in checksums.names(aside)}
         key = run.name if run else hashed({"texts": texts.fingerprint, "name": name, "files": files})

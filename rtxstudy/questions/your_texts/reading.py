@@ -83,6 +83,7 @@ def _parquet(path: Path) -> Iterator[pd.DataFrame]:
     with parquet.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=PIECE):
             table = of_parquet(batch).astype(object)
+            table.columns = list(map(str, table.columns))  # as read_table has them
             table.index = pd.RangeIndex(first, first + len(table), name="row")
             first += len(table)
             yield table

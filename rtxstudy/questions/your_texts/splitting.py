@@ -15,6 +15,7 @@ FOLDS = 5
 MANY, FEW_SHARE, MANY_SHARE = 2000, 0.2, 0.1  # share of the rows in validation, and as much in test: below MANY rows, and above
 FEWEST_GROUPS = 3  # of the rows of a split that judges; intervals are over groups
 MOST_SHARE = 1 / 3  # of the rows in test, so that it has FEWEST_GROUPS groups
+SEED = 0  # of every draw here, so that a comparison that goes on has the same splits
 MOST_HELD = 3000  # rows of the validation and of the test split, at most
 NAMES = {
     "train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation",
@@ -22,7 +23,7 @@ NAMES = {
 }  # fmt: skip
 
 
-def split(group: np.ndarray, numbers: np.ndarray, splits: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
+def split(group: np.ndarray, numbers: np.ndarray, splits: np.ndarray | None = None) -> np.ndarray:
     """ "train", "validation", "test", or "" for a row that is left out, (rows,).
 
     With fewer than :data:`CROSS_VALIDATED` rows that are not in test there is no validation split, unless one is given. There is
@@ -46,7 +47,7 @@ def split(group: np.ndarray, numbers: np.ndarray, splits: np.ndarray | None = No
     share = FEW_SHARE if count < MANY else min(MANY_SHARE, MOST_HELD / count)
     if share < (enough := FEWEST_GROUPS / len(np.unique(group))) <= MOST_SHARE:
         share = enough
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     if not (where == "test").any():
         where[_held_out(group, numbers, where == "train", share, rng)] = "test"
     in_test_group = (where != "test") & np.isin(group, group[where == "test"])
@@ -92,7 +93,7 @@ def _held_out(
     return np.concatenate(picks) if picks else np.empty(0, int)
 
 
-def folds(group: np.ndarray, numbers: np.ndarray, seed: int = 0) -> np.ndarray:
+def folds(group: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The number of the fold of each row, (rows,): whole groups, each label in proportion."""
     fold = np.zeros(len(numbers), int)
     many = min(FOLDS, len(np.unique(group)), int(np.bincount(numbers).max()))
@@ -100,7 +101,7 @@ def folds(group: np.ndarray, numbers: np.ndarray, seed: int = 0) -> np.ndarray:
         raise InputError("The texts are too few, or too much alike, to be cross-validated; give more.")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # a label of few rows is in fewer folds
-        parts = StratifiedGroupKFold(many, shuffle=True, random_state=seed).split(numbers, numbers, group)
+        parts = StratifiedGroupKFold(many, shuffle=True, random_state=SEED).split(numbers, numbers, group)
         for number, (_, rows) in enumerate(parts):
             fold[rows] = number
     return fold

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import f1_score
 
 from rtxlib.atomic import replacing
 from rtxstudy.questions.your_texts import choice, finished_candidates, plans
@@ -172,11 +171,8 @@ class Race(Found):
     # ------------------------------------------------------------------------------------------------------------ scores
 
     def score(self, p: np.ndarray, rows: np.ndarray) -> float:
-        """Macro-F1 where the labels are unbalanced, else accuracy. p: (rows, labels)."""
-        numbers, guesses = self.texts.numbers(rows), p.argmax(axis=1)
-        if self.texts.unbalanced:
-            return float(f1_score(numbers, guesses, average="macro", zero_division=0))
-        return float((numbers == guesses).mean())
+        """As :func:`choice.score`. p: (rows, labels)."""
+        return choice.score(self.texts, p, rows)
 
     @property
     def curve_judged(self) -> np.ndarray:

@@ -40,7 +40,6 @@ def accuracy_against_time(
     table: pd.DataFrame,
     choice: str | None,
     name: str = "accuracy",
-    title: str = "What does each model reach, and how fast is it?",
 ) -> Figure:
     """One bubble per model: time for one text across, score up, area in proportion to the megabytes; the frontier as steps.
 
@@ -51,7 +50,7 @@ def accuracy_against_time(
     one_row_each(table, ("model",), "accuracy_against_time")
     table, below = _without_floor(table)
     figure, axes = canvas(
-        title,
+        "What does each model reach, and how fast is it?",
         f"Area, and the number beside each name: megabytes. Upright lines: 95 % interval of the {name} on the test texts. Grey "
         "steps join the models that no other beats in both time and score."
         + ("" if choice is None else " A ring marks the model to take.")
@@ -107,13 +106,13 @@ def _without_floor(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 @styled
-def learning_curve(table: pd.DataFrame, name: str = "accuracy", title: str = "Would more labels help?") -> Figure:
+def learning_curve(table: pd.DataFrame, name: str = "accuracy") -> Figure:
     """The score on texts that were held out, against the number of training texts: one line per model.
 
     ``table``: ``model``, ``rows``, ``score``. Raises ``InputError`` for a missing column or an empty table.
     """
     require(table, ("model", "rows", "score"), "learning_curve")
-    figure, axes = canvas(title, "A single mark is a model that was trained once.", 3.4)
+    figure, axes = canvas("Would more labels help?", "A single mark is a model that was trained once.", 3.4)
     ax, ends = axes[0, 0], []
     for model, part in table.sort_values("rows").groupby("model", sort=False):
         ax.plot(part["rows"], part["score"], "o-", color=colour(model), markersize=5, linewidth=1.6)
