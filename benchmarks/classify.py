@@ -220,7 +220,7 @@ def ours(train: Rows, test: Path, minutes: float, work: Path) -> Learnt:
     chosen = comparison.choose()
     comparison.hand_over()
     name = chosen.taken or chosen.best
-    how = f"took {name}" if chosen.taken else f"none is shown to beat the most frequent label; scored: {name}"
+    how = f"took {name}" if chosen.taken else f"took none, scored {name}"
     model, names = comparison.open_model(name), comparison.texts.label_names
     size = float(chosen.table.set_index("model")["mb"][name])
 

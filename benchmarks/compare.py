@@ -28,6 +28,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,8 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         eight = [row["eight_bits"] for row in same if "eight_bits" in row]
         in_all = len(eight) == len(same)
         numbers["eight_bits"] = {key: statistics.mean(one[key] for one in eight) for key in EIGHT} if in_all else None
-        took = ", ".join(dict.fromkeys(row["settings"] for row in same))
+        draws = Counter(row["settings"] for row in same)
+        took = "; ".join(f"{n} draw{'s' * (n > 1)}: {how}" for how, n in draws.items()) if len(draws) > 1 else next(iter(draws))
         by_draw = {row["draw"]: row["accuracy"] for row in same}
         joined.append(same[0] | numbers | {"settings": took, "n": len(same), "spread": spread, "by_draw": by_draw})
     order = {name: place for place, name in enumerate((*DATA, *TOOLS))}

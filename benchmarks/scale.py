@@ -94,7 +94,7 @@ def arithmetic() -> str:
 def comparisons(device: str = "cpu") -> str:
     """Every row of the benchmarks on a device, as Markdown."""
     lines = [
-        "| what | ours | peer | unit | ratio (lowest to highest, n) | aim | | memory, MB: ours, peer |",
+        "| what | ours | peer | unit | ratio (lowest to highest, n) | aim | result | memory, MB: ours, peer |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     rows = benchmarks(device)["rows"]

@@ -19,7 +19,8 @@ BLOCKS = {
     for block in (
         *(blocks.drawing, blocks.what_we_found, blocks.main_figure, blocks.limits),
         *(blocks.tasks, blocks.verdicts, blocks.beside_words, blocks.same_tokens, blocks.models_on_sst2),
-        *(blocks.comparisons, blocks.own_text, blocks.grid, blocks.carried, blocks.parts_of_data),
+        *(blocks.comparisons, blocks.own_text, blocks.forms, blocks.grid, blocks.carried),
+        blocks.parts_of_data,
         method_page.recipes,
         options_page.options,
     )

@@ -17,6 +17,7 @@ from rtxstudy.numbers import ends, percent, signed
 from rtxstudy.questions.anatomy import architecture_figures
 from rtxstudy.questions.audit import audit_claims
 from rtxstudy.questions.depth_gain import depth_claims, depth_tables, equal_reading
+from rtxstudy.questions.forms import loop_forms
 from rtxstudy.questions.pretrained import pretraining_claims
 from rtxstudy.questions.sizes import size_grid
 from rtxstudy.questions.summary import cost_claims, glance, limit_claims
@@ -88,7 +89,8 @@ def what_we_found() -> str:
 def main_figure() -> str:
     gains = findings()["depth_gains"]
     alt = (
-        f"{depth_claims.title(gains).sentence}. A row for each task and way of training, and zero is the shallow encoder."
+        f"{depth_claims.title(gains).sentence}. A row for each task and way of training "
+        "in which an encoder learned, and zero is the shallow encoder."
     )
     return f"![{alt}](figures/full/99_depth_gains.png)"
 
@@ -158,6 +160,11 @@ def comparisons() -> str:
 def own_text() -> str:
     findings()
     return markdown(depth_tables.own_text(table("own_text")))
+
+
+def forms() -> str:
+    findings()
+    return markdown(loop_forms.explained(table("forms")))
 
 
 def grid() -> str:

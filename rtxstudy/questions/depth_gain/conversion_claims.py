@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rtxstudy.claims import Claim, claim, row
+from rtxstudy.numbers import NBSP, between
 
 
 def chosen(choice: pd.DataFrame) -> list[Claim]:
@@ -12,6 +13,7 @@ def chosen(choice: pd.DataFrame) -> list[Claim]:
     if choice.empty:
         return []
     best, study_loop = choice.loc[choice["val_accuracy"].idxmax()], choice.iloc[0]
+    averaged = 100 * choice.loc[choice["start"] == "average", "val_accuracy"]
     return [
         claim(
             "The study's loop keeps the first and the last layer and passes the second and the third twice. It has "
@@ -24,14 +26,14 @@ def chosen(choice: pd.DataFrame) -> list[Claim]:
             error=study_loop["standard_error"],
         ),
         claim(
-            "With one seed each, the loops of lower layers reach {lower:percent} or more there, the loop of averaged layers "
-            "{average:percent} and the loop of spread layers {spread:percent}.",
+            "With one seed each, the loops of lower layers reach {lower:percent} or more there, the loops of averaged layers "
+            "{average} and the loop of spread layers {spread:percent}.",
             holds=choice.loc[choice["start"].isin(["average", "spread"]), "val_accuracy"].max()
             < choice.loc[choice["start"] == "lower", "val_accuracy"].min()
             if {"average", "spread"} <= set(choice["start"])
             else None,
             lower=choice.loc[choice["start"] == "lower", "val_accuracy"].min(),
-            average=row(choice[choice["start"] == "average"].head(1)).val_accuracy,
+            average=between(averaged, ".1f") + f"{NBSP}%" if len(averaged) else None,
             spread=row(choice[choice["start"] == "spread"].head(1)).val_accuracy,
         ),
     ]

@@ -247,10 +247,9 @@ def _inference(table: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
             p=edges.depth_holm,
         ),
         claim(
-            "- **Mixed inference** has four times as many training pairs ({pairs:,} test pairs). The upper three layers "
-            "are worth "
-            "{gain:points} points there ({interval}), and a loop of the lower three keeps {kept:share} of them. Six layers stay "
-            "{ahead:points} points ahead ({behind}).",
+            "- **Mixed inference** has four times as many training pairs as MultiNLI. On its {pairs:,} test pairs the upper "
+            "three layers are worth {gain:points} points ({interval}), and a loop of the lower three keeps {kept:share} of "
+            "them. Six layers stay {ahead:points} points ahead ({behind}).",
             holds=pooled_lower.pays and pooled_lower.loop_low > 0 and pooled_lower.sharing_high < 0,
             pairs=pooled_lower.n_items,
             gain=pooled_lower.depth_gain,
@@ -261,7 +260,8 @@ def _inference(table: pd.DataFrame, choice: pd.DataFrame) -> list[Claim]:
         ),
         claim(
             "- On Mixed inference the loop of four layers is not told apart from six layers (difference {interval}), and six "
-            "layers gain {gain:points} points over four. The way to make the loop was chosen before, on MultiNLI.",
+            "layers gain {gain:points} points over four. The way to make the loop was chosen before, on validation rows of "
+            "MultiNLI, which is a part of Mixed inference.",
             holds=pooled_edges.pays and pooled_edges.loop_low > 0 and pooled_edges.sharing_low > -MARGIN,
             gain=pooled_edges.depth_gain,
             interval=aside(pooled_edges.sharing_gain, pooled_edges.sharing_low, pooled_edges.sharing_high),

@@ -112,8 +112,8 @@ def carried(transfer: pd.DataFrame) -> list[Claim]:
             standard=away.get(STANDARD),
         ),
         claim(
-            "These numbers have no interval: a baseline is one fit, and an encoder's number is a mean over three seeds. The last "
-            "figure of notebook 06 uses other test texts of Yelp, ten times as many.",
+            "These numbers have no interval, because only the accuracy of each run on these texts is used, not the single "
+            "answers. The last figure of notebook 06 uses other test texts of Yelp, ten times as many.",
             holds=True,
             n=len(away) or None,
         ),

@@ -14,7 +14,8 @@ from rtxstudy import comparisons, studies, tables
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
-from rtxstudy.numbers import percent
+from rtxstudy.names import short
+from rtxstudy.numbers import between, percent, with_ends
 from rtxstudy.profiles import LoopStudy
 from rtxstudy.questions.accuracy import accuracy_claims, accuracy_figures
 from rtxstudy.questions.forms import form_claims
@@ -24,6 +25,25 @@ if TYPE_CHECKING:
     from rtxstudy import Study
 
 BASE = "from_second"  # the study's own form
+CHANGES = {  # form → what it changes; F is the layer, h the state of the tokens
+    BASE: "the study's own form: h ← F(h) + α·h from the second pass on, with α = ½",
+    "α = 0.25": "α is 0.25",
+    "α = 1": "α is 1",
+    "unshared": "every pass has a layer of its own",
+    "none": "h ← F(h): a standard encoder whose layers are tied",
+    "every": "h ← F(h) + α·h on every pass, the first included",
+    "learned": "α of each pass is learned, between 0 and 1; also on the first pass",
+    "damped": "h ← h + α(F(h) − h), a step of length α towards F(h); also on the first pass",
+    "gated": "a learned gate between 0 and 1 mixes h and F(h) value by value; also on the first pass",
+    "input_injection": "what entered the loop is added again before each later pass",
+    "loop_norm": "a norm after each pass",
+    "sandwich": "a norm before and after each sub-layer",
+    "iteration_embedding": "a vector for each pass, so that the block knows which pass it is in",
+    "conditioning": "a light layer of its own before each later pass",
+    "prelude_and_coda": "one layer before the loop and one after it, each passed once",
+    "factorised": "token vectors of a quarter of the width, widened by a matrix (ALBERT)",
+    "random_depth": "trained with a random number of passes, from one to all",
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +81,17 @@ def loop_forms(study: Study) -> LoopForms:
     ]
     results = pd.concat([arm.table.assign(form=form) for (_, form), arm in arms.items()])
     return LoopForms(runs, arms, pd.concat(differences, ignore_index=True), results)
+
+
+def explained(differences: pd.DataFrame) -> pd.DataFrame:
+    """Each form, the base first: what it changes, and its difference from the base on each data set that it was trained on."""
+    told = pd.DataFrame({"form": [BASE, *differences["form"].unique()]})
+    told["what it changes"] = told["form"].map(CHANGES)
+    for data, part in differences.groupby("data", sort=False):
+        by_form = {one.form: with_ends(one.difference, one.low, one.high) for one in part.itertuples()}
+        seeds = between(part["n_seeds"], ".0f")
+        told[f"{short(str(data))} (points, {seeds} seeds)"] = [by_form.get(form, "–") for form in told["form"]]
+    return told
 
 
 def corrected(forms: LoopForms) -> pd.DataFrame:

@@ -36,8 +36,9 @@ def bound(bounds: pd.DataFrame) -> list[Claim]:
     below = bounds[bounds["least"] < bounds["bound"]] if len(bounds) else bounds
     return [
         claim(
-            "In every form of the loop and on every text, before training and after it, the gradient that reaches an earlier "
-            "pass is at least as large as the proposal claims.",
+            "In every form of the loop and on every text, before training and after it, the gradient that reaches pass t of "
+            "R is at least α^(R−t) of that at the last one, as the proposal claims (α is the weight of the "
+            "old state).",
             holds=below.empty,
             n=len(bounds) or None,
         )

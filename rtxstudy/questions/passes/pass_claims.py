@@ -79,7 +79,8 @@ def leaving(exits: pd.DataFrame) -> list[Claim]:
     sure = row(exits, data="sst2", criterion="confidence")
     return [
         claim(
-            "On SST-2 leaving by confidence takes {passes:.1f} of 4 passes and reads {speed:.1f} times as many texts a second.",
+            "On SST-2 leaving by confidence takes {passes:.1f} of 4 passes and reads {speed:.1f} times as many texts a second as "
+            "four passes for every text.",
             holds=sure.throughput > 1.5 and abs(sure.difference) < 0.005,
             passes=sure.passes,
             speed=sure.throughput,

@@ -28,8 +28,8 @@ def summary(verdicts: pd.DataFrame) -> list[Claim]:
     longer = clear["study"] == "longer_texts"
     return [
         claim(
-            "Every clear difference above five points is of one of three kinds: MiniLM beside another model, an encoder from "
-            "scratch beside TF-IDF or NB-SVM on {counted}, or more tokens of a long text.",
+            "Every clear difference above five points in this figure is of one of three kinds: MiniLM beside another model, an "
+            "encoder from scratch beside TF-IDF or NB-SVM on {counted}, or more tokens of a long text.",
             holds=bool((pretrained | below | longer).all()),
             counted=listed([short(data) for data in dict.fromkeys(clear.loc[below, "data"])]) or None,
             n=len(clear) or None,
