@@ -28,7 +28,7 @@ readme: setup            ## the generated parts of README.md and docs/findings.m
 bench: setup             ## compare speeds → a table and reports/benchmarks.json; an hour and a quarter on two quiet cores
 	$(BIN)/python -m benchmarks
 
-faults: setup            ## kill, starve and feed the command → a table and reports/faults.json; about an hour and a half on two cores
+faults: setup            ## kill, starve and feed the command → a table and reports/faults.json; one to two hours on two cores
 	$(BIN)/python -m tests.faults
 
 setup: $(READY)
