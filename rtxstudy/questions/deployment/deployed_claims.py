@@ -71,7 +71,7 @@ def _one_text(forms: pd.DataFrame) -> Claim:
     ratio = ms["loop"] / ms["deep"]
     faster = ms[ratio < SOONER]
     return claim(
-        "One text is labelled sooner by the loop than by six layers in one form of {n:word}, {form} ({loop:.2f} ms instead of "
+        "One text is labelled sooner by the loop than by six layers in one form of {n:word} ({form}: {loop:.2f} ms instead of "
         "{deep:.2f}). The cause was not measured.",
         holds=len(faster) == 1 and bool((ratio < 1 / SOONER).all()),
         n=len(ms),
