@@ -36,7 +36,7 @@ SOURCES = {  # the source of a data set → its name
     "domains": "Domains",
 }
 WORDS = {  # ids that no spec makes
-    "majority class": Name("Most frequent label", "always the most frequent label"),
+    "majority class": Name("Most frequent label", "always the most frequent label of the training texts"),
     "bag of embeddings": Name("Bag of embeddings", "the mean of learned vectors of words and word pairs"),
     "nb-svm": Name("NB-SVM", "a linear classifier over weighted counts of words and word pairs"),
     "tf-idf": Name("TF-IDF", "the cosine of TF-IDF vectors of words and word pairs"),

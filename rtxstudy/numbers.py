@@ -31,7 +31,12 @@ def signed(difference: float) -> str:
 
 def ends(low: float, high: float) -> str:
     """The ends of the interval of a difference: "−1.0 to +0.9"; "–" where there is none."""
-    return "–" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
+    return "–" if math.isnan(low) else f"{_end(low)} to {_end(high)}"
+
+
+def _end(value: float) -> str:
+    """An end of an interval. One decimal would say zero of an end that excludes it, so that end has two."""
+    return number(100 * value, "+.2f") if 0.00005 <= abs(value) < 0.0005 else signed(value)
 
 
 def with_ends(difference: float, low: float, high: float) -> str:

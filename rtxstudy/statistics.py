@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from rtxlib.errors import InputError, nearest
 
 CONFIDENCE = 0.95  # of every interval
-FEWEST_SEEDS = 3  # for an interval over seeds and for a verdict: t(0.975, 1) is 12.7, so an interval of two says nothing
+FEWEST_SEEDS = 3  # for an interval over seeds and for a verdict: t(0.975, 1) is 12.7, so an interval of two is rarely narrow
 MARGIN = 0.01  # of accuracy that a replacement may lose: one percentage point
 _QUANTILES = 1000  # of a distribution, for a mean over it
 POWER = 0.8  # four times in five: the probability with which a difference is to be shown (Cohen 1988)

@@ -107,6 +107,16 @@ def test_a_component_is_measured_as_soon_as_its_study_is_published() -> None:
     assert found(given, "SwiGLU")["outcome"] == HOLDS and found(given, "SwiGLU")["n_seeds"] == 3
 
 
+def test_a_component_that_was_trained_on_another_device_settles_nothing() -> None:
+    """The devices may differ by as much as the component changes."""
+    given = tables(components=("sst2", f"{RECURRENT} − {RECURRENT} gelu", 0.02, 0.04, 3))
+    base = given["runs"][given["runs"]["model"] == RECURRENT]
+    for device, says in ((base["device"].iloc[0], HOLDS), ("NVIDIA H100", OPEN)):
+        given["runs"] = pd.concat([base, base.assign(model=f"{RECURRENT} gelu", device=device, key="other")])
+        row = found(given, "SwiGLU")
+        assert row["outcome"] == says and ("trained on a GPU" in row["how"]) == (says == OPEN)
+
+
 def test_minutes_on_a_gpu_are_measured_on_a_gpu_alone() -> None:
     given = tables()
     assert found(given, "on a GPU")["outcome"] == UNMEASURED

@@ -245,7 +245,7 @@ def test_the_pretrainings_of_the_arms_differ_in_model_and_learning_rate_alone() 
 
 
 def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_path) -> None:
-    rng, labels = np.random.default_rng(0), np.zeros(400, int)
+    rng, labels = np.random.default_rng(0), np.arange(400) % 2
     levels = {studies.OWN_TEXT: (0.8, 0.7, 0.75), studies.SCRATCH: (0.6, 0.6, 0.6), studies.MADE: (0.9, 0.5, 0.5)}
     arms = {
         (regime, "p"): [arm(f"{regime}{n}", rng.random((3, 400)) < level, tmp_path, labels) for n, level in enumerate(each)]
@@ -256,6 +256,10 @@ def test_own_text_is_compared_arm_by_arm_and_with_what_others_pretrained(tmp_pat
     assert found["difference"].tolist() == pytest.approx([0.2, 0.1, 0.15, -0.1], abs=0.05)
     assert found["comparison"].tolist()[-1] == f"{studies.OWN_TEXT}0 − {studies.MADE}0"
     assert depth_tables.own_text(found)["compared with"].tolist() == [studies.SCRATCH] * 3 + [studies.MADE]
+    chance = {key: [arm(f"c{key[0]}{n}", rng.random((3, 400)) < 0.5, tmp_path, labels) for n in range(3)] for key in arms}
+    mixed = own_text_gains({**arms, (studies.SCRATCH, "p"): chance[studies.SCRATCH, "p"]}, *regimes)
+    assert mixed["learned"].tolist() == [False, False, False, True]  # and no row is left out
+    assert depth_tables.own_text(mixed)["compared with"].iloc[0] == f"{studies.SCRATCH} (not both learned)"
     assert own_text_gains({key: own for key, own in arms.items() if key[0] != studies.OWN_TEXT}, *regimes).empty
 
 

@@ -191,7 +191,9 @@ def test_the_title_of_a_figure_of_forms_rests_on_enough_seeds() -> None:
     rows = pd.DataFrame({"form": ["gated", "none"], "data": "sst2", "n_seeds": 3, "low": -0.05, "high": [-0.01, 0.01]})
     assert sentences([form_claims.title(rows, "sst2")]) == ["SST-2: no form beats the study's own, and one is worse"]
     few = form_claims.title(rows.assign(n_seeds=2), "sst2")
-    assert sentences([few]) == ["SST-2: no form is shown to differ from the study's own"]
+    assert sentences([few]) == ["SST-2: 2 seeds are too few to tell the forms apart"]
+    alike = form_claims.title(rows.assign(high=0.01), "sst2")
+    assert sentences([alike]) == ["SST-2: no form is shown to differ from the study's own"]
 
 
 def test_claims_are_made_of_the_full_study_as_it_is() -> None:

@@ -118,11 +118,12 @@ def confusion_title(counts: pd.DataFrame) -> Claim:
     """``counts``: of :func:`rtxstudy.confusion.confusion_counts`, of one encoder and two labels."""
     wrong = counts[counts["truth"] != counts["prediction"]]
     shares = wrong["rows"] / counts.groupby(["model", "truth"])["rows"].transform("sum")[wrong.index]
+    by_truth = shares.groupby(wrong["truth"]).sum()
     return claim(
-        "It errs about as often on positive as on negative texts ({low:share} and {high:share})",
+        "It errs about as often on positive as on negative texts ({positive:share} and {negative:share})",
         holds=len(shares) == 2 and shares.max() - shares.min() < 0.03,
-        low=shares.min() if len(shares) else None,
-        high=shares.max() if len(shares) else None,
+        positive=by_truth.get("positive"),
+        negative=by_truth.get("negative"),
     )
 
 

@@ -38,7 +38,7 @@ class Longer:
 
     runs: Runs
     by_length: pd.DataFrame  # accuracy by position and tokens read, as longer_texts.by_length
-    differences: pd.DataFrame  # from rotary positions, as longer_texts.differences
+    differences: pd.DataFrame  # from the length of training, as longer_texts.differences
     trained_to: int  # tokens of the longest training text
 
     @property

@@ -25,13 +25,15 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     beaten = judged_rows["deep_words_low"] > 0  # the deep encoder is shown to beat counting words
     rest = judged_rows[beaten]
     flat = rest[rest["verdict"] == "no gain"]
+    unlike = flat[flat["shallow_words_low"] <= 0]  # the shallow encoder is not shown to beat counting words
     below = rest[rest["verdict"].isin(LESS_ACCURATE)]
     groups = (
         ("- **TF-IDF may be enough:** {named}. The deep encoder is not shown to beat it.", judged_rows[~beaten]),
         ("- **Take the loop, if memory counts:** {named}.", rest[rest["verdict"] == "replaces"]),
         ("- **Take the deep encoder:** {named}. This loop is less accurate.", below),
         (
-            "- **Take the deep encoder, to be safe:** {named}. Depth pays, and the loop may lose more than a point.",
+            "- **Take the deep encoder, to be safe:** {named}. Depth pays, and it is not shown, with any one seed "
+            "left out, that the loop loses less than a point.",
             rest[rest["verdict"] == "not settled"],
         ),
         (
@@ -41,7 +43,12 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
         (
             "- **Take TF-IDF, or the deep encoder:** {named}. No gain from depth is shown, but only the deep encoder is shown to "
             "beat TF-IDF.",
-            flat[flat["shallow_words_low"] <= 0],
+            unlike[unlike["loop_words_low"] <= 0],
+        ),
+        (
+            "- **Take TF-IDF, the loop or the deep encoder:** {named}. No gain from depth is shown, but the loop and the deep "
+            "encoder are shown to beat TF-IDF, and the shallow one is not.",
+            unlike[unlike["loop_words_low"] > 0],
         ),
     )
     return [

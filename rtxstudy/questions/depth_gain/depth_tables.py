@@ -85,7 +85,7 @@ def own_text(table: pd.DataFrame) -> pd.DataFrame:
                 "data": row["data"],
                 "encoder": row["arm"],
                 "accuracy": percent(row["accuracy"]),
-                "compared with": row["against"],
+                "compared with": row["against"] + ("" if row["learned"] else " (not both learned)"),
                 "difference (points)": with_ends(row["difference"], row["low"], row["high"]),
                 "seeds": row["n_seeds"],
                 "test texts": f"{row['n_items']:,}",

@@ -197,14 +197,17 @@ def own_text_gains(
         own_text, nothing, conversion: the regimes of these encoders, of the same ones from random weights, and of those that
             others have pretrained. With the last, only the deep encoder is compared.
 
-    Further columns: ``arm``, ``accuracy`` (its mean) and ``against`` (the regime of the other encoder).
+    Further columns: ``arm``, ``accuracy`` (its mean), ``against`` (the regime of the other encoder), and ``learned``: whether
+    :func:`learned` holds of both sides.
     """
     rows = []
     for (regime, data), trio in arms.items():
         if regime == own_text:
             for against, names in ((nothing, ARMS), (conversion, ARMS[:1])):
-                for name, runs, other in zip(names, trio, arms.get((against, data), ()), strict=False):
-                    named = {"arm": name, "accuracy": float(correct(runs).mean()), "against": against}
+                others = arms.get((against, data), ())
+                both = bool(others) and learned(trio) and learned(others)
+                for name, runs, other in zip(names, trio, others, strict=False):
+                    named = {"arm": name, "accuracy": float(correct(runs).mean()), "against": against, "learned": both}
                     rows.append(named | compare(runs, other))
     return pd.DataFrame(rows)
 

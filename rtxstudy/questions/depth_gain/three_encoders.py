@@ -117,6 +117,5 @@ def own_text_gains(study: Study, compared: ThreeEncoders) -> pd.DataFrame:
     by_regime = {
         (trio.regime, three[0][0].metrics["data"]): three
         for trio, three in zip(compared.trios, compared.arms, strict=True)
-        if gains.learned(three)
     }
     return gains.own_text_gains(by_regime, studies.OWN_TEXT, studies.SCRATCH, studies.MADE)

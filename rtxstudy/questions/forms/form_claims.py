@@ -15,6 +15,9 @@ def title(rows: pd.DataFrame, data: str) -> Claim:
     enough = rows[rows["n_seeds"] >= FEWEST_SEEDS]
     better, worse = enough[enough["low"] > 0], enough[enough["high"] < 0]
     if worse.empty:
+        if enough.empty:
+            seeds = f"{rows['n_seeds'].max()} seeds" if len(rows) else None
+            return claim("{data}: {seeds} are too few to tell the forms apart", data=short(data), seeds=seeds)
         return claim("{data}: no form is shown to differ from the study's own", holds=better.empty, data=short(data))
     return claim(
         "{data}: no form beats the study's own, and {n:word} {are} worse",

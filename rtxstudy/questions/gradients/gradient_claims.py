@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rtxstudy.claims import Claim, claim
+from rtxstudy.claims import Claim, claim, listed
+from rtxstudy.measured import GRADIENT_ROWS
+from rtxstudy.names import short
 
 
 def learning_pass(flow: pd.DataFrame) -> Claim:
@@ -34,13 +36,16 @@ def by_layer_title(by_layer: pd.DataFrame) -> Claim:
 def bound(bounds: pd.DataFrame) -> list[Claim]:
     """Whether the residual keeps the gradient alive; ``bounds``: of ``measured.state_gradients``, trained and untrained."""
     below = bounds[bounds["least"] < bounds["bound"]] if len(bounds) else bounds
+    forms = list(dict.fromkeys(short(form) for form in bounds["model"])) if len(bounds) else []
     return [
         claim(
-            "In every form of the loop and on every text, before training and after it, the gradient that reaches pass t of "
-            "R is at least α^(R−t) of that at the last one, as the proposal claims (α is the weight of the "
-            "old state).",
+            "In the {n:word} forms of the loop that were measured ({forms}), on each of {texts} training texts, before training "
+            "and after it, the gradient that reaches pass t of R is at least α^(R−t) of that at the last one, as the proposal "
+            "claims (α is the weight of the old state).",
             holds=below.empty,
-            n=len(bounds) or None,
+            n=len(forms) or None,
+            forms=listed(forms) or None,
+            texts=GRADIENT_ROWS,
         )
     ]
 
@@ -48,7 +53,7 @@ def bound(bounds: pd.DataFrame) -> list[Claim]:
 def bound_title(bounds: pd.DataFrame) -> Claim:
     trained = bounds[bounds["weights"] == "trained"]
     return claim(
-        "The gradient stays above the claimed bound on every text",
+        "The gradient stays above the claimed bound on every text that was read",
         holds=bool((trained["least"] >= trained["bound"]).all()),
         n=len(trained) or None,
     )

@@ -132,7 +132,7 @@ def stability(growth: pd.DataFrame) -> list[Claim]:
             "{grows}. In these it changes by less than a tenth a pass: {stays}.",
             holds=True,
             grows=listed([f"*{short(form)}*" for form in growth.loc[growth["gain per pass"] > 1.2, "form"]]) or None,
-            stays=listed([f"*{short(form)}*" for form in growth.loc[growth["gain per pass"] < 1.1, "form"]]) or None,
+            stays=listed([f"*{short(form)}*" for form in growth.loc[growth["gain per pass"].between(0.9, 1.1), "form"]]) or None,
         )
     ]
 

@@ -1,7 +1,8 @@
 """What the study's proposal and the notes before it claim, and what the published tables measure of it.
 
 A claim is a region in which a measured value should lie. It holds if the whole 95 % interval lies inside, and does not hold if
-the whole interval lies outside. Other intervals settle nothing, and neither do fewer than three seeds. A count has no interval.
+the whole interval lies outside. Other intervals settle nothing, and neither do fewer than three seeds, or two sides that were
+trained on different kinds of device (docs/findings.md says how much these may differ). A count has no interval.
 
 The claims themselves stand in :mod:`rtxstudy.questions.proposal.proposal`.
 """
@@ -30,6 +31,7 @@ class Measured(NamedTuple):
     high: float = np.nan
     n_seeds: float = np.nan
     n_items: float = np.nan
+    one_machine: bool = True  # whether both sides of a difference were trained on the same kind of device
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,18 @@ def difference(
             if len(rows):
                 row = rows.iloc[-1]
                 ends = sorted((sign * row["low"], sign * row["high"]))
-                return Measured(sign * row["difference"], *ends, row["n_seeds"], row["n_items"])
+                of_a, of_b = (_on_gpu(tables, model, row["data"]) for model in (a, b))
+                one_machine = of_a == of_b or not (of_a and of_b)  # unknown runs are taken for those of one machine
+                return Measured(sign * row["difference"], *ends, row["n_seeds"], row["n_items"], one_machine)
         return None
 
     return measure
+
+
+def _on_gpu(tables: Tables, model: str, data: str) -> set[bool]:
+    """Whether the runs of a model on some data were trained on a GPU: on none, on all, or some of them."""
+    runs = tables["runs"] if "runs" in tables else pd.DataFrame(columns=["model", "data", "device"])
+    return {not device.startswith("CPU") for device in runs.loc[(runs["model"] == model) & (runs["data"] == data), "device"]}
 
 
 def norm_time(tables: Tables) -> Measured | None:
@@ -113,7 +123,7 @@ def outcome(claim: Claim, measured: Measured | None) -> str:
     """One of :data:`HOLDS`, :data:`FAILS`, :data:`OPEN` and :data:`UNMEASURED`."""
     if measured is None:
         return UNMEASURED
-    if np.isfinite(measured.n_seeds) and measured.n_seeds < FEWEST_SEEDS:
+    if (np.isfinite(measured.n_seeds) and measured.n_seeds < FEWEST_SEEDS) or not measured.one_machine:
         return OPEN
     low, high = (measured.value, measured.value) if np.isnan(measured.low) else (measured.low, measured.high)
     if claim.least <= low and high <= claim.most:
@@ -130,5 +140,8 @@ def claims(every: list[Claim], tables: Tables) -> pd.DataFrame:
     for claim in every:
         measured = claim.measure(tables)
         named = {name: getattr(claim, name) for name in ("claim", "where", "how", "unit", "least", "most")}
-        rows.append(named | (measured or Measured(np.nan))._asdict() | {"outcome": outcome(claim, measured)})
+        found = (measured or Measured(np.nan))._asdict()
+        if not found.pop("one_machine"):
+            named["how"] += "; one side was trained on a GPU, which may change as much"
+        rows.append(named | found | {"outcome": outcome(claim, measured)})
     return pd.DataFrame(rows)

@@ -109,7 +109,10 @@ def answers(predictions: pd.DataFrame, runs: pd.DataFrame, counted: pd.DataFrame
 
 
 def majority(classical: pd.DataFrame, data: str) -> float:
-    """The accuracy of the majority class on these data, or on the data that they are a part of; NaN if it is not known."""
+    """The accuracy of the majority class of the training texts on these data, or on the data that they are a part of.
+
+    NaN if it is not known.
+    """
     least = classical[classical["model"] == MAJORITY].drop_duplicates("data").set_index("data")["accuracy"]
     return float(least.get(data, least.get(data.partition(" ")[0], np.nan)))
 

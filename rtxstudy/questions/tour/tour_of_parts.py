@@ -122,7 +122,7 @@ class Rotary:
     periods: pd.Series  # of the study's own base
     longest: int  # tokens of the longest text
     error: float  # of a score when both tokens are moved, as tour.shift_error
-    closest: float  # the largest similarity of two positions, as tour.closest_positions
+    closest: float  # the smallest distance of two positions, as tour.closest_positions
 
 
 def rotary(study: Study) -> Rotary:

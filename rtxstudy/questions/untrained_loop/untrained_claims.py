@@ -14,7 +14,7 @@ def title(changes: pd.DataFrame) -> Claim:
     """``changes``: of :func:`rtxstudy.questions.untrained_loop.untrained_loop.untrained_loop`."""
     untrained = _untrained(changes)
     return claim(
-        "Passed again without training, no window gains on any of {n:word} tasks",
+        "Passed again without training, the window that validation texts choose is not shown to gain on any of {n:word} tasks",
         holds=_gains_nowhere(untrained),
         n=untrained["data"].nunique() or None,
     )
