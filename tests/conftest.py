@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from rtx import process
 
@@ -137,8 +138,17 @@ def prepared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the source distribution of a copy, since a build leaves files behind."""
-    folder = tmp_path_factory.mktemp("build")
+    """Built once for all workers, from the source distribution of a copy, since a build leaves files behind."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # beside the folders of the workers
+        shared = shared.parent
+    with FileLock(shared / "wheel.lock"):
+        made = list((shared / "wheel").glob("*.whl"))
+        return made[0] if made else _build(shared / "wheel")
+
+
+def _build(folder: Path) -> Path:
+    folder.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(_ROOT / name, folder)
     for name in ("rtxlib", "rtx", "rtxstudy", "notebooks"):

@@ -798,6 +798,14 @@ class Slow(Tokens):
         return 1
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Texts:
+    """3,000 texts for the tests of turns, which use their number and their labels alone."""
+    file = tmp_path_factory.mktemp("many") / "mine.csv"
+    told(3000).to_csv(file, index=False)
+    return open_texts(file)
+
+
 @pytest.mark.parametrize(
     ("minutes", "within", "turns_of", "seconds"),
     [
@@ -808,10 +816,10 @@ class Slow(Tokens):
     ],
 )
 def test_a_favourite_that_is_short_of_time_gets_all_of_it(
-    csv, tmp_path: Path, monkeypatch, minutes: int, within: float, turns_of: list[str], seconds: float
+    many: Texts, tmp_path: Path, monkeypatch, minutes: int, within: float, turns_of: list[str], seconds: float
 ) -> None:
     """In ten minutes MiniLM is trained whole in its share, beside the embeddings. In one it is not, and they come last."""
-    raced, given, done = race.Race(opened(csv, told(3000)), tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
+    raced, given, done = race.Race(many, tmp_path, Clock(minutes, tmp_path / "stop")), {}, []
     raced.left_out = dict.fromkeys(candidates.FROM_SCRATCH, "")
     other = SimpleNamespace(
         cores=1, threads=1, borrowed=0, collect=lambda: None, slowed=lambda _: 0, fit=lambda name, seconds: done.append(name)
@@ -835,10 +843,10 @@ def test_a_favourite_that_is_short_of_time_gets_all_of_it(
     ("epochs", "loop", "still"), [(3.0, 0.030, FINE_TUNED), (2.0, 0.030, FINE_TUNED), (1.0, 0.030, ""), (1.0, 0.020, FINE_TUNED)]
 )
 def test_a_favourite_that_was_trained_shorter_is_still_one_if_it_is_expected_to_win(
-    csv, tmp_path: Path, monkeypatch, epochs: float, loop: float, still: str
+    many: Texts, tmp_path: Path, monkeypatch, epochs: float, loop: float, still: str
 ) -> None:
     """Two of three epochs are expected to lose 0.35 points, one 0.95; public files expect the loop 0.7 or 1.7 behind."""
-    raced = race.Race(opened(csv, told(3000)), tmp_path, Clock(1, tmp_path / "stop"))
+    raced = race.Race(many, tmp_path, Clock(1, tmp_path / "stop"))
     turns = race.Turns(raced, beside.Beside(raced))
     turns.estimate, turns.favourite = Slow(), FINE_TUNED
     monkeypatch.setattr(prior, "expected", lambda *_: {FINE_TUNED: 0.037, candidates.LOOP: loop, FROZEN: 0.1})
@@ -847,8 +855,8 @@ def test_a_favourite_that_was_trained_shorter_is_still_one_if_it_is_expected_to_
     assert turns.still_favourite() == still
 
 
-def test_beside_a_finished_favourite_no_network_learns_from_a_few_rows(csv, tmp_path: Path, monkeypatch) -> None:
-    raced = race.Race(opened(csv, told(3000)), tmp_path, Clock(1, tmp_path / "stop"))
+def test_beside_a_finished_favourite_no_network_learns_from_a_few_rows(many: Texts, tmp_path: Path, monkeypatch) -> None:
+    raced = race.Race(many, tmp_path, Clock(1, tmp_path / "stop"))
     turns = race.Turns(raced, beside.Beside(raced))
     turns.estimate, turns.favourite, loop = Slow(), FINE_TUNED, candidates.NAMED[candidates.LOOP]
     monkeypatch.setattr(raced, "train", raced.train[:2400])
@@ -1064,16 +1072,17 @@ def encoder_of(texts: Texts) -> tuple[Encoder, PreTrainedTokenizerFast]:
     return Encoder(preset("minilm-l3", vocab_size=len(tokenizer), max_seq_length=32, **sizes)).eval(), tokenizer
 
 
-def classifier_of(kind: str, texts: Texts) -> Classifier:
+def classifier_of(kind: str, texts: Texts, embedder: tuple[Encoder, PreTrainedTokenizerFast] | None = None) -> Classifier:
+    """A fitted classifier. embedder: what ``encoder_of`` made of the same texts, if it is there already."""
     rows, labels = texts.rows("train"), len(texts.label_names)
-    encoder, tokenizer = encoder_of(texts)
-    nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     if kind == "majority":
         return Majority([0.4, 0.6])
     if kind == "words":
         return words.fit(texts.texts(rows), texts.numbers(rows), labels)
     if kind == "cascade":
-        return Cascade(classifier_of("words", texts), classifier_of("frozen", texts), 0.9)
+        return Cascade(classifier_of("words", texts), classifier_of("frozen", texts, embedder), 0.9)
+    encoder, tokenizer = embedder or encoder_of(texts)
+    nothing = Linear(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     table = encoder.embeddings.token.weight.detach().numpy().astype(np.float16).astype(np.float32)
     made = Static(table, tokenizer, nothing) if kind == "static" else Frozen(encoder, tokenizer, nothing, 32)
     return made.with_linear(linear.fit(made.vectors(texts.texts(rows)), texts.numbers(rows), labels))
@@ -1089,15 +1098,24 @@ def network_of(texts: Texts, folder: Path, candidate: Candidate = NAMED["standar
     return Network.load(learnt.run, **learnt.settings), learnt.run
 
 
-@pytest.mark.parametrize("paired", [False, True], ids=["texts", "pairs"])
+@pytest.fixture(scope="module", params=[False, True], ids=["texts", "pairs"])
+def raced_on(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """600 texts or pairs of texts, with an encoder and a trained network of theirs: what all kinds of winners are made of."""
+    folder, paired = tmp_path_factory.mktemp("winners"), request.param
+    (pairs(600) if paired else told(600)).to_csv(folder / "mine.csv", index=False)
+    found = open_texts(folder / "mine.csv", **{"text_column": "one", "text_pair_column": "two"} if paired else {})
+    return SimpleNamespace(texts=found, embedder=encoder_of(found), network=network_of(found, folder))
+
+
 @pytest.mark.parametrize("kind", ["majority", "words", "static", "frozen", "network", "cascade", "cascade to a network"])
-def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, paired: bool, csv, tmp_path: Path) -> None:
+def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, raced_on: SimpleNamespace, tmp_path: Path) -> None:
     """The folder answers as the model does, in the command and in its own script."""
-    named = {"text_column": "one", "text_pair_column": "two"} if paired else {}
-    found = opened(csv, pairs(600) if paired else told(600), **named)
-    made, run = network_of(found, tmp_path) if kind.endswith("network") else (classifier_of(kind, found), None)
+    found, (network, run) = raced_on.texts, raced_on.network
     if kind == "cascade to a network":
-        made, run = Cascade(classifier_of("words", found), made, 0.9), None
+        made = Cascade(classifier_of("words", found), network, 0.9)
+    else:
+        made = network if kind == "network" else classifier_of(kind, found, raced_on.embedder)
+    run = run if kind == "network" else None
     test = found.rows("test")
     p = made.probabilities(found.texts(test))
     row = {"rows": 9, "seconds": 1.0, "ms": 1.0, "mb": 1.0, "test_accuracy": 0.5, "test_macro_f1": 0.5}
@@ -1110,7 +1128,7 @@ def test_every_kind_of_winner_is_exported_in_eight_bits(kind: str, paired: bool,
     given = found.raw(test[:6])
     answers = export_opened.find(str(tmp_path / "small")).probabilities(given)
     np.testing.assert_allclose(answers, p[:6], atol=0.05)
-    script = [sys.executable, str(tmp_path / "small" / "run.py"), *(given[0] if paired else given[:1])]
+    script = [sys.executable, str(tmp_path / "small" / "run.py"), *(given[0] if found.pairs else given[:1])]
     alone = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path)
     assert alone.stdout.split()[0] == found.label_names[answers[0].argmax()], alone.stderr
     if run is None:  # a classifier that is no network
@@ -1403,7 +1421,7 @@ def rtx_compare():
     return compare
 
 
-def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None:
+def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole command, without the Hub and with no minutes: report, card, JSON, and `rtx predict` on what is handed over."""
     table = told(600).rename(columns={"text": "review", "label": "<b>mood</b>"})
     table["<b>mood</b>"] = table["<b>mood</b>"].map({"good": "<i>good</i> $1", "bad": "bad & $2"})
@@ -1414,8 +1432,8 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
         "HF_HOME": str(tmp_path / "empty"),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "rtx", "compare", str(file), "--all", "--minutes", "0", "--out", "out", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    command = ["compare", str(file), "--all", "--minutes", "0", "--out", "out", "--json"]
+    done = subprocess.run([sys.executable, "-m", "rtx", *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["take"] == WORDS and answer["accuracy"] > 0.9 > answer["majority_accuracy"]
@@ -1426,8 +1444,9 @@ def test_from_a_file_to_a_model_that_labels_another(csv, tmp_path: Path) -> None
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert f"Take <strong>{WORDS}</strong>" in page and "<script>alert" not in page and "<i>good</i>" not in page
     assert "Traceback" not in page and "not complete" not in page
+    monkeypatch.chdir(tmp_path)
     with store.lock(tmp_path / "out" / "kept", "compare"):
-        second = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        second = rtx(*command)
     assert second.returncode == 2 and "Another `rtx compare` is at work in" in second.stderr.splitlines()[-1]
     assert json.loads((tmp_path / "out" / "answer.json").read_text("utf-8"))["take"] == WORDS  # nothing is lost
     table.head(5).assign(mine=range(5)).to_csv(tmp_path / "more.csv", index=False)

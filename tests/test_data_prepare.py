@@ -6,13 +6,13 @@ import dataclasses
 import errno
 import subprocess
 import sys
-import time
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
+from test_data_clean import takes_linear_time
 
 from rtxlib import checksums, memory
 from rtxlib.data import audit, clean, splits, tokenization
@@ -274,11 +274,14 @@ def test_a_text_with_three_annotators_stays_in_one_split(tmp_path: Path) -> None
 
 def test_a_text_of_one_endless_word_is_prepared(tmp_path: Path) -> None:
     rows = [(f"the film number {i} was {label}", label) for i in range(40) for label in ("good", "bad")]
-    path = tmp_path / "x.csv"
-    pd.DataFrame([*rows, ("x" * 1_000_100, "good")], columns=["body", "topic"]).to_csv(path, index=False)
-    started = time.process_time()
-    data = prepare(file_spec(path, seed=1), tmp_path / "cache", progress=False)
-    assert time.process_time() - started < 5
+    path, made = tmp_path / "x.csv", []
+
+    def work(size: int) -> None:
+        pd.DataFrame([*rows, ("x" * size, "good")], columns=["body", "topic"]).to_csv(path, index=False)
+        made.append(prepare(file_spec(path, seed=1), tmp_path / f"cache{len(made)}", progress=False))
+
+    assert takes_linear_time(work, 1_000_100)
+    data = made[0]
     notes = " ".join(data.provenance["notes"])
     assert "1 text is longer than 1,000,000 characters; only the beginning is read." in notes
     assert "1 training text holds a word of more than 10,000 characters; the vocabulary was learnt from the beginning" in notes

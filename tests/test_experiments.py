@@ -7,11 +7,7 @@ import errno
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +15,16 @@ import pandas as pd
 import pytest
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
-from test_cli import SMALL
+from test_data_batching import padding_share
 
 from rtx import archive, drift, use
 from rtx.baselines import counting_words as classical
 from rtx.executors import execute, local
+from rtx.process import workers
 from rtxlib import paths
-from rtxlib.data.datasets import Generated, Hub, Pooled
+from rtxlib.data import tokenization
+from rtxlib.data.batching import batches
+from rtxlib.data.datasets import Generated, Hub, Pooled, read_hub
 from rtxlib.data.prepare import prepare
 from rtxlib.errors import InputError
 from rtxlib.models import EncoderForSequenceClassification, build
@@ -230,57 +228,6 @@ def test_find_takes_the_start_of_a_key_and_names_what_is_near(run) -> None:
         archive.find(runs, "zzz")
 
 
-TRAIN = [sys.executable, "-m", "rtx", *SMALL]
-
-
-def cli_environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "RTX_HOME": str(home), "OMP_NUM_THREADS": "1"}
-
-
-def test_two_processes_train_a_run_once(tmp_path) -> None:
-    started = [
-        subprocess.Popen(
-            TRAIN, env=cli_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
-    outputs = [process.communicate(timeout=300) for process in started]
-    assert [process.returncode for process in started] == [0, 0], outputs
-    first, second = (json.loads(out.strip().splitlines()[-1]) for out, _ in outputs)
-    assert first == second
-    assert sum("train loss" in err for _, err in outputs) == 1  # one of them trained, the other waited
-
-
-def test_a_killed_run_resumes_to_the_result_of_an_unbroken_one(tmp_path) -> None:
-    """SIGKILL stops a training that writes a checkpoint after every step; then the same command runs again."""
-    command = [*TRAIN, "--recipe-set", "epochs=12", "--set", "hidden_dropout=0.2"]
-    often = "from rtxlib.training import trainer; trainer.CHECKPOINT_SECONDS = 0.0; from rtx.cli import main; main()"
-    broken, whole = tmp_path / "broken", tmp_path / "whole"
-    process = subprocess.Popen(
-        [sys.executable, "-c", often, *command[3:]],
-        env=cli_environment(broken),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 200
-    while not list((broken / "data" / "runs").glob("*.partial/checkpoint.safetensors")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not list((broken / "data" / "runs").glob("*/complete.json"))
-    results = [
-        subprocess.run(command, env=cli_environment(folder), capture_output=True, text=True, check=True)
-        for folder in (broken, whole)
-    ]
-    assert "going on from step" in results[0].stderr and "going on" not in results[1].stderr
-    resumed, unbroken = (json.loads(result.stdout.strip().splitlines()[-1]) for result in results)
-    a, b = (load_file(Path(record["run"]) / "model.safetensors") for record in (resumed, unbroken))
-    assert all(torch.equal(a[name], b[name]) for name in b)
-    assert resumed["accuracy"] == unbroken["accuracy"] and resumed["val_loss"] == unbroken["val_loss"]
-
-
 def test_data_are_prepared_once_for_all_runs_of_a_list(home, monkeypatch) -> None:
     prepared, specs = [], [SPEC, dataclasses.replace(SPEC, seed=1)]
 
@@ -304,22 +251,37 @@ def test_training_refused_names_what_is_missing(home, monkeypatch) -> None:
         execute.run([dataclasses.replace(SPEC, seed=77)])
 
 
-def test_side_by_side_equals_one_after_another(run, tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def pools(monkeypatch) -> list[int]:
+    """The number of workers of each pool that trains; there are two cores, and no run is too short for a pool."""
+    sizes: list[int] = []
+
+    def noted(count: int, module: str) -> ProcessPoolExecutor:
+        sizes.append(count)
+        return workers(count, module)
+
+    monkeypatch.setattr(local, "workers", noted)
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "FEW_ROWS", 0)
+    return sizes
+
+
+def test_side_by_side_equals_one_after_another(run, tmp_path, monkeypatch, pools: list[int]) -> None:
     """The workers of the pool give the numbers of a run that was trained in this process on one thread."""
     monkeypatch.setenv("RTX_HOME", str(tmp_path))
     lines: list[str] = []
-    monkeypatch.setattr(local, "cores", lambda: 2)
     both = execute.run([SPEC, dataclasses.replace(SPEC, seed=1)], report=lines.append)
     same = ("accuracy", "test_loss", "val_loss", "fingerprint")
     assert {name: both[0].metrics[name] for name in same} == {name: run.metrics[name] for name in same}
     assert any("[2/2]" in line for line in lines)
+    assert pools == [2]
 
 
-def test_a_failing_run_stops_the_pool_with_its_own_sentence(home, monkeypatch) -> None:
-    monkeypatch.setattr(local, "cores", lambda: 2)
+def test_a_failing_run_stops_the_pool_with_its_own_sentence(home, pools: list[int]) -> None:
     bad = dataclasses.replace(SPEC, recipe=dataclasses.replace(SPEC.recipe, learning_rate=1e30, clip_norm=1e30), seed=5)
     with pytest.raises(InputError, match="diverged"):
         execute.run([bad, dataclasses.replace(bad, seed=6)], report=lambda line: None)
+    assert pools == [2]
 
 
 def test_published_tables_stand_in_for_a_store_without_weights(run, tmp_path) -> None:
@@ -495,12 +457,10 @@ def test_a_run_on_the_hubs_data_records_where_they_came_from(hub: str, home: Pat
     assert run.metrics["n_test"] == 872 and run.metrics["embedding_parameters"] == 30_522 * 32
 
 
-def test_padding_stays_under_five_percent_on_the_whole_of_sst2(hub: str, home: Path) -> None:
-    from test_data_batching import padding_share
-
-    from rtxlib.data.batching import batches
-
-    lengths = prepare(Hub("sst2"), paths.prepared_dir()).splits["train"].lengths
+def test_padding_stays_under_five_percent_on_the_whole_of_sst2(hub: str) -> None:
+    spec = Hub("sst2")
+    tokenizer, _ = tokenization.choose(rows := read_hub("sst2", None, 0), spec, tokenization.fetch(tokenization.wanted(spec)))
+    lengths = np.diff(tokenization.encode(rows.part("train")["text"], tokenizer, spec.max_length)[1])
     assert len(lengths) > 60_000
     assert padding_share(lengths, batches(lengths, None, RECIPES["default"].batch_rows, seed=0, epoch=0)) < 0.05
 

@@ -410,7 +410,7 @@ def test_numbers_are_written_as_people_read_them():
         "3.00G",
     ]
     assert [notes.share(s) for s in (0, 0.00003, 0.0006, 0.0257, 1)] == ["0.0%", "<0.01%", "0.06%", "2.6%", "100.0%"]
-    assert notes.interval_note([5, 5]) == "bars: 95%\xa0interval over seeds (n\xa0=\xa05)"
+    assert notes.interval_note([5, 5]) == "bars: 95\xa0%\xa0interval over seeds (n\xa0=\xa05)"
     assert notes.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03 to 5), none for fewer than 3 seeds")
     assert notes.interval_note([1]) == "one seed each, so no interval"
     assert notes.interval_note([2, 2]) == "2 seeds each, so no interval"

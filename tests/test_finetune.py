@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from in_process import rtx as in_process
+from in_process import rtx
 from near import assert_near
 from transformers import AutoModel, BertModel
 
@@ -58,20 +55,11 @@ def made(tmp_path_factory) -> tuple[Path, Path]:
     return folder / "tiny", folder / "texts.csv"
 
 
-def rtx(home: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "rtx", *arguments],
-        env={**os.environ, "RTX_HOME": str(home), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_a_checkpoint_is_fine_tuned_from_the_command_line(made: tuple[Path, Path], tmp_path: Path) -> None:
     checkpoint, texts = made
     command = ("train", "--model", str(checkpoint), "--data", str(texts), "--recipe", "finetune", "--max-length", "64",
                "--recipe-set", "learning_rate=0.003", "--json")  # fmt: skip
-    done = rtx(tmp_path, *command)
+    done = rtx(*command, home=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert re.search(r": loaded \d+ of \d+ tensors", done.stderr)
     record = json.loads(done.stdout.splitlines()[-1])
@@ -80,9 +68,9 @@ def test_a_checkpoint_is_fine_tuned_from_the_command_line(made: tuple[Path, Path
     assert json.loads((run / "config.json").read_text())["id2label"] == {"0": "bad", "1": "good"}
     own = tokenization.load_tokenizer(checkpoint).get_vocab()
     assert tokenization.load_tokenizer(run).get_vocab() == own  # not a tokenizer trained on the texts
-    again = rtx(tmp_path, *command)
+    again = rtx(*command, home=tmp_path)
     assert json.loads(again.stdout.splitlines()[-1])["finished"] == record["finished"]
-    answer = rtx(tmp_path, "predict", record["key"], "a clumsy film with a stale end", "--json")
+    answer = rtx("predict", record["key"], "a clumsy film with a stale end", "--json", home=tmp_path)
     assert json.loads(answer.stdout.splitlines()[-1])["label"] == "bad"
 
 
@@ -174,7 +162,7 @@ def test_each_seed_of_the_spam_study_has_a_split_of_its_own() -> None:
 def test_a_converted_checkpoint_is_fine_tuned_as_its_own_folder_would_be(made: tuple[Path, Path], tmp_path: Path) -> None:
     """A run may name the conversion, or the folder that `rtx convert` wrote: the trained weights are the same."""
     checkpoint, texts = made
-    named = in_process("convert", checkpoint, "--layers", "1", "--passes", "2", "--out", tmp_path / "loop", "--json")
+    named = rtx("convert", checkpoint, "--layers", "1", "--passes", "2", "--out", tmp_path / "loop", "--json")
     assert named.returncode == 0, named.stderr
     data = File(path=str(texts), tokenizer=str(checkpoint), max_length=64)
     short = recipe("finetune", epochs=0.5)
@@ -232,14 +220,14 @@ def test_with_all_of_the_loss_from_the_teacher_the_labels_do_not_matter(made: tu
 def test_a_teacher_is_named_on_the_command_line_and_is_a_part_of_the_key(made: tuple[Path, Path], tmp_path: Path) -> None:
     checkpoint, texts = made[0], Path(shutil.copy(made[1], tmp_path))
     home, common = tmp_path / "home", ("train", "--model", checkpoint, "--data", texts, "--max-length", 64, "--json")
-    teacher = json.loads(in_process(*common, home=home).stdout.splitlines()[-1])
+    teacher = json.loads(rtx(*common, home=home).stdout.splitlines()[-1])
     loop = tmp_path / "loop"
-    in_process("convert", checkpoint, "--layers", 1, "--passes", 2, "--out", loop)
+    rtx("convert", checkpoint, "--layers", 1, "--passes", 2, "--out", loop)
     student = ("train", "--model", loop, "--data", texts, "--max-length", 64, "--json")
-    done = in_process(*student, "--teacher", teacher["key"], home=home)
+    done = rtx(*student, "--teacher", teacher["key"], home=home)
     assert done.returncode == 0, done.stderr
     copy = shutil.copytree(teacher["run"], tmp_path / "mine")  # a run that was copied to a folder of another name
-    again = in_process(*student, "--teacher", copy, home=home)
+    again = rtx(*student, "--teacher", copy, home=home)
     keys = {json.loads(one.stdout.splitlines()[-1])["key"] for one in (again, done)}
     assert again.returncode == 0 and len(keys) == 1, again.stderr
     beside = json.loads(done.stdout.splitlines()[-1])
@@ -249,7 +237,7 @@ def test_a_teacher_is_named_on_the_command_line_and_is_a_part_of_the_key(made: t
     with pytest.raises(InputError, match="go together"):
         dataclasses.replace(spec.teacher, teacher=spec)
     pd.concat([pd.read_csv(texts), pd.read_csv(texts).head(1).assign(text="one more row of words")]).to_csv(texts, index=False)
-    done = in_process(*student, "--teacher", teacher["key"], home=home)
+    done = rtx(*student, "--teacher", teacher["key"], home=home)
     assert done.returncode == 2 and "have changed since it was trained; train the teacher again" in done.stderr
 
 
@@ -258,9 +246,9 @@ def test_a_teacher_that_has_seen_the_test_texts_is_refused(made: tuple[Path, Pat
     home = tmp_path / "home"
     turned = tmp_path / "turned.csv"  # the same rows in another order have another split
     pd.read_csv(texts).sample(frac=1, random_state=1).to_csv(turned, index=False)
-    teacher = in_process("train", "--model", checkpoint, "--data", turned, "--max-length", 64, "--json", home=home)
+    teacher = rtx("train", "--model", checkpoint, "--data", turned, "--max-length", 64, "--json", home=home)
     key = json.loads(teacher.stdout.splitlines()[-1])["key"]
-    done = in_process("train", "--model", checkpoint, "--data", texts, "--max-length", 64, "--teacher", key, home=home)
+    done = rtx("train", "--model", checkpoint, "--data", texts, "--max-length", 64, "--teacher", key, home=home)
     assert done.returncode == 2 and "has seen" in done.stderr, done.stderr
 
 
@@ -275,7 +263,7 @@ def test_a_teacher_that_has_seen_the_test_texts_is_refused(made: tuple[Path, Pat
     ],
 )
 def test_a_conversion_that_cannot_be_is_refused(made: tuple[Path, Path], tmp_path: Path, arguments: tuple, words: str) -> None:
-    done = in_process("convert", made[0], *arguments, "--out", tmp_path / "out")
+    done = rtx("convert", made[0], *arguments, "--out", tmp_path / "out")
     *loaded, error = done.stderr.splitlines()
     assert done.returncode == 2 and words in error and all("loaded" in line for line in loaded), done.stderr
     assert not (tmp_path / "out").exists()
@@ -285,7 +273,7 @@ def test_a_conversion_opens_in_transformers_and_as_embeddings(made: tuple[Path, 
     checkpoint, texts = made
     once, twice, cut = (tmp_path / name for name in ("once", "twice", "cut"))
     for out, passes, more in ((once, 1, ()), (twice, 2, ()), (cut, 2, ("--vocabulary", texts))):
-        done = in_process("convert", checkpoint, "--layers", 1, "--passes", passes, *more, "--out", out)
+        done = rtx("convert", checkpoint, "--layers", 1, "--passes", passes, *more, "--out", out)
         assert done.returncode == 0, done.stderr
     assert BertModel.from_pretrained(once).config.num_hidden_layers == 1  # without this package's classes
     assert AutoModel.from_pretrained(twice).config.recurrent_depth == 2
@@ -295,5 +283,5 @@ def test_a_conversion_opens_in_transformers_and_as_embeddings(made: tuple[Path, 
     ]
     assert_near(vectors[0], vectors[1])
     assert not np.allclose(vectors[0], vectors[2], atol=1e-3)
-    again = in_process("convert", checkpoint, "--layers", 1, "--passes", 1, "--out", once)
+    again = rtx("convert", checkpoint, "--layers", 1, "--passes", 1, "--out", once)
     assert again.returncode == 2 and "exists already" in again.stderr

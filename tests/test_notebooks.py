@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import papermill
 import pytest
+from in_process import rtx
 from test_packaging import EXTRAS, NEEDED
 from test_packaging import environment as installed
 
@@ -215,20 +216,6 @@ def test_without_weights_notebook_07_says_what_it_skipped_and_does_the_rest(repo
     assert not (tmp_path / "figures/smoke/07_similarity.svg").exists()
 
 
-def test_a_published_run_counts_as_done(report: Path, tmp_path: Path) -> None:
-    shutil.copytree(report / "data" / "results", tmp_path / "data" / "results")
-    done = subprocess.run(
-        [sys.executable, "-m", "rtx", "notebook", "02", "--profile", "smoke"],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "to train" not in done.stderr and not list((tmp_path / "data").glob("runs/*/complete.json"))
-    both = [pd.read_parquet(home / "data/results/smoke/runs.parquet") for home in (report, tmp_path)]
-    pd.testing.assert_frame_equal(*both)
-
-
 def test_a_variant_is_a_notebook_parameter() -> None:
     written = "{residual: gated, residual_scale: 0.3, loop_norm: true}"
     given = notebooks.check(FOLDER / "03_recurrent.ipynb", {"variant": written}, text=True)
@@ -238,23 +225,13 @@ def test_a_variant_is_a_notebook_parameter() -> None:
 
 
 def test_training_is_refused_in_an_empty_store(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "rtx", "notebook", "02", "--profile", "smoke", "--no-training"],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
+    done = rtx("notebook", "02", "--profile", "smoke", "--no-training", home=tmp_path)
     assert done.returncode == 1 and "training is switched off" in done.stderr
 
 
 def test_dry_run_counts_the_runs_and_trains_none(report: Path, tmp_path: Path) -> None:
     for home, in_store in ((report, True), (tmp_path, False)):
-        done = subprocess.run(
-            [sys.executable, "-m", "rtx", "report", "--profile", "smoke", "--dry-run"],
-            env=environment(home),
-            capture_output=True,
-            text=True,
-        )
+        done = rtx("report", "--profile", "smoke", "--dry-run", home=home)
         assert done.returncode == 0, done.stderr
         assert ("\n0 runs to train" in done.stdout) == in_store and re.search("minutes? of training", done.stdout)
     assert not (tmp_path / "data/runs").exists() or not list((tmp_path / "data/runs").glob("*/complete.json"))
@@ -262,35 +239,26 @@ def test_dry_run_counts_the_runs_and_trains_none(report: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("stem", ["02_baseline", "99_report"])
 def test_notebook_runs_under_plain_papermill(stem: str, report: Path, tmp_path: Path) -> None:
-    """No rtx, another working directory: only papermill, the notebook, and a parameter. All notebooks open in the same way."""
+    """No rtx, another working directory: only papermill, the notebook, and a parameter. All notebooks open in the same way.
+
+    The store holds no run, only the published tables: a published run counts as done.
+    """
+    shutil.copytree(report / "data" / "results", tmp_path / "data" / "results")
     out = tmp_path / "out.ipynb"
+    command = (sys.executable, "-m", "papermill", str(FOLDER / f"{stem}.ipynb"), str(out))
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "papermill",
-            str(FOLDER / f"{stem}.ipynb"),
-            str(out),
-            "-p",
-            "profile",
-            "smoke",
-            "-k",
-            "python3",
-        ],
-        env=environment(report),
+        [*command, "-p", "profile", "smoke", "-k", "python3"],
+        env=environment(tmp_path),
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    errors = [
-        output
-        for cell in nbformat.read(out, as_version=4).cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-        if output.output_type == "error"
-    ]
-    assert errors == []
+    outputs = [output for cell in nbformat.read(out, as_version=4).cells for output in cell.get("outputs", ())]
+    assert outputs and not [output for output in outputs if output.output_type == "error"]
+    assert not list((tmp_path / "data").glob("runs/*/complete.json"))
+    both = [pd.read_parquet(home / "data/results/smoke/runs.parquet") for home in (report, tmp_path)]
+    pd.testing.assert_frame_equal(*both)
 
 
 def test_the_report_opens_offline_and_draws_everything(report: Path, browser) -> None:

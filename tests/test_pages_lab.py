@@ -75,13 +75,21 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
         server.wait(30)
 
 
-def opened(browser: Any, lab: tuple[str, Path], sources: Sequence[str]) -> tuple[Any, Any, list[str], list[str]]:
+@pytest.fixture(scope="module")
+def window(browser: Any) -> Iterator[Any]:
+    """One window, whose second tab need not fetch JupyterLab again."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    yield context
+    context.close()
+
+
+def opened(window: Any, lab: tuple[str, Path], sources: Sequence[str]) -> tuple[Any, Any, list[str], list[str]]:
     """A tab with a notebook of these cells and an idle kernel: the tab, its cells, what it asks for, and its errors."""
     address, folder = lab
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     name = f"of-{len(list(folder.glob('*.ipynb')))}.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell(source) for source in sources], metadata=kernel), folder / name)
-    tab = browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
+    tab = window.new_page()
     asked_for: list[str] = []
     complaints: list[str] = []
     tab.on("request", lambda asked: asked_for.append(asked.url))
@@ -109,9 +117,9 @@ def press_run(tab: Any, cell: Any) -> None:
     raise AssertionError("JupyterLab did not run the cell within a minute")
 
 
-def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, Path]) -> None:
+def test_the_page_and_the_kernel_share_one_state(window: Any, lab: tuple[str, Path]) -> None:
     address, _ = lab
-    page, cells, asked_for, complaints = opened(browser, lab, CELLS)
+    page, cells, asked_for, complaints = opened(window, lab, CELLS)
 
     def run(number: int) -> str:
         """Run a cell and wait for its end; what it printed."""
@@ -149,7 +157,7 @@ def test_the_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, P
     assert run(4).strip() == "then (2, 1, 3, 3) (2, 1, 3, 3) (3, 7) 1"
     own = (address, address.replace("http", "ws"), "data:", "blob:")
     assert [url for url in asked_for if not url.startswith(own)] == [] and complaints == []
-    page.context.close()
+    page.close()
 
 
 SWIGLU_CELLS = (
@@ -159,8 +167,8 @@ SWIGLU_CELLS = (
 )
 
 
-def test_the_swiglu_page_and_the_kernel_share_one_state(browser: Any, lab: tuple[str, Path]) -> None:
-    tab, cells, _, complaints = opened(browser, lab, SWIGLU_CELLS)
+def test_the_swiglu_page_and_the_kernel_share_one_state(window: Any, lab: tuple[str, Path]) -> None:
+    tab, cells, _, complaints = opened(window, lab, SWIGLU_CELLS)
 
     press_run(tab, cells.nth(0))
     page = tab.locator(".rtx-page")
@@ -175,4 +183,4 @@ def test_the_swiglu_page_and_the_kernel_share_one_state(browser: Any, lab: tuple
     out = float(page.locator("[data-number=out]").inner_text().replace("−", "-"))
     assert out == pytest.approx(swiglu(START | {"beta": 5.0, "w1": -1.5})["parts"]["out"], abs=6e-6)
     assert complaints == []
-    tab.context.close()
+    tab.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import socket
 import subprocess
@@ -11,82 +12,75 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file
+import torch
+from safetensors.torch import load_file, save_file
 from test_cli import SMALL
 
+from rtxlib.data.batching import Tokens
 from rtxlib.data.datasets import Generated
 from rtxlib.errors import InputError
+from rtxlib.models import build
 from rtxlib.runs.spec import RunSpec
 from rtxlib.runs.train import train_run
-from rtxlib.training import parallel
-from rtxlib.training.recipe import RECIPES
-
-# The program of each process. Each writes its weights, and the first prints the curve. After its checkpoint number `stop` a
-# process ends abruptly.
-PROGRAM = """
-import json, os, sys
-from pathlib import Path
-import numpy as np, torch
-from safetensors.torch import save_file
-from rtxlib.data.batching import Tokens
-from rtxlib.models import build
 from rtxlib.training import checkpoint, parallel, trainer
-from rtxlib.training.recipe import Recipe
+from rtxlib.training.recipe import RECIPES, Recipe
 
-folder, dropout, stop = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
-torch.set_num_threads(1)
-parallel.join()
-rng = np.random.default_rng(0)
-labels = rng.integers(0, 2, 150)
-texts = [np.concatenate(([2], rng.integers(5 + 5 * y, 25 + 5 * y, rng.integers(3, 9)), [3])) for y in labels]
-data = Tokens(np.concatenate(texts).astype(np.int32), np.cumsum([0, *map(len, texts)]), labels.astype(np.int64))
-recipe = Recipe(name="parallel", learning_rate=3e-3, epochs=3, batch_rows=31, batch_tokens=120, evaluations_per_epoch=2,
-                word_dropout=dropout, precision="fp32")
-rates = dict.fromkeys(("hidden_dropout", "attention_dropout", "classifier_dropout"), dropout)
-model = build("recurrent-1x2x32", vocab_size=40, **rates)
-trainer.CHECKPOINT_SECONDS, trainer.AGREE_EVERY = 0.0, 1
-save, saves = checkpoint.save, 0
-def counted(*args):
-    global saves
-    save(*args)
-    saves += 1
-    if saves == stop:
-        os._exit(9)
-checkpoint.save = counted
-special = {"pad": 0, "unk": 1, "cls": 2, "sep": 3}
-given = model, data, data, recipe, 5, special, torch.device("cpu"), folder / "checkpoint.safetensors"
-result = trainer.Trainer(*given).run()
-save_file(model.state_dict() | {"draw": torch.rand(9)}, folder / f"weights-{parallel.rank()}.safetensors")
-if parallel.rank() == 0:
-    print(json.dumps(result.curve.drop(columns="seconds").to_dict("list")))
-"""
+# Each process is forked from one that has loaded the libraries.
+forkserver = multiprocessing.get_context("forkserver")
+
+
+def one_process(folder: Path, dropout: float, stop: int, environment: dict[str, str]) -> None:
+    """Write the weights of this process, and print the curve if it is the first. After checkpoint ``stop`` it ends abruptly."""
+    os.environ.update(environment)
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder / f"{name}-{environment['RANK']}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    torch.set_num_threads(1)
+    parallel.join()
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 150)
+    texts = [np.concatenate(([2], rng.integers(5 + 5 * y, 25 + 5 * y, rng.integers(3, 9)), [3])) for y in labels]
+    data = Tokens(np.concatenate(texts).astype(np.int32), np.cumsum([0, *map(len, texts)]), labels.astype(np.int64))
+    rows = {"batch_rows": 31, "batch_tokens": 120, "evaluations_per_epoch": 2, "word_dropout": dropout}
+    recipe = Recipe(name="parallel", learning_rate=3e-3, epochs=3, precision="fp32", **rows)
+    rates = dict.fromkeys(("hidden_dropout", "attention_dropout", "classifier_dropout"), dropout)
+    model = build("recurrent-1x2x32", vocab_size=40, **rates)
+    trainer.CHECKPOINT_SECONDS, trainer.AGREE_EVERY = 0.0, 1
+    save, saved = checkpoint.save, []
+
+    def counted(*given: object) -> None:
+        save(*given)
+        saved.append(1)
+        if len(saved) == stop:
+            os._exit(9)
+
+    checkpoint.save = counted
+    special = {"pad": 0, "unk": 1, "cls": 2, "sep": 3}
+    given = model, data, data, recipe, 5, special, torch.device("cpu"), folder / "checkpoint.safetensors"
+    result = trainer.Trainer(*given).run()
+    save_file(model.state_dict() | {"draw": torch.rand(9)}, folder / f"weights-{parallel.rank()}.safetensors")
+    if parallel.rank() == 0:
+        print(json.dumps(result.curve.drop(columns="seconds").to_dict("list")))
 
 
 def train(folder: Path, processes: int, dropout: float = 0.0, stop: int = 0) -> tuple[int, dict[str, list[float]]]:
-    """The exit status of process 0, and the curve if it is 0. The processes are started as torchrun does it."""
+    """The exit status of process 0, and the curve if it is 0. The processes learn of each other as from torchrun."""
     folder.mkdir(exist_ok=True)
-    program = folder / "program.py"
-    program.write_text(PROGRAM)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     place = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    command = [sys.executable, str(program), str(folder), str(dropout), str(stop)]
-    started = [
-        subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | place | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-        )
-        for rank in range(processes)
-    ]
-    first, *others = [process.communicate(timeout=300) for process in started]
-    status = started[0].returncode
-    assert status == 0 or stop, first[1][-2000:]
-    assert not any(out for out, _ in others)
-    return status, json.loads(first[0].strip().splitlines()[-1]) if status == 0 else {}
+    environments = [os.environ | place | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(processes)]
+    forkserver.set_forkserver_preload([train_run.__module__, "torch._dynamo"])  # an optimizer loads the second
+    started = [forkserver.Process(target=one_process, args=(folder, dropout, stop, given), daemon=True) for given in environments]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(timeout=300)
+    status = started[0].exitcode
+    assert status is not None and (status == 0 or stop), (folder / "err-0").read_text()[-2000:]
+    first, *others = [(folder / f"out-{rank}").read_text() for rank in range(processes)]
+    assert not any(others)
+    return status, json.loads(first.strip().splitlines()[-1]) if status == 0 else {}
 
 
 def result(folder: Path, rank: int = 0) -> tuple[np.ndarray, np.ndarray]:

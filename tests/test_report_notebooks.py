@@ -476,6 +476,7 @@ def test_an_interrupt_stops_the_kernel_and_says_how_to_go_on(
     pid, patience = tmp_path / "pid", time.monotonic() + 40
     while not (pid.exists() and pid.read_text()) and time.monotonic() < patience:
         time.sleep(0.05)
+    assert pid.exists(), "the second notebook did not begin"
     process.send_signal(sent)
     said = process.communicate(timeout=30)[1]
     executed = tmp_path / "out" / "notebooks"

@@ -608,28 +608,40 @@ def damaged(file: Path, how: str) -> None:
         checkpoint.save(file, groups, state)
 
 
-@pytest.mark.parametrize("how", ["foreign", "random", "empty", "short", "of other weights", "of another generator"])
-def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, monkeypatch, how: str) -> None:
-    """The weights are those of a training without a checkpoint: nothing of the damaged file is kept."""
-    data, plan = (order_task(120, 0), order_task(40, 1)), dataclasses.replace(QUICK, epochs=1, word_dropout=0.1)
-    whole = tiny()
-    trainer.Trainer(whole, *data, plan, 3, SPECIAL, CPU).run()
-    file, save = tmp_path / "checkpoint.safetensors", checkpoint.save
+def one_epoch(file: Path | None = None, report: Callable[[str], None] = lambda _: None) -> torch.Tensor:
+    """The weights after an epoch of a tiny model, which goes on from a checkpoint and keeps one."""
+    model, plan = tiny(), dataclasses.replace(QUICK, epochs=1, word_dropout=0.1)
+    trainer.Trainer(model, order_task(120, 0), order_task(40, 1), plan, 3, SPECIAL, CPU, file, report).run()
+    return weights(model)
 
-    def killed(*args) -> None:
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[torch.Tensor, Path]:
+    """The weights of a whole training, and the checkpoint of the same training that was killed."""
+    file, save = tmp_path_factory.mktemp("killed") / "checkpoint.safetensors", checkpoint.save
+
+    def kill(*args) -> None:
         save(*args)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(trainer, "CHECKPOINT_SECONDS", 0.0)
-        patch.setattr(checkpoint, "save", killed)
-        trainer.Trainer(tiny(), *data, plan, 3, SPECIAL, CPU, file).run()
+        patch.setattr(checkpoint, "save", kill)
+        one_epoch(file)
+    return one_epoch(), file
+
+
+@pytest.mark.parametrize("how", ["foreign", "random", "empty", "short", "of other weights", "of another generator"])
+def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(
+    killed: tuple[torch.Tensor, Path], tmp_path: Path, how: str
+) -> None:
+    """The weights are those of a training without a checkpoint: nothing of the damaged file is kept."""
+    whole, file = killed[0], Path(shutil.copy(killed[1], tmp_path))
     damaged(file, how)
     lines: list[str] = []
-    again = tiny()
-    trainer.Trainer(again, *data, plan, 3, SPECIAL, CPU, file, lines.append).run()
+    again = one_epoch(file, lines.append)
     assert lines[0] == f"the checkpoint {file} is damaged: starting anew"
-    assert torch.equal(weights(again), weights(whole))
+    assert torch.equal(again, whole)
 
 
 def test_a_checkpoint_that_may_not_be_read_is_left_alone(tmp_path, monkeypatch) -> None:

@@ -11,14 +11,14 @@ from rtxstudy.statistics import FEWEST_SEEDS
 def interval_note(counts: Iterable[int], mark: str = "bars") -> str:
     """What the marks of uncertainty are, from the number of seeds of each mean.
 
-    ``bars: 95% interval over seeds (n = 5)``, or that so few seeds have no interval.
+    ``bars: 95 % interval over seeds (n = 5)``, or that so few seeds have no interval.
     """
     counts = {int(number) for number in counts}
     enough = {number for number in counts if number >= FEWEST_SEEDS}
     if not enough:
         return f"{'one seed' if counts == {1} else _range(counts) + ' seeds'} each, so no interval"
     few = f", none for fewer than {FEWEST_SEEDS} seeds" if counts - enough else ""
-    return f"{mark}: 95%\xa0interval over seeds (n\xa0=\xa0{_range(enough)}){few}"
+    return f"{mark}: 95\xa0%\xa0interval over seeds (n\xa0=\xa0{_range(enough)}){few}"
 
 
 def seeds_note(counts: Iterable[int]) -> str:

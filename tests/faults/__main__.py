@@ -99,7 +99,13 @@ def table(rows: list[Row]) -> str:
 
 def recorded(rows: list[Row], seed: int) -> list[dict]:
     """What each check gave with each seed: these rows, and those of the record that are of other checks or seeds."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+    # A run changes its own record.
+    changed = git("diff", "--quiet", "HEAD", "--", ".", f":!{RECORD.relative_to(ROOT)}").returncode == 1
+    commit = git("describe", "--always").stdout.strip() + "-dirty" * changed
     about = {
         **{"seed": seed, "measured": datetime.date.today().isoformat(), "commit": commit},
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",

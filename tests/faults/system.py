@@ -39,7 +39,7 @@ from .child import (
 )
 from .kill import TEXTS, TINY, checkpoints_often, first_run, graph, template
 
-LONGER = (*TINY[:5], "--rows", "800", "--recipe", "demo", "--json")  # seconds of training instead of a fraction of one
+LONGER = (*TINY[:5], "--rows", "800", "--recipe", "demo", "--set", "hidden_dropout=0.2", "--json")  # trains for seconds
 
 
 @once
@@ -290,7 +290,7 @@ def together(at: Place, commands: list[tuple[str, ...]]) -> list[Outcome]:
 
 
 def drivers(seed: int, number: int) -> None:
-    """Two or three drivers of the same run, and of runs that overlap: each run is trained once."""
+    """Two or three drivers of the same run, and of runs that overlap: each run is trained once, and all print its result."""
     wanted = [["5", "5"], ["5", "5", "5"], ["5", "6", "5"], ["5", "6", "6"]][number % 4]
     with place() as at:
         told = together(at, [(*TINY, "--seed", number) for number in wanted])
@@ -298,6 +298,9 @@ def drivers(seed: int, number: int) -> None:
             succeeded(outcome)
         trained = sum("train loss" in outcome.err for outcome in told)
         require(trained == len(set(wanted)), f"{trained} trainings of {len(set(wanted))} runs")
+        printed = {number: outcome.last_json() for number, outcome in zip(wanted, told, strict=True)}
+        for number, outcome in zip(wanted, told, strict=True):
+            require(outcome.last_json() == printed[number], f"two results of seed {number}: {outcome.out} {printed[number]}")
         as_undisturbed(at)
 
 
@@ -310,30 +313,36 @@ def until(what: Callable[[], object], seconds: float = 60) -> None:
 
 def lock_holder(seed: int, number: int) -> None:
     """The driver that trains is killed while another waits for it: the other goes on from the checkpoint."""
-    moment = generator(seed, "lock holder", number).random()
+    chance = generator(seed, "lock holder", number)
+    moment, saves = chance.random(), chance.randrange(1, 40)  # there are about 60 steps
     words = (*LONGER, "--seed", "5")
     with place() as at, ThreadPoolExecutor(2) as pool:
         other = Place(at.folder / "other", {"RTX_HOME": str(at.home)})
         held, said = at.runs / ".held", other.folder / "stderr"
-        holder = pool.submit(rtx, at, *words, first=_hold, limit=60)
+        holder = pool.submit(rtx, at, *words, first=functools.partial(_hold, saves), limit=60)
         until(held.exists)
         waiter = pool.submit(rtx, other, *words, limit=60)
         until(lambda: said.exists() and "waiting" in said.read_text())
         time.sleep(moment)
         os.kill(int(held.read_text()), signal.SIGKILL)
         require(holder.result().status == 128 + signal.SIGKILL, "the holder ended before it was killed")
-        succeeded(waiter.result())
+        require("going on from step" not in holder.result().err, "the holder went on from somewhere")
+        told = succeeded(waiter.result())
+        require("going on from step" in told.err, f"the waiter began anew: {told.err[-300:]}")
         as_undisturbed(at)
 
 
-def _hold() -> None:
-    """Stop at the first checkpoint, with the lock held."""
+def _hold(saves: int) -> None:
+    """Stop at a checkpoint, with the lock held; one is written after every step."""
     from rtxlib.training import checkpoint, trainer
 
-    trainer.CHECKPOINT_SECONDS, save = 0.0, checkpoint.save
+    trainer.CHECKPOINT_SECONDS, save, saved = 0.0, checkpoint.save, []
 
     def save_and_stop(path: Path, *rest: object) -> None:
         save(path, *rest)
+        saved.append(path)
+        if len(saved) < saves:
+            return
         (path.parents[1] / ".held").write_text(str(os.getpid()))
         time.sleep(1000)
 

@@ -133,7 +133,7 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
     few = ", from three seeds on" if (table["n_seeds"] < FEWEST_SEEDS).any() else ""
     figure, axes = canvas(
         title,
-        f"95% intervals over seeds and test texts{n_of_all}; filled where zero lies outside{few}.",
+        f"95\N{NO-BREAK SPACE}% intervals over seeds and test texts{n_of_all}; filled where zero lies outside{few}.",
         0.45 + (0.56 if same else 0.66) * len(table),
     )
     ax = axes[0, 0]

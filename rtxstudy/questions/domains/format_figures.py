@@ -27,8 +27,8 @@ def format_control(table: pd.DataFrame, title: str = "What tells the domain: the
     parts = {kind: table[table["of"] == kind] for kind in _PANELS}
     figure, axes = canvas(
         title,
-        f"Marks: accuracy on {table['n_test'].iloc[0]:,} test texts; bars: 95% intervals over texts; dashed: one label for "
-        f"all. A few: {table['words'].iloc[0]} words from the middle of each text.",
+        f"Marks: accuracy on {table['n_test'].iloc[0]:,} test texts; bars: 95\N{NO-BREAK SPACE}% intervals over texts; dashed: "
+        f"one label for all. A few: {table['words'].iloc[0]} words from the middle of each text.",
         1.0 + 0.42 * sum(map(len, parts.values())),
         rows=len(parts),
         sharex=True,

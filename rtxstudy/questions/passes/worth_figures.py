@@ -157,7 +157,7 @@ def worth(table: pd.DataFrame, fits: pd.DataFrame, title: str = "What is one mor
     figure, axes = canvas(
         title,
         "A block of N layers passed r times is worth N·r^φ layers; φ\xa0=\xa01: as good as so many layers of their own, "
-        f"φ\xa0=\xa00: nothing. Large marks: mean; {seeds_note(means['n'])}; φ with its 95%\xa0interval.",
+        f"φ\xa0=\xa00: nothing. Large marks: mean; {seeds_note(means['n'])}; φ with its 95\xa0%\xa0interval.",
         0.45 + (3.6 if len(panels) == 1 else (2.7 if len(panels) == 2 else 2.2) * len(panels)),
         rows=len(panels),
         sharex=True,

@@ -152,7 +152,7 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
     ]
     figure, axes = canvas(
         title,
-        f"Share of a text's {k} nearest neighbours that have its label. Marks: mean over texts; bars: 95%\xa0interval"
+        f"Share of a text's {k} nearest neighbours that have its label. Marks: mean over texts; bars: 95\xa0%\xa0interval"
         f"{'; dashed: chance' if len(figure_rows) < len(table) else ''}.",
         0.3 + 0.14 * len(panels) + 0.19 * sum(map(len, heads)) + 0.34 * len(figure_rows),
         rows=len(panels),
