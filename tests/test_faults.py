@@ -9,7 +9,6 @@ import pytest
 from faults import Broken, NotTried, child, inputs, kill, system
 
 SEED = 0
-ENDED = "the command always ended before its kill"  # kill.py's words
 CASES = {
     **{check.name: (check, (1,)) for check in kill.CHECKS if check.name != "report"},
     **{check.name: (check, range(1, 11)) for check in inputs.CHECKS},  # number 0 of each is a cold process
@@ -40,6 +39,6 @@ def test_faults(name: str) -> None:
             broken.append(f"python -m tests.faults --seed {SEED} --case {name}:{number}\n{error}")
     assert not broken, "\n\n".join(broken)
     if os.environ.get("RTX_REQUIRE"):  # no machine lacks what this needs
-        assert ENDED not in not_tried, f"{name}: {ENDED}"
+        assert kill.ENDED not in not_tried, f"{name}: {kill.ENDED}"
     if len(not_tried) == len(numbers):
         pytest.skip("; ".join(dict.fromkeys(not_tried)))

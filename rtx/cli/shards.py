@@ -11,7 +11,6 @@ import click
 
 from rtx.cli.common import show
 from rtx.cli.output import FORMATS
-from rtx.model_names import whole
 from rtx.process import exit_status
 from rtxlib.errors import InputError, visible
 
@@ -65,7 +64,8 @@ def work(
     from rtx.shards.job import Job
     from rtx.shards.worker import Outcome
 
-    model = whole(model)
+    # Not resolved as elsewhere: on another machine a link may lead to another place.
+    model = os.path.abspath(os.path.expanduser(model)) if os.path.isdir(os.path.expanduser(model)) else model
     version = answers.version(command, model)
     job = Job(command, os.path.abspath(folder), os.path.abspath(out), model, version, **fields)
     every = 0.2 if sys.stderr.isatty() else 30  # seconds; a terminal redraws the line, a log keeps each

@@ -64,8 +64,7 @@ def fetch(model: str) -> TokenizerFile | None:
     from huggingface_hub import hf_hub_download
 
     if (folder := Path(model).expanduser()).is_dir():
-        path = next((path for name in FILES if (path := folder / name).is_file()), None)
-        if path is None:
+        if (path := next((folder / name for name in FILES if (folder / name).is_file()), None)) is None:
             raise InputError(f"{folder} holds neither tokenizer.json nor vocab.txt.")
         return TokenizerFile(model, path, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()[:16])
     try:

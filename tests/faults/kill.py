@@ -167,9 +167,10 @@ def run(kill: Kill, seed: int, number: int) -> None:
             except Broken as error:
                 raise Broken(f"killed after {moment:.2f} s: {error}") from None
             return
-    raise NotTried("the command always ended before its kill")
+    raise NotTried(ENDED)
 
 
+ENDED = "the command always ended before its kill"
 WHAT = {
     "train": "`rtx train`: preparing, training, checkpoints every 0.1 s, saving",
     "report": "`rtx report --profile smoke`, notebook 02 alone (the whole takes minutes)",
