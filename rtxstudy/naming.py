@@ -93,7 +93,17 @@ def of_model(spec: RunSpec) -> Name:
     """The name of a run's model, without its data and its seed."""
     model = spec.model.rstrip("/").rsplit("/", 1)[-1]
     own_text = spec.pretraining is not None  # its encoders have their settings in common
-    settings = {} if own_text else spec.overrides
+    short, long = of_preset(model)
+    if spec.conversion:
+        short = long = converted(short, spec.conversion)
+    parts = [] if own_text else [_setting(field, value) for field, value in spec.overrides.items()]
+    parts += ["own text first"] * own_text
+    parts += ["frozen"] * spec.recipe.freeze_encoder + ["distilled"] * (spec.teacher is not None)
+    return Name(", ".join([short, *parts]), ", ".join([long, *parts]))
+
+
+def of_preset(model: str) -> Name:
+    """The name of an encoder as its preset or its makers have it."""
     family, _, sizes = model.partition("-")
     numbers = sizes.split("x")
     if family in ("standard", "recurrent") and all(number.isdigit() for number in numbers):
@@ -104,16 +114,8 @@ def of_model(spec: RunSpec) -> Name:
             *(f"passed {TIMES.get(int(n), f'{n} times')}" for n in passes),
             f"{width} wide",
         ]
-        long = f"{family} encoder, {', '.join(counts)}"
-    else:
-        short = MODELS.get(model, model.replace("bert-", "BERT-"))
-        long = model
-    if spec.conversion:
-        short = long = converted(short, spec.conversion)
-    parts = [_setting(field, value) for field, value in settings.items()]
-    parts += ["own text first"] * own_text
-    parts += ["frozen"] * spec.recipe.freeze_encoder + ["distilled"] * (spec.teacher is not None)
-    return Name(", ".join([short, *parts]), ", ".join([long, *parts]))
+        return Name(short, f"{family} encoder, {', '.join(counts)}")
+    return Name(MODELS.get(model, model.replace("bert-", "BERT-")), model)
 
 
 def _plural(n: str, noun: str) -> str:

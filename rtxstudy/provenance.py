@@ -21,7 +21,8 @@ class Provenance(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f'<tr><th scope="row">{html.escape(name.replace("_", " "))}</th><td>{html.escape(_text(value))}</td></tr>'
+            f'<tr><th scope="row">{html.escape(name.replace("_", " "))}</th>'
+            f"<td>{'<br>'.join(map(html.escape, _lines(value)))}</td></tr>"
             for name, value in self.items()
         )
         return f'<table class="provenance"><caption>Provenance</caption><tbody>{rows}</tbody></table>'
@@ -84,6 +85,13 @@ def processor() -> str:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+def _lines(value: Any) -> list[str]:
+    """One line, or a line for each entry if all entries have entries of their own, as data sets have."""
+    if isinstance(value, Mapping) and value and all(isinstance(item, Mapping) for item in value.values()):
+        return [f"{key}: {_text(item)}" for key, item in value.items()]
+    return [_text(value)]
 
 
 def _text(value: Any) -> str:

@@ -16,13 +16,13 @@ from rtxstudy.numbers import percent, with_ends
 TIMES = ("ms_one", "ms_one_low", "ms_one_high", "ms_in_batch")
 COSTS = {  # column of the runs table → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
-    "embedding_parameters": ("… in the embedding matrix", "{:,.0f}"),
-    "non_embedding_parameters": ("… outside the embedding matrix", "{:,.0f}"),
+    "embedding_parameters": ("parameters in the embedding matrix", "{:,.0f}"),
+    "non_embedding_parameters": ("parameters outside the embedding matrix", "{:,.0f}"),
     "size_mb": ("size of the weights (MB)", "{:.1f}"),
     "forward_flops": ("operations of a forward pass (GFLOP)", "{:.4f}"),
     "train_cpu_seconds": ("training, processor time (s)", "{:,.0f}"),
     "rows_per_second": ("training, texts a second", "{:,.0f}"),
-    "padding_share": ("tokens spent on padding", "{:.2%}"),
+    "padding_share": ("tokens spent on padding", lambda share: percent(share, 2)),
     "epochs": ("epochs", "{:.2f}"),
 }
 
@@ -57,6 +57,9 @@ MEANS = {  # column of a summary → its readable name and its format
     "interval": ("95 % interval (%)", None),
     "sd": ("± over seeds (points)", lambda sd: f"{100 * sd:.1f}"),
     "n": ("seeds", "{:.0f}"),
+    "most_epochs": ("most epochs", "{:g}"),
+    "train_rows": ("training texts", "{:,.0f}"),
+    "dtype": ("number format", None),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -351,6 +352,9 @@ def test_baselines_without_data_join_the_only_data_there_are_and_a_far_one_is_na
     assert "Most frequent label" in [label.get_text() for label in ax.get_yticklabels()]
     assert ax.get_xlim()[0] > 0.7 and any("far below" in text.get_text() for text in ax.texts)
     assert any(text.get_text() == "50.0, n = 1" for text in ax.texts)
+    thrice = pd.DataFrame({"model": ["majority class"] * 3, "seed": range(3), "accuracy": [0.0] * 3})
+    ax = accuracy.accuracy_intervals(pd.concat([runs_of(TWO, 3), thrice])).axes[0]
+    assert ax.get_xlim()[0] > 0.7 and any(text.get_text() == "0.0 (0.0 to 0.0), n = 3" for text in ax.texts)
     with pytest.raises(InputError, match="without 'data'"):
         accuracy.accuracy_intervals(pd.concat([runs, runs_of(TWO, 3, ("yelp",))]))
 
@@ -409,7 +413,8 @@ def test_numbers_are_written_as_people_read_them():
         "25.9M",
         "3.00G",
     ]
-    assert [notes.share(s) for s in (0, 0.00003, 0.0006, 0.0257, 1)] == ["0.0%", "<0.01%", "0.06%", "2.6%", "100.0%"]
+    shares = [notes.share(s).replace("\xa0", " ") for s in (0, 0.00003, 0.0006, 0.0257, 1)]
+    assert shares == ["0.0 %", "<0.01 %", "0.06 %", "2.6 %", "100.0 %"]
     assert notes.interval_note([5, 5]) == "bars: 95\xa0%\xa0interval over seeds (n\xa0=\xa05)"
     assert notes.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03 to 5), none for fewer than 3 seeds")
     assert notes.interval_note([1]) == "one seed each, so no interval"
@@ -449,6 +454,16 @@ def test_a_large_drawing_is_shown_as_png(tmp_path, monkeypatch):
     monkeypatch.setattr(save, "MOST_SVG", 1000)
     shown = save.save(data.label_balance(BALANCE), "balance", BALANCE, tmp_path, alt="three splits")
     assert 'src="data:image/png;base64,iVBOR' in shown._repr_html_() and "figcaption" not in shown._repr_html_()
+
+
+def test_a_wide_figure_is_shown_wider_and_its_letters_are_as_large(tmp_path):
+    shown = []
+    for inches in (style.WIDTH, style.WIDE):
+        figure, _ = style.canvas("title", "note", 2.0, width=inches)
+        shown.append(save.save(figure, "figure", BALANCE, tmp_path, alt="an empty one")._repr_html_())
+    pixels = [float(re.search(r' width="(\d+)"', html)[1]) for html in shown]
+    assert [html.startswith('<figure class="wide">') for html in shown] == [False, True]
+    assert pixels[1] / pixels[0] == pytest.approx(style.WIDE / style.WIDTH, rel=0.01)
 
 
 def test_a_failed_write_leaves_neither_half_a_file_nor_the_old_one_changed(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from rtxlib.errors import InputError
+from rtxstudy.provenance import Provenance
 from rtxstudy.report import html, notebooks
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -317,6 +318,12 @@ def test_the_provenance_of_all_notebooks_is_one_block(tmp_path: Path) -> None:
     assert not page.select(".notebook table")
     assert "commit abc" in colophon.p.text and "not committed" in colophon.p.text
     assert colophon.text.count("0, 1, 2") == 1
+
+
+def test_the_provenance_has_a_line_for_each_data_set() -> None:
+    data = {"sst2": {"source": "a <b>", "fingerprint": "1"}, "cola": {"source": "c"}}
+    rows = soup(Provenance(data=data, seeds=[0, 1])._repr_html_()).select("td")
+    assert [list(row.stripped_strings) for row in rows] == [["sst2: source a <b>, fingerprint 1", "cola: source c"], ["0, 1"]]
 
 
 # ----------------------------------------------------------------------------------------------------------- a browser

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from rtxstudy.numbers import percent
 from rtxstudy.statistics import FEWEST_SEEDS
 
 
@@ -28,7 +29,7 @@ def seeds_note(counts: Iterable[int]) -> str:
 
 
 def _range(counts: set[int]) -> str:
-    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)}\xa0to\xa0{max(counts)}"
 
 
 def count(number: float) -> str:
@@ -41,10 +42,10 @@ def count(number: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share of 0..1 in per cent. Only zero itself is written as 0.0%."""
+    """A share of 0..1 in per cent. Only zero itself is written as 0.0 %."""
     if value == 0 or value >= 0.0095:
-        return f"{value:.1%}"
-    return f"{value:.2%}" if value >= 0.0001 else "<0.01%"
+        return percent(value)
+    return percent(value, 2) if value >= 0.0001 else f"<{percent(0.0001, 2)}"
 
 
 def with_interval(mean: float, low: float, high: float) -> str:

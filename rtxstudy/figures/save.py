@@ -18,12 +18,14 @@ from PIL import Image
 from rtx.cli.output import inert
 from rtxlib.atomic import replacing
 from rtxlib.errors import InputError
+from rtxstudy.figures.style import WIDTH
 from rtxstudy.names import said
 
 MOST_SVG = 60_000  # bytes; a larger drawing is shown as PNG, so that a report of many figures stays small
 NOTHING = "Nothing in this figure is larger than the noise. (A difference of fewer than three seeds does not count.)"
 _METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
 _DOTS = 200  # per inch
+_SHOWN = 105  # pixels of a page for an inch, so that type of 10 points has the size of a caption
 # In a notebook a click shows the figure as large as the screen, and the next one as before. A report has a way of its own.
 _ENLARGE = (
     "this.closest('.enlarge, dialog') || (document.fullscreenElement ? document.exitFullscreen() : this.requestFullscreen())"
@@ -51,6 +53,7 @@ class Shown:
     alt: str
     caption: str | None = None
     finds: bool = True  # False: nothing in it is larger than the noise, so the report folds it
+    width: float = WIDTH  # inches
 
     def __repr__(self) -> str:  # without the folder, so that an executed notebook holds no path of a machine
         return f"{self.stem}: {self.alt}"
@@ -61,8 +64,10 @@ class Shown:
             kind, mime = "png", "image/png"
         data = base64.b64encode((self.folder / f"{self.stem}.{kind}").read_bytes()).decode()
         caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        click = f'style="cursor: zoom-in" onclick="{_ENLARGE}"'
-        figure = f'<figure><img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}" {click}>{caption}</figure>'
+        size = f'width="{_SHOWN * self.width:.0f}" style="cursor: zoom-in" onclick="{_ENLARGE}"'
+        image = f'<img alt="{html.escape(self.alt)}" src="data:{mime};base64,{data}" {size}>'
+        wide = ' class="wide"' if self.width > WIDTH else ""
+        figure = f"<figure{wide}>{image}{caption}</figure>"
         return figure if self.finds else f"<details><summary>{NOTHING}</summary>{figure}</details>"
 
 
@@ -94,7 +99,7 @@ def save(
     safe, _ = inert(table)  # the labels of a user's file may begin like a formula of a spreadsheet
     _write(folder / f"{stem}.csv", safe.to_csv(index=False, float_format="%.10g", lineterminator="\n").encode())
     plt.close(figure)
-    return Shown(folder, stem, alt, caption, finds)
+    return Shown(folder, stem, alt, caption, finds, figure.get_figwidth())
 
 
 def _with_palette(figure: Figure) -> bytes:

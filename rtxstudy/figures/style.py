@@ -65,7 +65,7 @@ def canvas(
     title never covers the axes. ``grid`` goes to ``Figure.subplots``. matplotlib's constrained layout places the axes.
     """
     inner = width * 72 - 2 * PAD  # points
-    title, note = said(title), said(note)
+    title, note = (said(words).replace(" %", "\xa0%") for words in (title, note))
     for handle in key:
         handle.set_label(said(str(handle.get_label())))
     heading, small = wrap(title, inner, TITLE, "bold"), wrap(note, inner, BODY)
@@ -94,16 +94,21 @@ def canvas(
             borderaxespad=0,
             handletextpad=0.4,
             columnspacing=1.4,
-            handlelength=1.0,
+            handlelength=_handle(key),
             labelspacing=0.35,
         )
         legend.set_in_layout(False)
     return figure, figure.subplots(rows, columns, squeeze=False, **grid)
 
 
+def _handle(key: Sequence[Line2D]) -> float:
+    """The length of the lines in the key, in letters: long enough to tell several kinds of broken lines apart."""
+    return 2.4 if sum(handle.get_linestyle() == "--" for handle in key) > 1 else 1.0  # "--": of every broken line
+
+
 def _columns(key: Sequence[Line2D], width: float) -> int:
     """The largest number of columns in which the entries of the key fit side by side."""
-    cells = [extent(str(handle.get_label()), BODY)[0] + 2.8 * BODY for handle in key]
+    cells = [extent(str(handle.get_label()), BODY)[0] + (1.8 + _handle(key)) * BODY for handle in key]
     for columns in range(len(key), 1, -1):
         if sum(max(column) for column in np.array_split(cells, columns)) <= width:  # as matplotlib fills them
             return columns

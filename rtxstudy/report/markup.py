@@ -8,6 +8,7 @@ from typing import Any
 from bs4 import BeautifulSoup, NavigableString
 
 from rtxstudy import names
+from rtxstudy.numbers import NBSP
 from rtxstudy.report.html_tables import fit
 
 _FETCHES = {  # by tag, the attributes that a browser loads from
@@ -49,13 +50,20 @@ def clean(markup: str, stem: str, prose: bool = False, named: bool = True) -> st
 
 
 def name_ids(soup: BeautifulSoup, prose: bool = False) -> None:
-    """Put the short name of each data set and model in place of its id (:mod:`rtxstudy.names`). The tooltip has both."""
+    """Put the short name of each data set and model in place of its id (:mod:`rtxstudy.names`). The tooltip has both.
+
+    A number and its per cent sign are kept on one line.
+    """
     for text in soup.find_all(string=True):
         if type(text) is not NavigableString or any(parent.name in _VERBATIM for parent in text.parents):
             continue
         if text.parent.name == "th" and "_" in text and " " not in text.strip():
             text.replace_with(names.column(text.strip()))
             continue
+        if " %" in text:
+            kept = NavigableString(text.replace(" %", f"{NBSP}%"))
+            text.replace_with(kept)
+            text = kept
         parts, last = [], 0
         for start, end, name in names.spans(text, prose=prose):
             whole = {"class": "whole"} if len(name.short) < 20 else {}  # a short name is not broken into lines

@@ -18,6 +18,7 @@ from rtxstudy.figures.notes import interval_note, signed, with_interval
 from rtxstudy.figures.scales import Percent, grid, within_shares
 from rtxstudy.figures.style import BODY, canvas, styled
 from rtxstudy.figures.wrapping import extent
+from rtxstudy.numbers import ends, percent
 from rtxstudy.statistics import FEWEST_SEEDS, summarise
 
 _CLEAR = "#0072b2"  # of a difference whose interval excludes zero
@@ -67,13 +68,14 @@ def accuracy_intervals(
         for y, row in enumerate(rows.itertuples(index=False)):
             colour, marker = look[row.model].colour, look[row.model].marker
             words = with_interval(row.mean, row.low, row.high)
-            if row.n > 1:
+            drawn = edge is None or row.mean >= edge
+            if drawn and row.n > 1:
                 seeds = part.loc[part["model"] == row.model, value]
                 small = {"markersize": 5.5, "alpha": 0.75, "markeredgewidth": 0}
                 ax.plot(seeds, np.full(row.n, y + 0.27), ".", color=colour, **small)
                 ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
             beside(ax, y, f"{words}, n = {row.n}")
-            if edge is None or row.mean >= edge:
+            if drawn:
                 few = row.n < FEWEST_SEEDS and look[row.model].family != "classical"
                 edge_of = {"markeredgecolor": colour, "markerfacecolor": "white", "markeredgewidth": 1.5}
                 filled = {"markeredgecolor": "white", "markeredgewidth": 0.8}
@@ -152,7 +154,7 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         numbers = signed(row.difference)
         if bounded:
             ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
-            numbers += f" [{signed(row.low)}, {signed(row.high)}]"
+            numbers += f" ({ends(row.low, row.high)})"
         ax.plot(
             row.difference,
             y,
@@ -164,8 +166,8 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         )
         ax.annotate(str(row.comparison), (0, y), (0, 9), **words)
         ax.annotate(numbers if same else f"{numbers}\n{n}", (1, y), (0, 9 if same else 6), ha="right", **words)
-    ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
-    reach = max(float(np.nanmax(np.abs(ends))), 0.001) * 1.12  # zero in the middle, so that neither side looks larger
+    values = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    reach = max(float(np.nanmax(np.abs(values))), 0.001) * 1.12  # zero in the middle, so that neither side looks larger
     ax.set(xlim=(-reach, reach), ylim=(len(table) - 0.6, -0.75), yticks=[])
     ax.set_xlabel("difference in accuracy (percentage points)")
     ax.locator_params(axis="x", nbins=7)
@@ -231,7 +233,7 @@ def confusion(
         for (i, j), part_of_class in np.ndenumerate(shares):
             if not counts[i, j]:
                 continue
-            cell = f"{part_of_class:.1%}\n{int(counts[i, j]):,}"
+            cell = f"{percent(part_of_class)}\n{int(counts[i, j]):,}"
             ax.text(
                 j + 0.5,
                 i + 0.5,

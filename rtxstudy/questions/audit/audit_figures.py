@@ -16,6 +16,7 @@ from rtxstudy.figures.notes import share
 from rtxstudy.figures.scales import Percent, grid
 from rtxstudy.figures.style import BODY, WIDTH, canvas, styled
 from rtxstudy.figures.wrapping import extent
+from rtxstudy.numbers import percent
 
 BLUE, PALE, AMBER = "#3a8fc0", "#f7e4d8", "#d55e00"
 _SEGMENTS = ("#a6cfe8", "#3a8fc0", "#17537a", "#0b2b40")  # of a bar in parts, light to dark
@@ -83,7 +84,7 @@ def label_balance(table: pd.DataFrame, by: str = "split", title: str = "Are the 
     colours = dict(zip(labels, itertools.cycle(_LABEL_COLOURS), strict=False))
 
     def inside(label: str, part: float) -> str:
-        choices = (f"{label} {part:.1%}", f"{part:.1%}", f"{part:.0%}", "")
+        choices = (f"{label} {percent(part)}", percent(part), percent(part, 0), "")
         return next(words for words in choices if extent(words, BODY)[0] < part * room - 4 or not words)
 
     unnamed = any(not inside(label, part).startswith(str(label)) for label in labels for part in shares[label])

@@ -10,6 +10,7 @@ from pandas.io.formats.style import Styler
 
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
+from rtxstudy.numbers import percent
 from rtxstudy.questions.audit import audit_claims, audit_figures, data_tables
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def changed_rows(audit: DataAudit) -> pd.DataFrame:
 def checks(audit: DataAudit) -> pd.DataFrame:
     """A readable table of the checks that found rows."""
     rows = audit.audit.loc[audit.audit["rows"] > 0, _CHECK]
-    return _with_commas(rows.assign(share=rows["share"].map("{:.2%}".format)))
+    return _with_commas(rows.assign(share=rows["share"].map(lambda share: percent(share, 2))))
 
 
 def _with_commas(table: pd.DataFrame) -> pd.DataFrame:

@@ -31,6 +31,7 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
         ("- **TF-IDF may be enough:** {named}. The deep encoder is not shown to beat it.", judged_rows[~beaten]),
         ("- **Take the loop, if memory counts:** {named}.", rest[rest["verdict"] == "replaces"]),
         ("- **Take the deep encoder:** {named}. This loop is less accurate.", below),
+        ("  Another loop is not told apart from the same deep encoder on {named}.", _other_loops(table, below)),
         (
             "- **Take the deep encoder, to be safe:** {named}. Depth pays, and it is not shown, with any one seed "
             "left out, that the loop loses less than a point.",
@@ -53,14 +54,7 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     )
     return [
         claim(OF_SEVERAL, holds=table["data"].duplicated().any(), n=len(table) or None),
-        *(
-            claim(text, named=listed(with_ways(rows)) or None)
-            for text, rows in groups
-        ),
-        claim(
-            "Another loop is not told apart from the same deep encoder on {named}.",
-            named=listed(with_ways(_other_loops(table, below))) or None,
-        ),
+        *(claim(text, named=listed(with_ways(rows)) or None) for text, rows in groups),
     ]
 
 

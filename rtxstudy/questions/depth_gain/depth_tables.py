@@ -63,7 +63,7 @@ def arms(table: pd.DataFrame) -> pd.DataFrame:
 
 _PRETRAININGS = {  # column of rtxstudy.questions.depth_gain.gains.pretrainings → its readable name and its format
     "parameters": ("parameters", "{:,.0f}"),
-    "non_embedding_parameters": ("… outside the embedding matrix", "{:,.0f}"),
+    "non_embedding_parameters": ("parameters outside the embedding matrix", "{:,.0f}"),
     "pretraining_words": ("words of the texts", "{:,.0f}"),
     "pretraining_tokens_seen": ("tokens seen", "{:,.0f}"),
     "pretraining_val_loss": ("loss of hidden tokens (nats)", "{:.2f}"),

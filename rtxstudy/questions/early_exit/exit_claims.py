@@ -56,7 +56,7 @@ def leaving(exits: pd.DataFrame, weaker: pd.DataFrame) -> list[Claim]:
             ),
             claim(
                 "The encoder that can be read after every pass is {lost:points} points below the loop trained for two passes "
-                "({interval}). But it was trained for {epochs:word} epoch and that loop for {plain:word}, which is a part of it.",
+                "({interval}). It was also trained for a shorter time, {epochs:word} epoch instead of {plain:word}.",
                 holds=plain.high < 0 and plain.epochs == 1 < plain.plain_epochs,
                 lost=plain.difference,
                 interval=ends(plain.low, plain.high) if plain else None,

@@ -145,10 +145,12 @@ _COLUMNS = {  # column of the runs table → its readable name and its format
     "accuracy": ("accuracy", percent),
     "non_embedding_parameters": ("parameters of its layers", "{:,.0f}"),
     "forward_flops": ("billion operations per text", "{:.4f}"),
-    "train_cpu_seconds": ("training (s of processor time)", "{:.0f}"),
 }
 
 
 def readable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy and costs of each form of the loop: means over its runs, one row per ``data`` and ``form``."""
+    """Accuracy, size and arithmetic of each form of the loop: means over its runs, one row per ``data`` and ``form``.
+
+    The time of training is left out, because the forms were trained on several machines.
+    """
     return tables.written(runs.groupby(["data", "form"], sort=False)[list(_COLUMNS)].mean().reset_index(), _COLUMNS)

@@ -6,16 +6,19 @@ from itertools import pairwise
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from rtxstudy.figures.checks import one_row_each, positive, require
 from rtxstudy.figures.labels import at_line_ends, place, spread
 from rtxstudy.figures.lines import apart, seed_points
-from rtxstudy.figures.looks import DASH_DOT, DASHED, DOTTED, GREY, ink, looks, loop_looks
+from rtxstudy.figures.looks import DASH_DOT, DASHED, DOTTED, GREY, INK, ink, looks, loop_looks
 from rtxstudy.figures.notes import interval_note, seeds_note
 from rtxstudy.figures.scales import Percent, grid, logarithmic, wide
 from rtxstudy.figures.style import BODY, WIDTH, canvas, styled
 from rtxstudy.figures.wrapping import wrap
 from rtxstudy.statistics import summarise
+
+_CURVES = {"mean": "-", "least text": DOTTED, "bound claimed": DASHED, "identity's gain": DASH_DOT}  # of a panel → its line
 
 
 @styled
@@ -162,37 +165,35 @@ def gradient_bound(table: pd.DataFrame, title: str = "Does the residual keep the
     means = summarise(table, ["model", "iteration"], "ratio").sort_values("iteration")
     figure, axes = canvas(
         title,
-        "‖∂L/∂h_t‖ / ‖∂L/∂h_R‖: how long a text's gradient is at state t, beside the last state. Line: mean over texts "
-        f"and seeds; dotted: the least text of any seed; {seeds_note(means['n'])}; grey: the bound that is "
-        "claimed, and the gain of the identities alone.",
+        "‖∂L/∂h_t‖ / ‖∂L/∂h_R‖: how long a text's gradient is at state t, beside the last state. Mean: over texts and seeds; "
+        f"least text: of any seed; {seeds_note(means['n'])}; identity's gain: that of the identities alone.",
         0.4 + rows * (3.4 if columns == 1 else 2.75 if rows < 3 else 2.2),
         rows=rows,
         columns=columns,
+        key=[Line2D([], [], color=INK, linestyle=line, linewidth=1.6, label=word) for word, line in _CURVES.items()],
         sharey=True,
     )
     panels = list(zip(look, axes.flat, strict=False))
-    written = []
     for name, ax in panels:
         runs, part, style = table[table["model"] == name], means[means["model"] == name], look[name]
         t = part["iteration"].to_numpy(dtype=float)
         of_runs = runs.groupby("iteration")
-        curves = [
-            (part["mean"].to_numpy(), "mean", style.shade, style.line, 2.0),
-            (of_runs["least"].min().to_numpy(), "least text", style.shade, DOTTED, 1.5),
-            (of_runs["bound"].mean().to_numpy(), "bound claimed", GREY, DASHED, 1.3),
-            (of_runs["gain"].mean().to_numpy(), "identity's gain", GREY, DASH_DOT, 1.3),
-        ]
+        curves = {
+            "mean": (part["mean"], style.shade, 2.0),
+            "least text": (of_runs["least"].min(), style.shade, 1.5),
+            "bound claimed": (of_runs["bound"].mean(), GREY, 1.3),
+            "identity's gain": (of_runs["gain"].mean(), GREY, 1.3),
+        }
         if part["n"].max() > 1:
             seed_points(ax, runs["iteration"], runs["ratio"], style.shade)
-        for i, (y, _, colour, line, width) in enumerate(curves):
+        for i, (word, (y, colour, width)) in enumerate(curves.items()):
             mark = {"marker": style.marker, "markersize": 6.5, "markeredgecolor": "white"} if i == 0 else {}
-            ax.plot(t, y, color=colour, linestyle=line, linewidth=width, zorder=3 - i / 4, **mark)
+            ax.plot(t, y.to_numpy(), color=colour, linestyle=_CURVES[word], linewidth=width, zorder=3 - i / 4, **mark)
         room = WIDTH * 72 / columns - 60  # width of a panel in points, roughly
         ax.set_title("\n".join(wrap(name, room, BODY, "bold")), loc="left", weight="bold")
-        ax.margins(x=0.1, y=0.16)  # room for the names of the curves
+        ax.margins(x=0.06, y=0.08)
         ax.set_xticks(range(int(t.max()) + 1))
         grid(ax, "y")
-        written.append((ax, t, curves))
     for ax in axes.flat[len(panels) :]:
         ax.set_visible(False)
     logarithmic(axes[0, 0].yaxis)
@@ -200,9 +201,4 @@ def gradient_bound(table: pd.DataFrame, title: str = "Does the residual keep the
         row[0].set_ylabel("ratio to the last state")
     for _, ax in panels[-columns:]:
         ax.set_xlabel("passes taken, t")
-    for ax, t, curves in written:
-        segments = [ends for y, *_ in curves for ends in pairwise(zip(t, y, strict=True))]
-        # the names are at the left end, because all curves meet at t = R
-        x, y, words, colours = zip(*((t[0], y[0], word, ink(colour)) for y, word, colour, *_ in curves), strict=True)
-        place(ax, x, y, words, [4.0] * len(x), colours, segments=segments)
     return figure

@@ -9,6 +9,7 @@ import pandas as pd
 
 from rtxstudy import measured, studies
 from rtxstudy.figures.save import Drawing
+from rtxstudy.numbers import percent
 from rtxstudy.questions.accuracy.sharing import Sharing
 from rtxstudy.questions.forms import loop_tables
 from rtxstudy.questions.forms.loop_forms import BASE, LoopForms
@@ -73,7 +74,7 @@ def draw_by_layer(study: Study, arriving: Gradients) -> Drawing:
 
 def shares(arriving: Gradients) -> pd.DataFrame:
     """A readable table of what each pass contributes to the gradient of each parameter of the shared layer."""
-    percents = arriving.shares.rename(columns="pass {}".format).map("{:.0%}".format)
+    percents = arriving.shares.rename(columns="pass {}".format).map(lambda share: percent(share, 0))
     return percents.rename_axis(columns=None).reset_index()
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rtxstudy import measured, studies
+from rtxstudy import measured, studies, tables
 from rtxstudy.absent import Absent
 from rtxstudy.figures.save import Drawing
 from rtxstudy.finished import Runs
-from rtxstudy.numbers import signed, with_ends
+from rtxstudy.numbers import percent, signed, with_ends
 from rtxstudy.questions.early_exit import exit_figures, exits
 from rtxstudy.questions.forms import loop_figures, loop_tables
 from rtxstudy.questions.forms.loop_forms import BASE, LoopForms
@@ -113,7 +113,7 @@ def draw_exits(study: Study, leaving: Exits) -> Drawing:
         alt="Test accuracy against measured milliseconds per text, for fixed numbers of passes "
         "and for three rules of leaving early.",
         caption=f"Measured on {leaving.ways['device'].iloc[0]}, in batches of like length. Large marks: thresholds calibrated "
-        f"so that at most {measured.TOLERANCE:.1%} of the validation labels change.",
+        f"so that at most {percent(measured.TOLERANCE)} of the validation labels change.",
     )
 
 
@@ -162,8 +162,9 @@ def growth(study: Study, loops: States, by_form: pd.DataFrame) -> pd.DataFrame:
 
 def growth_table(table: pd.DataFrame) -> pd.DataFrame:
     """A readable table of :func:`growth`: at 1.0 the state keeps its length, at 1.5 it grows by half in each pass."""
-    numbers = table.select_dtypes("float").columns
-    return table.assign(**{name: table[name].map(lambda x: "–" if pd.isna(x) else f"{x:,.3f}") for name in numbers})
+    formats = {"gain": "{:.3f}", "length": "{:,.1f}", "accuracy": percent}  # by the first word of a column
+    named = {column: (column, formats[kind]) for column in table if (kind := column.split()[0]) in formats}
+    return tables.written(table, named)
 
 
 def composition(study: Study, forms: LoopForms) -> pd.DataFrame:

@@ -147,7 +147,7 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
     room = WIDTH * 72 - max(extent(label, BODY)[0] for label in labels) - 3 * PAD  # points
     sizes = [" to ".join(f"{n:,}" for n in sorted(set(part["n"]))) for _, part in panels]
     heads = [
-        wrap(f"{name} ({size}\xa0texts)", room, BODY, "bold")
+        wrap(f"{name} ({size}\xa0texts)".replace(" · ", "\xa0· "), room, BODY, "bold")
         for (name, _), size in zip(panels, sizes, strict=True)
     ]
     figure, axes = canvas(

@@ -104,9 +104,10 @@ def draw_protocol(study: Study, protocol: Protocol) -> Drawing:
 
 def protocol_scores(protocol: Protocol) -> pd.DataFrame:
     """What each encoder reaches under the protocol, and what its training takes: means over seeds."""
-    columns = ["accuracy", "f1", "precision", "recall", "train_rows", "epochs", "train_cpu_seconds"]
-    means = protocol.runs.table.groupby("model", sort=False)[columns].mean()
-    return means.map("{:,.3f}".format).where(means.notna(), "–").reset_index()
+    columns = tables.SCORES | {"train_rows": ("training texts", "{:,.0f}")}
+    columns |= {name: tables.COSTS[name] for name in ("epochs", "train_cpu_seconds")}
+    means = protocol.runs.table.groupby("model", sort=False)[list(columns)].mean()
+    return tables.written(means.reset_index(), columns)
 
 
 _COLUMNS = {  # column of rtxstudy.questions.recipes.recipe_search.trials → its readable name and its format
@@ -129,3 +130,18 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
     )
     ordered["then"] = [_CHOSEN.get(pair, "") for pair in zip(ordered["round"], ordered["chosen"], strict=True)]
     return tables.written(ordered[["arm", "round", "trial", "recipe", "changes", "seed", *_COLUMNS, "then"]], _COLUMNS)
+
+
+_AFTER = {  # column of rtxstudy.questions.recipes.recipe_search.calibration → its readable name and its format
+    "lowest_epoch": ("epoch of the lowest loss", "{:.2f}"),
+    "lowest_loss": ("lowest loss (nats)", "{:.3f}"),
+    "accuracy_then": ("accuracy then", percent),
+    "last_epoch": ("last epoch", "{:.2f}"),
+    "last_loss": ("loss then (nats)", "{:.3f}"),
+    "last_accuracy": ("last accuracy", percent),
+}
+
+
+def after_the_lowest_loss(search: RecipeTrials) -> pd.DataFrame:
+    """A readable table of the finals' validation loss and accuracy, where the loss is lowest and at the end."""
+    return tables.written(search.calibration.assign(trial=search.calibration["trial"] + 1), _AFTER)

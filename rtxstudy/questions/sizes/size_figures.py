@@ -18,7 +18,7 @@ from rtxstudy.figures.scales import Percent, grid
 from rtxstudy.figures.style import BODY, WIDTH, canvas, styled
 from rtxstudy.figures.wrapping import extent
 
-_LENGTHS = {"shortest": "shortest 30%", "all": "all texts", "longest": "longest 30%"}
+_LENGTHS = {"shortest": "shortest 30\xa0%", "all": "all texts", "longest": "longest 30\xa0%"}
 
 
 @styled

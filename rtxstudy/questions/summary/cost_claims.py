@@ -45,7 +45,7 @@ def saves(glance: pd.DataFrame) -> Claim:
     """What a loop of MiniLM saves beside all its layers."""
     loop, deep = row(glance, model=MINILM_LOOP), row(glance, model=MINILM)
     return claim(
-        "**A loop saves megabytes, and in batches no time:** MiniLM's has {loop:.0f} MB instead of {deep:.0f}.",
+        "**A loop saves megabytes, and in batches no time:** MiniLM's loop has {loop:.0f} MB instead of {deep:.0f}.",
         holds=0.8 < loop.ms_in_batch / deep.ms_in_batch < 1.25 and loop.megabytes < deep.megabytes,
         loop=loop.megabytes,
         deep=deep.megabytes,

@@ -184,4 +184,4 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ms(time: float) -> str:
-    return "–" if pd.isna(time) else f"{time:.2g}"
+    return "–" if pd.isna(time) else f"{time:#.2g}".removesuffix(".")

@@ -168,7 +168,7 @@ def near_and_far(table: pd.DataFrame, title: str = "What is left of a likeness w
     top, last = table["score"].max(), int(table["distance"].max())
     figure, axes = canvas(
         title,
-        f"Query and token score {top:.3g} at distance 0, all other tokens 0. Shade: 90% of random queries.",
+        f"Query and token score {top:.3g} at distance 0, all other tokens 0. Shade: 90\xa0% of random queries.",
         6.0,
         rows=2,
         sharex=True,

@@ -11,7 +11,9 @@ from IPython.display import HTML
 from pandas.io.formats.style import Styler
 
 from rtxlib.models import Encoder, preset
+from rtxstudy import names, naming
 from rtxstudy.figures.save import Drawing
+from rtxstudy.numbers import number, percent
 from rtxstudy.pages import static
 from rtxstudy.questions.anatomy import anatomy, shapes
 from rtxstudy.questions.gradients import gradient_figures
@@ -32,8 +34,8 @@ def setting(study: Study) -> pd.DataFrame:
     sizes, loop = study.profile, study.profile.loops[-1]
     config = preset(sizes.recurrent)
     row = {"recurrent encoder": sizes.recurrent, "heads": config.num_attention_heads, "numbers of a head": config.head_dim}
-    texts = f"{fresh.TEXTS} of {study.source(loop.data)['data']}"
-    return pd.DataFrame([row | {"texts behind gradients": texts, "fresh networks of each kind": loop.seeds}])
+    row |= {"data behind gradients": study.source(loop.data)["data"], "texts of these": fresh.TEXTS}
+    return pd.DataFrame([row | {"fresh networks of each kind": loop.seeds}])
 
 
 def page(name: str, **opened_with: str) -> HTML:
@@ -57,7 +59,7 @@ def traced_shapes(study: Study) -> pd.DataFrame:
 
 
 def readable_shapes(steps: pd.DataFrame) -> Styler:
-    return steps.style.format({"numbers": "{:,}", "parameters": "{:,}", "share": "{:.1%}"})
+    return steps.style.format({"numbers": "{:,}", "parameters": "{:,}", "share": percent})
 
 
 def softmax_peaks(study: Study) -> pd.DataFrame:
@@ -68,7 +70,7 @@ def softmax_peaks(study: Study) -> pd.DataFrame:
 def readable_peaks(peaks: pd.DataFrame) -> Styler:
     columns = {"head_dim": "dₖ", "divided": "scores", "peak": "largest weight"}
     named = peaks.assign(divided=peaks["divided"].map({False: "raw", True: "÷ √dₖ"})).rename(columns=columns)
-    return named.style.format({"spread": "{:.2f}", "largest weight": "{:.0%}", "slope": "{:.4f}"})
+    return named.style.format({"spread": "{:.2f}", "largest weight": lambda share: percent(share, 0), "slope": "{:.4f}"})
 
 
 def activations(study: Study) -> pd.DataFrame:
@@ -93,7 +95,7 @@ def feedforwards(study: Study) -> pd.DataFrame:
 
 
 def readable_feedforwards(kinds: pd.DataFrame) -> Styler:
-    return kinds.style.format({"parameters": "{:,}", "shut": "{:.1%}"})
+    return kinds.style.format({"parameters": "{:,}", "shut": percent})
 
 
 def draw_rotation(study: Study) -> Drawing:
@@ -196,7 +198,7 @@ def draw_distances(study: Study, apart: Distances) -> Drawing:
 
 
 def readable_distances(apart: Distances) -> Styler:
-    written = dict.fromkeys(apart.scores, "{:.2f}") | dict.fromkeys(apart.weights, "{:.1%}")
+    written = dict.fromkeys(apart.scores, lambda score: number(score, ".2f")) | dict.fromkeys(apart.weights, percent)
     return apart.scores.join(apart.weights).rename_axis(columns=None).reset_index().style.format(written)
 
 
@@ -245,7 +247,10 @@ class GradientPaths:
 def gradient_paths(study: Study) -> GradientPaths:
     loop = study.profile.loops[-1]
     standard, shared = f"standard-{PASSES}x{loop.width}", f"recurrent-1x{PASSES}x{loop.width}"
-    models = {standard: {}, shared: {}, f"{shared} unshared": {"block_sharing": "unshared"}}
+    unshared = f"{shared} unshared"
+    models = {standard: {}, shared: {}, unshared: {"block_sharing": "unshared"}}
+    names.know({model: naming.of_preset(model) for model in (standard, shared)})
+    names.know({unshared: names.Name(*(f"{name}, unshared" for name in naming.of_preset(shared)))})
     arriving = study.table(
         "tour", "tour_gradient_paths", lambda: fresh.gradient_paths(models, loop.seeds, study.data(loop.data))
     )
@@ -269,7 +274,7 @@ def draw_gradient_paths(study: Study, arriving: GradientPaths) -> Drawing:
 
 def readable_ends(arriving: GradientPaths) -> Styler:
     written = {"first layer passed": "{:.4f}", "last": "{:.4f}", "ratio": "{:.1f}"}
-    return arriving.ends.reset_index().style.format(written)
+    return arriving.ends.rename(index=names.short, level="model").reset_index().style.format(written)
 
 
 def gradient_signal(study: Study) -> pd.DataFrame:
