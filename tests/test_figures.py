@@ -416,7 +416,7 @@ def test_numbers_are_written_as_people_read_them():
     shares = [notes.share(s).replace("\xa0", " ") for s in (0, 0.00003, 0.0006, 0.0257, 1)]
     assert shares == ["0.0 %", "<0.01 %", "0.06 %", "2.6 %", "100.0 %"]
     assert notes.interval_note([5, 5]) == "bars: 95\xa0%\xa0interval over seeds (n\xa0=\xa05)"
-    assert notes.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03 to 5), none for fewer than 3 seeds")
+    assert notes.interval_note([1, 3, 5]).endswith("(n\xa0=\xa03\xa0to\xa05), none for fewer than 3 seeds")
     assert notes.interval_note([1]) == "one seed each, so no interval"
     assert notes.interval_note([2, 2]) == "2 seeds each, so no interval"
     assert notes.with_interval(0.809, 0.8049, 0.8131) == "80.9 (80.5 to 81.3)"

@@ -27,11 +27,12 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     flat = rest[rest["verdict"] == "no gain"]
     unlike = flat[flat["shallow_words_low"] <= 0]  # the shallow encoder is not shown to beat counting words
     below = rest[rest["verdict"].isin(LESS_ACCURATE)]
+    others = listed(with_ways(_other_loops(table, below)))
+    another = " Another loop is not told apart from the same deep encoder on {others}." if others else ""
     groups = (
         ("- **TF-IDF may be enough:** {named}. The deep encoder is not shown to beat it.", judged_rows[~beaten]),
         ("- **Take the loop, if memory counts:** {named}.", rest[rest["verdict"] == "replaces"]),
-        ("- **Take the deep encoder:** {named}. This loop is less accurate.", below),
-        ("  Another loop is not told apart from the same deep encoder on {named}.", _other_loops(table, below)),
+        ("- **Take the deep encoder:** {named}. This loop is less accurate." + another, below),
         (
             "- **Take the deep encoder, to be safe:** {named}. Depth pays, and it is not shown, with any one seed "
             "left out, that the loop loses less than a point.",
@@ -54,7 +55,7 @@ def what_to_use(gains: pd.DataFrame) -> list[Claim]:
     )
     return [
         claim(OF_SEVERAL, holds=table["data"].duplicated().any(), n=len(table) or None),
-        *(claim(text, named=listed(with_ways(rows)) or None) for text, rows in groups),
+        *(claim(text, named=listed(with_ways(rows)) or None, others=others) for text, rows in groups),
     ]
 
 

@@ -22,6 +22,7 @@ from rtxstudy.figures.notes import with_interval
 from rtxstudy.figures.scales import grid, logarithmic, percent_below, wide
 from rtxstudy.figures.style import BODY, PAD, WIDTH, canvas, styled
 from rtxstudy.figures.wrapping import extent, wrap
+from rtxstudy.names import said
 
 MOST_SENTENCES = 36  # rows of a heat map that fit on a page
 _WRITTEN = 12  # most sentences for which each similarity is written in its cell
@@ -147,7 +148,7 @@ def retrieval(table: pd.DataFrame, title: str = "Are a text's neighbours of its 
     room = WIDTH * 72 - max(extent(label, BODY)[0] for label in labels) - 3 * PAD  # points
     sizes = [" to ".join(f"{n:,}" for n in sorted(set(part["n"]))) for _, part in panels]
     heads = [
-        wrap(f"{name} ({size}\xa0texts)".replace(" · ", "\xa0· "), room, BODY, "bold")
+        wrap(said(f"{name} ({size}\xa0texts)").replace(" · ", "\xa0· "), room, BODY, "bold")
         for (name, _), size in zip(panels, sizes, strict=True)
     ]
     figure, axes = canvas(
