@@ -8,7 +8,6 @@ from typing import Any
 from bs4 import BeautifulSoup, NavigableString
 
 from rtxstudy import names
-from rtxstudy.numbers import NBSP
 from rtxstudy.report.html_tables import fit
 
 _FETCHES = {  # by tag, the attributes that a browser loads from
@@ -61,7 +60,7 @@ def name_ids(soup: BeautifulSoup, prose: bool = False) -> None:
             text.replace_with(names.column(text.strip()))
             continue
         if " %" in text:
-            kept = NavigableString(text.replace(" %", f"{NBSP}%"))
+            kept = NavigableString(text.replace(" %", "\N{NO-BREAK SPACE}%"))
             text.replace_with(kept)
             text = kept
         parts, last = [], 0
