@@ -127,8 +127,8 @@ def block(record: list[dict]) -> str:
         row.tried, row.held = row.tried + one["tried"], row.held + one["held"]
         row.failures |= {f"{case} with seed {one['seed']}": why for case, why in one["failures"].items()}
         row.not_tried |= {f"{case} with seed {one['seed']}": why for case, why in one["not_tried"].items()}
-    of_seeds = {row["seed"]: f"seed {row['seed']} ({row['measured']}, commit {row['commit']})" for row in record}
-    line = f"{', '.join(of_seeds.values())}; {', '.join(sorted({row['machine'] for row in record}))}."
+    told = [f"seed {row['seed']} ({row['measured']}, commit {row['commit']})" for row in record]
+    line = f"{', '.join(dict.fromkeys(told))}; {', '.join(sorted({row['machine'] for row in record}))}."
     return f"{table(list(rows.values()))}\n\n{line[0].upper()}{line[1:]}\n"
 
 
