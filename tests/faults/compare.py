@@ -174,7 +174,7 @@ def _seconds() -> float:
 
 
 CHECKS = [
-    Check("compare", "compare-disk", "`rtx compare FILE --out FOLDER` on a disk of 8 to 400 KB, and again with room", 4, full_disk),
+    Check("compare", "compare-disk", "`rtx compare FILE --out FOLDER` on a disk of 8 to 400 KB, then with room", 4, full_disk),
     Check("compare", "compare-user", "an ordinary user without the right to write", 2, no_permission),
     Check("compare", "compare-two", "two comparisons of one file in one folder", 4, two),
     Check("compare", "compare-clock", "a clock that jumps back in every process", 4, clock),
