@@ -9,6 +9,7 @@ from rtxlib.data.datasets import Composed, Generated, Pooled
 from rtxlib.data.spec import DataSpec
 from rtxlib.runs.spec import RunSpec, data_label
 from rtxstudy.names import SOURCES, Name
+from rtxstudy.numbers import percent
 
 MODELS = {  # the last part of a pretrained model's address → its name
     "all-MiniLM-L6-v2": "MiniLM",
@@ -60,11 +61,11 @@ def of_data(spec: DataSpec) -> Name:
         short = "Same sentiment" if spec.task == "same" else f"Pointers, {spec.depth} steps among {spec.items}"
         parts = []
     if spec.train_fraction < 1:
-        parts.append(f"{spec.train_fraction:.0%}".replace("%", "\N{NO-BREAK SPACE}%"))
+        parts.append(percent(spec.train_fraction, 0))
     if spec.lengths != "all":
         parts.append(spec.lengths)
     if spec.validation_share is not None:
-        parts.append(f"{spec.validation_share:.0%} held out".replace("%", "\N{NO-BREAK SPACE}%"))
+        parts.append(f"{percent(spec.validation_share, 0)} held out")
     if spec.uniform:
         parts.append("uniform texts")
     if isinstance(spec, Generated) and spec.max_length != DataSpec.max_length:

@@ -18,7 +18,7 @@ from rtxstudy.figures.notes import interval_note, signed, with_interval
 from rtxstudy.figures.scales import Percent, grid, within_shares
 from rtxstudy.figures.style import BODY, canvas, styled
 from rtxstudy.figures.wrapping import extent
-from rtxstudy.numbers import ends, percent
+from rtxstudy.numbers import percent, with_ends
 from rtxstudy.statistics import FEWEST_SEEDS, summarise
 
 _CLEAR = "#0072b2"  # of a difference whose interval excludes zero
@@ -151,10 +151,9 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         bounded = np.isfinite(row.low)
         clear = bounded and (row.low > 0 or row.high < 0) and row.n_seeds >= FEWEST_SEEDS
         colour = _CLEAR if clear else GREY
-        numbers = signed(row.difference)
+        numbers = with_ends(row.difference, row.low, row.high)
         if bounded:
             ax.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
-            numbers += f" ({ends(row.low, row.high)})"
         ax.plot(
             row.difference,
             y,
@@ -166,8 +165,8 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         )
         ax.annotate(str(row.comparison), (0, y), (0, 9), **words)
         ax.annotate(numbers if same else f"{numbers}\n{n}", (1, y), (0, 9 if same else 6), ha="right", **words)
-    values = table[["difference", "low", "high"]].to_numpy(dtype=float)
-    reach = max(float(np.nanmax(np.abs(values))), 0.001) * 1.12  # zero in the middle, so that neither side looks larger
+    ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    reach = max(float(np.nanmax(np.abs(ends))), 0.001) * 1.12  # zero in the middle, so that neither side looks larger
     ax.set(xlim=(-reach, reach), ylim=(len(table) - 0.6, -0.75), yticks=[])
     ax.set_xlabel("difference in accuracy (percentage points)")
     ax.locator_params(axis="x", nbins=7)

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from rtxstudy.figures.checks import one_row_each, require
 from rtxstudy.figures.labels import bare_rows, beside
 from rtxstudy.figures.looks import GREY, OKABE
-from rtxstudy.figures.notes import signed
 from rtxstudy.figures.style import canvas, styled
 from rtxstudy.names import short
+from rtxstudy.numbers import with_ends
 
 
 @styled
@@ -39,7 +39,7 @@ def untrained_loop(changes: pd.DataFrame, tried: pd.DataFrame, title: str) -> Fi
         full = row.low > 0 or row.high < 0
         ax.plot([100 * row.low, 100 * row.high], [place, place], color=colour, lw=1.6)
         ax.plot(100 * row.difference, place, "D", color=colour, mfc=colour if full else "white", ms=6)
-        beside(ax, place, f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)})")
+        beside(ax, place, with_ends(row.difference, row.low, row.high))
     bare_rows(ax, [f"{short(row.data)} · {row.kind}" for row in rows])
     ax.set_xlabel("points over the encoder itself")
     return figure
