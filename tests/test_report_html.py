@@ -294,6 +294,21 @@ def test_a_section_that_the_profile_skips_is_left_out(tmp_path: Path) -> None:
     assert not any(head in page for head in ("Not here", "Nor here", "Silent")) and "a result" in page and "commit abc" in page
 
 
+def test_a_section_whose_only_results_are_in_the_appendix_goes_there_whole(tmp_path: Path) -> None:
+    line = shown(text_markdown="*Skipped. This profile has no such data.*")
+    detail = code("1", shown(text_plain="a detail"), tags=("appendix",))
+    aside = [markdown("## Aside"), detail, code("2", shown(text_markdown=""))]
+    page = soup(build(tmp_path, markdown("# A"), *aside, markdown("## Here"), code("3", shown(text_plain="a result"))))
+    chapter, appendix = page.select_one(".notebook").text, page.select_one(".appendix").text
+    assert "a result" in chapter and "Aside" not in chapter
+    assert "a detail" in appendix and "Aside" in appendix and "Here" not in appendix
+    page = soup(build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line), *aside))
+    (only,) = page.select(".appendix")  # a title alone would be a chapter without a result
+    assert not page.select(".notebook") and "Aside" in only.text and "a detail" in only.text
+    only_title = soup(build(tmp_path, markdown("# A"), markdown("## Not here"), code("0", line)))
+    assert not only_title.select(".notebook") and only_title.select(".appendix")
+
+
 def test_a_wide_table_keeps_seven_columns_in_sight_and_tells_what_is_the_same_in_all_rows() -> None:
     from rtxstudy.report.markup import clean
 

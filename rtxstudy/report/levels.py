@@ -21,20 +21,32 @@ def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def _skipped(cells: Sequence[NotebookNode]) -> set[int]:
-    """The positions of the cells of sections that this profile skips: all that they show is empty, or begins with "Skipped".
+def _empty(cells: Sequence[NotebookNode]) -> tuple[set[int], set[int]]:
+    """The positions of the cells of two kinds of sections.
 
-    A section reaches from its heading to the next one, of any level. The title of a notebook and what stands below it stay. The
-    limits of the report name what a profile leaves out.
+    - Sections that this profile skips: all that they show is empty, or begins with "Skipped". The limits of the report name what
+      a profile leaves out.
+    - Sections that show something in the appendix alone.
+
+    A section reaches from its heading to the next one, of any level. The title of a notebook and what stands below it stay.
     """
     starts = [n for n, cell in enumerate(cells) if _level(cell)] or [0]
-    positions: set[int] = set()
+    skipped: set[int] = set()
+    apart: set[int] = set()
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
-        texts = [text for cell in cells[start:end] for text in _shown(cell)]
-        empty = all(not text.strip() or text.lstrip("*").startswith("Skipped.") for text in texts)
-        if texts and empty and _level(cells[start]) != 1:
-            positions |= {n for n in range(start, end) if not _closes(cells[n])}
-    return positions
+        says = {n: any(_says(text) for text in _shown(cells[n])) for n in range(start, end) if _shown(cells[n])}
+        if not says or _level(cells[start]) == 1:
+            continue
+        if not any(says.values()):
+            skipped |= {n for n in range(start, end) if not _closes(cells[n])}
+        elif not any(said for n, said in says.items() if "appendix" not in tags(cells[n])):
+            apart |= set(range(start, end))
+    return skipped, apart
+
+
+def _says(text: str) -> bool:
+    """Whether a text shows something: it is not empty, and does not begin with "Skipped"."""
+    return bool(text.strip()) and not text.lstrip("*").startswith("Skipped.")
 
 
 def _level(cell: NotebookNode) -> int:
@@ -62,16 +74,21 @@ def levels(cells: Sequence[NotebookNode]) -> Levels:
       code it moves that cell alone.
     - ``notebook-only``: the cell is left out, because the report says or draws the same in another place.
 
-    A section that this profile skips is left out, too.
+    A section that this profile skips is left out, too. A section with nothing to show but cells of the appendix goes there whole,
+    and so does a chapter of which only the beginning is left.
     """
     parts, inside = Levels([], [], []), 0  # inside: the level of the heading of an appendix, 0 outside
-    skipped = _skipped(cells)
+    skipped, alone = _empty(cells)
     for n, cell in enumerate(cells):
         cell_tags = tags(cell)
         if level := _level(cell):
             inside = level if "appendix" in cell_tags and (not inside or level <= inside) else inside * (level > inside)
         if "notebook-only" in cell_tags or n in skipped:
             continue
-        apart = inside or (cell.cell_type == "code" and "appendix" in cell_tags)
+        apart = inside or n in alone or (cell.cell_type == "code" and "appendix" in cell_tags)
         (parts.answer if "answer" in cell_tags else parts.appendix if apart else parts.chapter).append(cell)
+    left = any(_level(cell) > 1 or any(map(_says, _shown(cell))) for cell in parts.chapter)
+    if not left and any(map(_shown, cells)):
+        aside = [cell for cell in cells if any(cell is other for other in (*parts.chapter, *parts.appendix))]
+        return Levels(parts.answer, [], aside)
     return parts
