@@ -21,27 +21,27 @@ def tags(cell: NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
 
 
-def _empty(cells: Sequence[NotebookNode]) -> tuple[set[int], set[int]]:
-    """The positions of the cells of two kinds of sections.
+def _sections(cells: Sequence[NotebookNode]) -> list[str | None]:
+    """For each cell where its section sends it, whatever the tags say, and None where they decide.
 
-    - Sections that this profile skips: all that they show is empty, or begins with "Skipped". The limits of the report name what
-      a profile leaves out.
-    - Sections that show something in the appendix alone.
+    - ``nowhere``: this profile skips the section. All that it shows is empty, or begins with "Skipped". The limits of the report
+      name what a profile leaves out.
+    - ``appendix``: cells of the appendix are the only ones that show something.
 
     A section reaches from its heading to the next one, of any level. The title of a notebook and what stands below it stay.
     """
     starts = [n for n, cell in enumerate(cells) if _level(cell)] or [0]
-    skipped: set[int] = set()
-    apart: set[int] = set()
+    sent: list[str | None] = [None] * len(cells)
     for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
-        says = {n: any(_says(text) for text in _shown(cells[n])) for n in range(start, end) if _shown(cells[n])}
-        if not says or _level(cells[start]) == 1:
+        section = cells[start:end]
+        if _level(section[0]) == 1 or not any(map(_shown, section)):
             continue
-        if not any(says.values()):
-            skipped |= {n for n in range(start, end) if not _closes(cells[n])}
-        elif not any(said for n, said in says.items() if "appendix" not in tags(cells[n])):
-            apart |= set(range(start, end))
-    return skipped, apart
+        telling = [cell for cell in section if any(map(_says, _shown(cell)))]
+        if not telling:
+            sent[start:end] = [None if _closes(cell) else "nowhere" for cell in section]
+        elif all("appendix" in tags(cell) for cell in telling):
+            sent[start:end] = ["appendix"] * len(section)
+    return sent
 
 
 def _says(text: str) -> bool:
@@ -77,18 +77,19 @@ def levels(cells: Sequence[NotebookNode]) -> Levels:
     A section that this profile skips is left out, too. A section with nothing to show but cells of the appendix goes there whole,
     and so does a chapter of which only the beginning is left.
     """
-    parts, inside = Levels([], [], []), 0  # inside: the level of the heading of an appendix, 0 outside
-    skipped, alone = _empty(cells)
-    for n, cell in enumerate(cells):
+    places, inside = [], 0  # inside: the level of the heading of an appendix, 0 outside
+    for cell, sent in zip(cells, _sections(cells), strict=True):
         cell_tags = tags(cell)
         if level := _level(cell):
             inside = level if "appendix" in cell_tags and (not inside or level <= inside) else inside * (level > inside)
-        if "notebook-only" in cell_tags or n in skipped:
-            continue
-        apart = inside or n in alone or (cell.cell_type == "code" and "appendix" in cell_tags)
-        (parts.answer if "answer" in cell_tags else parts.appendix if apart else parts.chapter).append(cell)
-    left = any(_level(cell) > 1 or any(map(_says, _shown(cell))) for cell in parts.chapter)
-    if not left and any(map(_shown, cells)):
-        aside = [cell for cell in cells if any(cell is other for other in (*parts.chapter, *parts.appendix))]
-        return Levels(parts.answer, [], aside)
-    return parts
+        if "notebook-only" in cell_tags:
+            sent = "nowhere"
+        elif "answer" in cell_tags and sent != "nowhere":
+            sent = "answer"
+        elif not sent:
+            sent = "appendix" if inside or (cell.cell_type == "code" and "appendix" in cell_tags) else "chapter"
+        places.append(sent)
+    chapter = [cell for cell, place in zip(cells, places, strict=True) if place == "chapter"]
+    if any(map(_shown, cells)) and not any(_level(cell) > 1 or any(map(_says, _shown(cell))) for cell in chapter):
+        places = ["appendix" if place == "chapter" else place for place in places]
+    return Levels(*([cell for cell, place in zip(cells, places, strict=True) if place == part] for part in Levels._fields))

@@ -165,8 +165,8 @@ def paired_differences(table: pd.DataFrame, title: str = "Is the difference larg
         )
         ax.annotate(str(row.comparison), (0, y), (0, 9), **words)
         ax.annotate(numbers if same else f"{numbers}\n{n}", (1, y), (0, 9 if same else 6), ha="right", **words)
-    ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
-    reach = max(float(np.nanmax(np.abs(ends))), 0.001) * 1.12  # zero in the middle, so that neither side looks larger
+    values = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    reach = max(float(np.nanmax(np.abs(values))), 0.001) * 1.12  # zero in the middle, so that neither side looks larger
     ax.set(xlim=(-reach, reach), ylim=(len(table) - 0.6, -0.75), yticks=[])
     ax.set_xlabel("difference in accuracy (percentage points)")
     ax.locator_params(axis="x", nbins=7)
